@@ -1,0 +1,84 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class StoredDatabase(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class StoredKeyPart(_message.Message):
+    __slots__ = ("path", "type", "descending")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    DESCENDING_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    type: str
+    descending: bool
+    def __init__(self, path: _Optional[str] = ..., type: _Optional[str] = ..., descending: bool = ...) -> None: ...
+
+class StoredIndex(_message.Message):
+    __slots__ = ("index_id", "name", "parts", "unique")
+    INDEX_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    UNIQUE_FIELD_NUMBER: _ClassVar[int]
+    index_id: int
+    name: str
+    parts: _containers.RepeatedCompositeFieldContainer[StoredKeyPart]
+    unique: bool
+    def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., unique: bool = ...) -> None: ...
+
+class StoredTable(_message.Message):
+    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version")
+    TABLE_ID_FIELD_NUMBER: _ClassVar[int]
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    INDEXES_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    table_id: int
+    database: str
+    name: str
+    subject: str
+    key: _containers.RepeatedCompositeFieldContainer[StoredKeyPart]
+    indexes: _containers.RepeatedCompositeFieldContainer[StoredIndex]
+    version: int
+    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[StoredIndex, _Mapping]]] = ..., version: _Optional[int] = ...) -> None: ...
+
+class StoredSchema(_message.Message):
+    __slots__ = ("schema_id", "subject", "version", "text", "fingerprint")
+    SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    schema_id: int
+    subject: str
+    version: int
+    text: str
+    fingerprint: bytes
+    def __init__(self, schema_id: _Optional[int] = ..., subject: _Optional[str] = ..., version: _Optional[int] = ..., text: _Optional[str] = ..., fingerprint: _Optional[bytes] = ...) -> None: ...
+
+class StoredSubject(_message.Message):
+    __slots__ = ("subject", "mode", "schema_ids")
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_IDS_FIELD_NUMBER: _ClassVar[int]
+    subject: str
+    mode: str
+    schema_ids: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, subject: _Optional[str] = ..., mode: _Optional[str] = ..., schema_ids: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class StoredCounters(_message.Message):
+    __slots__ = ("next_table_id", "next_schema_id")
+    NEXT_TABLE_ID_FIELD_NUMBER: _ClassVar[int]
+    NEXT_SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
+    next_table_id: int
+    next_schema_id: int
+    def __init__(self, next_table_id: _Optional[int] = ..., next_schema_id: _Optional[int] = ...) -> None: ...

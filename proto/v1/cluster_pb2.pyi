@@ -1,0 +1,93 @@
+from cortado.proto.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class StatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StatusResponse(_message.Message):
+    __slots__ = ("header", "version", "data_dir", "state", "leader", "applied_index", "uptime_ms", "map", "disk_free_bytes", "queues", "loop_lag_ms_max")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DATA_DIR_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_INDEX_FIELD_NUMBER: _ClassVar[int]
+    UPTIME_MS_FIELD_NUMBER: _ClassVar[int]
+    MAP_FIELD_NUMBER: _ClassVar[int]
+    DISK_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    LOOP_LAG_MS_MAX_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    version: str
+    data_dir: str
+    state: str
+    leader: str
+    applied_index: int
+    uptime_ms: int
+    map: MapUse
+    disk_free_bytes: int
+    queues: _containers.RepeatedCompositeFieldContainer[QueueUse]
+    loop_lag_ms_max: int
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[str] = ..., data_dir: _Optional[str] = ..., state: _Optional[str] = ..., leader: _Optional[str] = ..., applied_index: _Optional[int] = ..., uptime_ms: _Optional[int] = ..., map: _Optional[_Union[MapUse, _Mapping]] = ..., disk_free_bytes: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueUse, _Mapping]]] = ..., loop_lag_ms_max: _Optional[int] = ...) -> None: ...
+
+class MapUse(_message.Message):
+    __slots__ = ("used_bytes", "limit_bytes")
+    USED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    used_bytes: int
+    limit_bytes: int
+    def __init__(self, used_bytes: _Optional[int] = ..., limit_bytes: _Optional[int] = ...) -> None: ...
+
+class QueueUse(_message.Message):
+    __slots__ = ("name", "count", "count_max", "bytes", "bytes_max")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    COUNT_MAX_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    count: int
+    count_max: int
+    bytes: int
+    bytes_max: int
+    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ..., count_max: _Optional[int] = ..., bytes: _Optional[int] = ..., bytes_max: _Optional[int] = ...) -> None: ...
+
+class ClockRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ClockResponse(_message.Message):
+    __slots__ = ("header", "now", "physical_ms", "last_applied", "max_offset_ms")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    PHYSICAL_MS_FIELD_NUMBER: _ClassVar[int]
+    LAST_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    MAX_OFFSET_MS_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    now: _common_pb2.Timestamp
+    physical_ms: int
+    last_applied: _common_pb2.Timestamp
+    max_offset_ms: int
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., now: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., physical_ms: _Optional[int] = ..., last_applied: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., max_offset_ms: _Optional[int] = ...) -> None: ...
+
+class BumpEpochRequest(_message.Message):
+    __slots__ = ("from_epoch", "request_id")
+    FROM_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    from_epoch: int
+    request_id: bytes
+    def __init__(self, from_epoch: _Optional[int] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class BumpEpochResponse(_message.Message):
+    __slots__ = ("header", "epoch")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    epoch: int
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...

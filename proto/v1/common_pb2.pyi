@@ -1,0 +1,140 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class NullValue(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NULL_VALUE: _ClassVar[NullValue]
+
+class DocumentFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DOCUMENT_FORMAT_AVRO: _ClassVar[DocumentFormat]
+    DOCUMENT_FORMAT_JSON: _ClassVar[DocumentFormat]
+NULL_VALUE: NullValue
+DOCUMENT_FORMAT_AVRO: DocumentFormat
+DOCUMENT_FORMAT_JSON: DocumentFormat
+
+class Timestamp(_message.Message):
+    __slots__ = ("epoch", "wall_ms", "logical")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    WALL_MS_FIELD_NUMBER: _ClassVar[int]
+    LOGICAL_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    wall_ms: int
+    logical: int
+    def __init__(self, epoch: _Optional[int] = ..., wall_ms: _Optional[int] = ..., logical: _Optional[int] = ...) -> None: ...
+
+class Header(_message.Message):
+    __slots__ = ("cluster_id", "node_id", "term", "timestamp")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    node_id: str
+    term: int
+    timestamp: Timestamp
+    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., term: _Optional[int] = ..., timestamp: _Optional[_Union[Timestamp, _Mapping]] = ...) -> None: ...
+
+class Value(_message.Message):
+    __slots__ = ("null", "bool", "int64", "float64", "bytes", "string", "timestamp_micros", "decimal", "uuid", "date_days")
+    NULL_FIELD_NUMBER: _ClassVar[int]
+    BOOL_FIELD_NUMBER: _ClassVar[int]
+    INT64_FIELD_NUMBER: _ClassVar[int]
+    FLOAT64_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    STRING_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_MICROS_FIELD_NUMBER: _ClassVar[int]
+    DECIMAL_FIELD_NUMBER: _ClassVar[int]
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    DATE_DAYS_FIELD_NUMBER: _ClassVar[int]
+    null: NullValue
+    bool: bool
+    int64: int
+    float64: float
+    bytes: bytes
+    string: str
+    timestamp_micros: int
+    decimal: str
+    uuid: bytes
+    date_days: int
+    def __init__(self, null: _Optional[_Union[NullValue, str]] = ..., bool: bool = ..., int64: _Optional[int] = ..., float64: _Optional[float] = ..., bytes: _Optional[bytes] = ..., string: _Optional[str] = ..., timestamp_micros: _Optional[int] = ..., decimal: _Optional[str] = ..., uuid: _Optional[bytes] = ..., date_days: _Optional[int] = ...) -> None: ...
+
+class Key(_message.Message):
+    __slots__ = ("parts",)
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    parts: _containers.RepeatedCompositeFieldContainer[Value]
+    def __init__(self, parts: _Optional[_Iterable[_Union[Value, _Mapping]]] = ...) -> None: ...
+
+class KeyRange(_message.Message):
+    __slots__ = ("lower", "upper")
+    LOWER_FIELD_NUMBER: _ClassVar[int]
+    UPPER_FIELD_NUMBER: _ClassVar[int]
+    lower: Key
+    upper: Key
+    def __init__(self, lower: _Optional[_Union[Key, _Mapping]] = ..., upper: _Optional[_Union[Key, _Mapping]] = ...) -> None: ...
+
+class Condition(_message.Message):
+    __slots__ = ("absent", "present", "etag", "value")
+    ABSENT_FIELD_NUMBER: _ClassVar[int]
+    PRESENT_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    absent: bool
+    present: bool
+    etag: str
+    value: bytes
+    def __init__(self, absent: bool = ..., present: bool = ..., etag: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+
+class ReadAt(_message.Message):
+    __slots__ = ("timestamp", "wall_ms")
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    WALL_MS_FIELD_NUMBER: _ClassVar[int]
+    timestamp: Timestamp
+    wall_ms: int
+    def __init__(self, timestamp: _Optional[_Union[Timestamp, _Mapping]] = ..., wall_ms: _Optional[int] = ...) -> None: ...
+
+class Document(_message.Message):
+    __slots__ = ("schema_id", "avro", "json")
+    SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
+    AVRO_FIELD_NUMBER: _ClassVar[int]
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    schema_id: int
+    avro: bytes
+    json: str
+    def __init__(self, schema_id: _Optional[int] = ..., avro: _Optional[bytes] = ..., json: _Optional[str] = ...) -> None: ...
+
+class RowBatch(_message.Message):
+    __slots__ = ("schema_id", "bodies", "lengths", "versions")
+    SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
+    BODIES_FIELD_NUMBER: _ClassVar[int]
+    LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    schema_id: int
+    bodies: bytes
+    lengths: bytes
+    versions: bytes
+    def __init__(self, schema_id: _Optional[int] = ..., bodies: _Optional[bytes] = ..., lengths: _Optional[bytes] = ..., versions: _Optional[bytes] = ...) -> None: ...
+
+class RowError(_message.Message):
+    __slots__ = ("row", "reason", "message", "metadata")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    row: int
+    reason: str
+    message: str
+    metadata: _containers.ScalarMap[str, str]
+    def __init__(self, row: _Optional[int] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...

@@ -1,0 +1,179 @@
+from cortado.proto.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class KvPair(_message.Message):
+    __slots__ = ("key", "value", "etag")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    value: bytes
+    etag: str
+    def __init__(self, key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., etag: _Optional[str] = ...) -> None: ...
+
+class KvGetRequest(_message.Message):
+    __slots__ = ("namespace", "key", "at")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: bytes
+    at: _common_pb2.ReadAt
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ...) -> None: ...
+
+class KvGetResponse(_message.Message):
+    __slots__ = ("header", "pair")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    PAIR_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    pair: KvPair
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., pair: _Optional[_Union[KvPair, _Mapping]] = ...) -> None: ...
+
+class KvPutRequest(_message.Message):
+    __slots__ = ("namespace", "key", "value", "condition", "request_id")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: bytes
+    value: bytes
+    condition: _common_pb2.Condition
+    request_id: bytes
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class KvPutResponse(_message.Message):
+    __slots__ = ("header", "etag")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    etag: str
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., etag: _Optional[str] = ...) -> None: ...
+
+class KvDeleteRequest(_message.Message):
+    __slots__ = ("namespace", "key", "condition", "request_id")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: bytes
+    condition: _common_pb2.Condition
+    request_id: bytes
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class KvDeleteResponse(_message.Message):
+    __slots__ = ("header", "existed")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    EXISTED_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    existed: bool
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., existed: bool = ...) -> None: ...
+
+class KvRange(_message.Message):
+    __slots__ = ("start", "end", "prefix")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    start: bytes
+    end: bytes
+    prefix: bytes
+    def __init__(self, start: _Optional[bytes] = ..., end: _Optional[bytes] = ..., prefix: _Optional[bytes] = ...) -> None: ...
+
+class KvDeleteRangeRequest(_message.Message):
+    __slots__ = ("namespace", "range", "request_id")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    RANGE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    range: KvRange
+    request_id: bytes
+    def __init__(self, namespace: _Optional[str] = ..., range: _Optional[_Union[KvRange, _Mapping]] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class KvDeleteRangeResponse(_message.Message):
+    __slots__ = ("header", "deleted")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    deleted: int
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., deleted: _Optional[int] = ...) -> None: ...
+
+class KvScanRequest(_message.Message):
+    __slots__ = ("namespace", "range", "reverse", "limit", "page_size", "page_token", "at", "keys_only")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    RANGE_FIELD_NUMBER: _ClassVar[int]
+    REVERSE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    KEYS_ONLY_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    range: KvRange
+    reverse: bool
+    limit: int
+    page_size: int
+    page_token: bytes
+    at: _common_pb2.ReadAt
+    keys_only: bool
+    def __init__(self, namespace: _Optional[str] = ..., range: _Optional[_Union[KvRange, _Mapping]] = ..., reverse: bool = ..., limit: _Optional[int] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., keys_only: bool = ...) -> None: ...
+
+class KvScanResponse(_message.Message):
+    __slots__ = ("header", "pairs", "next_page_token")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    pairs: _containers.RepeatedCompositeFieldContainer[KvPair]
+    next_page_token: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., pairs: _Optional[_Iterable[_Union[KvPair, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
+
+class KvOperation(_message.Message):
+    __slots__ = ("put", "delete")
+    PUT_FIELD_NUMBER: _ClassVar[int]
+    DELETE_FIELD_NUMBER: _ClassVar[int]
+    put: KvWrite
+    delete: KvRemove
+    def __init__(self, put: _Optional[_Union[KvWrite, _Mapping]] = ..., delete: _Optional[_Union[KvRemove, _Mapping]] = ...) -> None: ...
+
+class KvWrite(_message.Message):
+    __slots__ = ("key", "value", "condition")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    value: bytes
+    condition: _common_pb2.Condition
+    def __init__(self, key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ...) -> None: ...
+
+class KvRemove(_message.Message):
+    __slots__ = ("key", "condition")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    condition: _common_pb2.Condition
+    def __init__(self, key: _Optional[bytes] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ...) -> None: ...
+
+class KvBatchRequest(_message.Message):
+    __slots__ = ("namespace", "operations", "request_id")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    OPERATIONS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    operations: _containers.RepeatedCompositeFieldContainer[KvOperation]
+    request_id: bytes
+    def __init__(self, namespace: _Optional[str] = ..., operations: _Optional[_Iterable[_Union[KvOperation, _Mapping]]] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class KvBatchResponse(_message.Message):
+    __slots__ = ("header", "etag")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    etag: str
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., etag: _Optional[str] = ...) -> None: ...

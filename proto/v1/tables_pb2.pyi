@@ -1,0 +1,193 @@
+from cortado.proto.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class KeyType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    KEY_TYPE_UNSPECIFIED: _ClassVar[KeyType]
+    KEY_TYPE_BOOL: _ClassVar[KeyType]
+    KEY_TYPE_INT64: _ClassVar[KeyType]
+    KEY_TYPE_FLOAT64: _ClassVar[KeyType]
+    KEY_TYPE_BYTES: _ClassVar[KeyType]
+    KEY_TYPE_STRING: _ClassVar[KeyType]
+    KEY_TYPE_TIMESTAMP: _ClassVar[KeyType]
+    KEY_TYPE_DATE: _ClassVar[KeyType]
+    KEY_TYPE_DECIMAL: _ClassVar[KeyType]
+    KEY_TYPE_UUID: _ClassVar[KeyType]
+KEY_TYPE_UNSPECIFIED: KeyType
+KEY_TYPE_BOOL: KeyType
+KEY_TYPE_INT64: KeyType
+KEY_TYPE_FLOAT64: KeyType
+KEY_TYPE_BYTES: KeyType
+KEY_TYPE_STRING: KeyType
+KEY_TYPE_TIMESTAMP: KeyType
+KEY_TYPE_DATE: KeyType
+KEY_TYPE_DECIMAL: KeyType
+KEY_TYPE_UUID: KeyType
+
+class KeyPart(_message.Message):
+    __slots__ = ("path", "type", "descending")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    DESCENDING_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    type: KeyType
+    descending: bool
+    def __init__(self, path: _Optional[str] = ..., type: _Optional[_Union[KeyType, str]] = ..., descending: bool = ...) -> None: ...
+
+class Index(_message.Message):
+    __slots__ = ("index_id", "name", "parts", "unique")
+    INDEX_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    UNIQUE_FIELD_NUMBER: _ClassVar[int]
+    index_id: int
+    name: str
+    parts: _containers.RepeatedCompositeFieldContainer[KeyPart]
+    unique: bool
+    def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., unique: bool = ...) -> None: ...
+
+class Table(_message.Message):
+    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version")
+    TABLE_ID_FIELD_NUMBER: _ClassVar[int]
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    INDEXES_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    table_id: int
+    database: str
+    name: str
+    subject: str
+    key: _containers.RepeatedCompositeFieldContainer[KeyPart]
+    indexes: _containers.RepeatedCompositeFieldContainer[Index]
+    version: int
+    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., version: _Optional[int] = ...) -> None: ...
+
+class CreateDatabaseRequest(_message.Message):
+    __slots__ = ("database", "request_id")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    request_id: bytes
+    def __init__(self, database: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class CreateDatabaseResponse(_message.Message):
+    __slots__ = ("header",)
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ...) -> None: ...
+
+class ListDatabasesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListDatabasesResponse(_message.Message):
+    __slots__ = ("header", "databases")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    DATABASES_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    databases: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., databases: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CreateTableRequest(_message.Message):
+    __slots__ = ("database", "name", "subject", "key", "indexes", "request_id")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    INDEXES_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    name: str
+    subject: str
+    key: _containers.RepeatedCompositeFieldContainer[KeyPart]
+    indexes: _containers.RepeatedCompositeFieldContainer[Index]
+    request_id: bytes
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class CreateTableResponse(_message.Message):
+    __slots__ = ("header", "table")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    table: Table
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ...) -> None: ...
+
+class ListTablesRequest(_message.Message):
+    __slots__ = ("database", "page_size", "page_token")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    page_size: int
+    page_token: bytes
+    def __init__(self, database: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ...) -> None: ...
+
+class ListTablesResponse(_message.Message):
+    __slots__ = ("header", "tables", "next_page_token")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    tables: _containers.RepeatedCompositeFieldContainer[Table]
+    next_page_token: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., tables: _Optional[_Iterable[_Union[Table, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
+
+class DescribeTableRequest(_message.Message):
+    __slots__ = ("database", "name")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    name: str
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class DescribeTableResponse(_message.Message):
+    __slots__ = ("header", "table")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    table: Table
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ...) -> None: ...
+
+class CheckTableRequest(_message.Message):
+    __slots__ = ("database", "name", "at")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    name: str
+    at: _common_pb2.ReadAt
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ...) -> None: ...
+
+class CheckProblem(_message.Message):
+    __slots__ = ("index", "kind", "key", "message")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    index: str
+    kind: str
+    key: str
+    message: str
+    def __init__(self, index: _Optional[str] = ..., kind: _Optional[str] = ..., key: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class CheckTableResponse(_message.Message):
+    __slots__ = ("header", "rows_checked", "entries_checked", "problems", "done")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    ROWS_CHECKED_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_CHECKED_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    rows_checked: int
+    entries_checked: int
+    problems: _containers.RepeatedCompositeFieldContainer[CheckProblem]
+    done: bool
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., rows_checked: _Optional[int] = ..., entries_checked: _Optional[int] = ..., problems: _Optional[_Iterable[_Union[CheckProblem, _Mapping]]] = ..., done: bool = ...) -> None: ...

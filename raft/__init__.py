@@ -1,0 +1,1 @@
+"""Replication: the log that every change goes through. Knows nothing of tables or services."""
