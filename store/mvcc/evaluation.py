@@ -1,0 +1,112 @@
+"""What a write is before it happens: a pure function from what is stored to what changes.
+
+A command is an :data:`Evaluate`: it reads a :class:`~cortado.store.mvcc.reader.Reader`, is told the timestamp that its
+commit will have, and returns an :class:`Evaluation`, or raises a ``CortadoError`` to refuse. It touches no disk, no
+clock and no network, so the node may run it against the newest state with everything still in flight laid over it,
+and throw the result away and run it again::
+
+    evaluate(reader, commit_ts) -> Evaluation(mutations, reply, control)
+                                              |          |       `- for the node: a new epoch, a higher ceiling
+                                              |          `--------- for the caller: a frozen dataclass of the domain
+                                              `-------------------- for the log: final keys and payloads
+
+Conditions are what a writer believed about one key. They are checked against the same reader that the mutations were
+worked out from, so a condition that held at evaluation still holds when its entry is applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from cortado.errors import ConditionFailed, InvalidArgument
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader, Version
+
+
+@dataclass(frozen=True, slots=True)
+class BumpEpoch:
+    """Begin ``epoch``: every later timestamp carries it."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseCeiling:
+    """Timestamps up to ``ceiling`` may be given out ahead of the log; writes stay below it until then."""
+
+    ceiling: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The outcome of a command that was not refused. Empty ``mutations`` and no ``control`` need no log entry."""
+
+    mutations: Mutations
+    reply: object
+    control: BumpEpoch | RaiseCeiling | None = None
+
+
+Evaluate: TypeAlias = Callable[[Reader, Timestamp], Evaluation]
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The key must not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The key must exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class EtagIs:
+    """The live version must be the one that was committed at ``etag``."""
+
+    etag: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class ValueIs:
+    """The key must exist with exactly this payload (compare-and-set)."""
+
+    value: bytes
+
+
+Condition: TypeAlias = Absent | Present | EtagIs | ValueIs
+
+
+def parse_etag(text: str, field: str = "condition.etag") -> EtagIs:
+    """The condition that an etag's text asks for. Raises InvalidArgument naming ``field``."""
+    try:
+        return EtagIs(Timestamp.parse(text))
+    except InvalidArgument as malformed:
+        raise InvalidArgument(field, f"not an etag: {malformed.problem}", repr(text)) from malformed
+
+
+def check_condition(condition: Condition | None, key_for_people: str, version: Version | None, *, row: int = 0) -> None:
+    """Return where ``condition`` holds of the live ``version`` (None: absent); else raise ConditionFailed.
+
+    ``key_for_people`` names the key in the error, ``row`` its place in a batch.
+    """
+    if condition is None:
+        return
+    actual = "absent" if version is None else str(version.ts)
+    match condition:
+        case Absent():
+            holds, expected = version is None, "absent"
+        case Present():
+            holds, expected = version is not None, "present"
+        case EtagIs(etag):
+            holds, expected = version is not None and version.ts == etag, str(etag)
+        case ValueIs(value):
+            holds, expected = version is not None and version.payload == value, f"the given value of {len(value)} bytes"
+            if version is not None:
+                actual = f"another value of {len(version.payload)} bytes at {version.ts}"
+        case _:
+            assert_never(condition)
+    if not holds:
+        raise ConditionFailed(key=key_for_people, expected=expected, actual=actual, row=row)
