@@ -1,0 +1,53 @@
+# Everything that a developer, CI or a newcomer runs. `make help` lists the targets.
+SHELL := /bin/sh
+PYTHON_BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint fmt type check-links proto proto-check lock bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Make .venv from the lock file (needs Python 3.11 or newer)
+	@tools/setup.sh
+
+run: setup ## The story: real flights into Cortado, schemas that evolve, a Spark answer checked against pandas
+	@JAVA_HOME="$$(tools/java.sh)" || exit 1; export JAVA_HOME; exec $(PYTHON_BIN)/python -m examples.nycflights
+
+test: setup ## All tests (Spark's need Java, which is found or installed)
+	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: setup ## Style, imports and formatting
+	@$(PYTHON_BIN)/ruff check .
+	@$(PYTHON_BIN)/ruff format --check .
+
+fmt: setup ## Format in place
+	@$(PYTHON_BIN)/ruff check --fix .
+	@$(PYTHON_BIN)/ruff format .
+
+type: setup ## mypy, strict
+	@$(PYTHON_BIN)/mypy
+
+# The oldest generator whose stubs serve both old and new runtimes: no version check, protobuf 4.25 and later.
+.venv-proto/.ready: requirements-proto.lock
+	@rm -rf .venv-proto && $${PROTO_PYTHON:-$(PYTHON_BIN)/python} -m venv .venv-proto
+	@.venv-proto/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r requirements-proto.lock
+	@touch $@
+
+proto: setup .venv-proto/.ready ## Generate the stubs from the .proto files
+	@tools/generate_stubs.sh src
+
+proto-check: setup .venv-proto/.ready ## Fail where the committed stubs are stale
+	@rm -rf build/stubs && mkdir -p build/stubs && tools/generate_stubs.sh build/stubs
+	@for folder in v1 internal; do for stub in build/stubs/cortado/proto/$$folder/*_pb2*; do \
+		cmp "$$stub" "proto/$$folder/$$(basename $$stub)" || { echo "stale stub: run 'make proto'" >&2; exit 1; }; done; done
+	@echo "stubs are up to date"
+
+lock: setup ## Resolve requirements.lock and requirements-proto.lock anew (needs uv)
+	@tools/lock.sh
+
+bench: setup ## Measure, beside the raw limits of what lies below (writes benchmarks/results/)
+	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m benchmarks $(BENCH_ARGS)
+
+clean: ## Remove what the targets above made
+	@rm -rf .venv .venv-proto build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Measurements that anyone can re-run: ``make bench``."""

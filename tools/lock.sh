@@ -1,0 +1,9 @@
+#!/bin/sh
+# Resolve the lock files: one universal resolution for Python 3.11 to 3.13, every file by hash, no index named.
+set -eu
+cd "$(dirname "$0")/.."
+uv=${UV:-uv}
+common="--universal --generate-hashes --no-annotate --no-emit-index-url --custom-compile-command"
+$uv pip compile $common "make lock" --python-version 3.11 --all-extras --group dev --quiet pyproject.toml -o requirements.lock
+printf 'grpcio-tools==1.62.3\nsetuptools<70\n' |
+    $uv pip compile $common "make lock" --python-version 3.11 --quiet - -o requirements-proto.lock
