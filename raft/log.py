@@ -85,3 +85,8 @@ class ReplicatedLog(Protocol):
 
     def synced(self, ready: Ready) -> None:
         """The node's word that ``ready`` is durable and its committed entries are applied."""
+
+    def withdraw(self, ready: Ready) -> bool:
+        """The node could not store ``ready`` (there is no room). True: its entries and all after them are taken back,
+        since nobody else can hold them, and :attr:`last` is again the last durable entry. False: they stand, and the
+        node must store them or stop."""

@@ -1,0 +1,184 @@
+"""How an error travels: :mod:`cortado.errors` to a gRPC status with details, and back.
+
+The server ends a call with the canonical code, one sentence, and in the trailing metadata ``grpc-status-details-bin`` a
+``google.rpc.Status`` with these details::
+
+    ErrorInfo   always: reason, domain "cortado.v1", and the error's fields as text
+    BadRequest  for bad input: the field and what is wrong with it
+    RetryInfo   where the same request may work later: when
+
+A client in any language needs nothing of ours to read them. This module imports no server code, since the Python client
+reads errors through it, and one table serves both directions.
+
+Caveat: gRPC peers refuse metadata over 8 KiB by default, and then the caller would see a broken call instead of the
+error. So long values are cut, and a long list of incompatibilities ends with how many more there are (the schema check
+call returns all of them, in its body).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2
+
+from cortado.errors import (
+    DOMAIN,
+    Cancelled,
+    CortadoError,
+    DeadlineExceeded,
+    Internal,
+    InvalidArgument,
+    ResourceExhausted,
+    TryAgain,
+    Unavailable,
+    Unsupported,
+    from_metadata,
+    to_metadata,
+)
+from cortado.proto.v1 import common_pb2
+
+DETAILS_KEY: Final = "grpc-status-details-bin"
+
+# Together, as base64 with the other headers, they stay below the 8 KiB that a peer takes by default.
+MESSAGE_CHARS_MAX: Final = 700
+VALUE_CHARS_MAX: Final = 400
+LIST_BYTES_MAX: Final = 3000
+
+_CODE_OF_NAME: Final[dict[str, grpc.StatusCode]] = {code.name: code for code in grpc.StatusCode}
+
+
+def status_code(error: CortadoError) -> grpc.StatusCode:
+    """The canonical code of the error's class."""
+    return _CODE_OF_NAME[error.code]
+
+
+def status_message(error: CortadoError) -> str:
+    """One sentence for the status, cut to what a header may carry."""
+    return _cut(error.message(), MESSAGE_CHARS_MAX)
+
+
+def trailing_metadata(error: CortadoError) -> tuple[tuple[str, bytes], ...]:
+    """The details of a call that ends with ``error``, ready to be sent as trailing metadata."""
+    return ((DETAILS_KEY, rpc_status(error).SerializeToString()),)
+
+
+def rpc_status(error: CortadoError) -> status_pb2.Status:
+    """The error as ``google.rpc.Status`` with its details."""
+    status = status_pb2.Status(code=status_code(error).value[0], message=status_message(error))
+    info = error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=bounded_metadata(error))
+    status.details.add().Pack(info)
+    if isinstance(error, InvalidArgument):
+        bad_request = error_details_pb2.BadRequest()
+        bad_request.field_violations.add(
+            field=_cut(error.field, VALUE_CHARS_MAX), description=_cut(error.problem, VALUE_CHARS_MAX)
+        )
+        status.details.add().Pack(bad_request)
+    if isinstance(error, TryAgain) and error.retry_delay_ms > 0:
+        seconds, millis = divmod(error.retry_delay_ms, 1000)
+        delay = Duration(seconds=seconds, nanos=millis * 1_000_000)
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+    return status
+
+
+def bounded_metadata(error: CortadoError) -> dict[str, str]:
+    """The fields of :func:`cortado.errors.to_metadata`, cut so that they fit into a header."""
+    metadata = to_metadata(error)
+    for name, value in error.fields().items():
+        if isinstance(value, str):
+            metadata[name] = _cut(value, VALUE_CHARS_MAX)
+        elif isinstance(value, list):
+            metadata[name] = _bounded_list(value)
+    return metadata
+
+
+def from_rpc_error(error: grpc.RpcError) -> CortadoError:
+    """The error that the server sent, or for a call that ended without an answer of ours, the nearest one.
+
+    Whether a write that ended so has happened is not decided here: see :func:`was_answered`.
+    """
+    info = _error_info(error)
+    if info is not None:
+        return _rebuilt(info.reason, dict(info.metadata))
+    code = error.code()
+    problem = str(error.details() or code.name)
+    match code:
+        case grpc.StatusCode.UNAVAILABLE:
+            return Unavailable(problem=problem)
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return DeadlineExceeded(problem="no answer within the deadline")
+        case grpc.StatusCode.CANCELLED:
+            return Cancelled(problem=problem)
+        case grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return ResourceExhausted(problem=problem)
+        case grpc.StatusCode.INVALID_ARGUMENT | grpc.StatusCode.OUT_OF_RANGE:
+            return InvalidArgument("", problem)
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return Unsupported(feature="this call", problem=problem)
+        case _:
+            return Internal(problem=f"{code.name}: {problem}")
+
+
+def was_answered(error: grpc.RpcError) -> bool:
+    """True where a Cortado server itself ended the call, so that the error's class says what happened to a write."""
+    return _error_info(error) is not None
+
+
+def to_row_error(row: int, error: CortadoError) -> common_pb2.RowError:
+    """One refused row of many, with the same reason and fields that a unary call would carry."""
+    return common_pb2.RowError(
+        row=row, reason=error.reason, message=status_message(error), metadata=bounded_metadata(error)
+    )
+
+
+def from_row_error(row_error: common_pb2.RowError) -> CortadoError:
+    """The error of one row; its ``row``, where it has one, is the row's place in the request."""
+    error = _rebuilt(row_error.reason, dict(row_error.metadata))
+    if "row" in error.fields():
+        setattr(error, "row", row_error.row)  # noqa: B010 - only some classes have it
+    return error
+
+
+def _error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo | None:
+    trailing: Iterable[tuple[str, Any]] = error.trailing_metadata() or ()
+    for key, value in trailing:
+        if key != DETAILS_KEY:
+            continue
+        try:
+            status = status_pb2.Status.FromString(value)
+        except DecodeError:
+            return None
+        for detail in status.details:
+            info = error_details_pb2.ErrorInfo()
+            if detail.Unpack(info) and info.domain == DOMAIN:
+                return info
+    return None
+
+
+def _rebuilt(reason: str, metadata: dict[str, str]) -> CortadoError:
+    try:
+        return from_metadata(reason, metadata)
+    except ValueError:
+        return Internal(problem=f"{reason}: {metadata}")
+
+
+def _cut(text: str, chars_max: int) -> str:
+    return text if len(text) <= chars_max else f"{text[: chars_max - 20]}... ({len(text)} chars)"
+
+
+def _bounded_list(items: list[Any]) -> str:
+    kept: list[Any] = []
+    used = 0
+    for item in items:
+        if isinstance(item, dict):
+            item = {name: _cut(v, VALUE_CHARS_MAX) if isinstance(v, str) else v for name, v in item.items()}
+        used += len(json.dumps(item))
+        if used > LIST_BYTES_MAX:
+            kept.append({"path": "", "kind": "MORE", "message": f"and {len(items) - len(kept)} more", "version": 0})
+            break
+        kept.append(item)
+    return json.dumps(kept)
