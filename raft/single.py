@@ -70,7 +70,7 @@ class SingleLog:
             self._durable = (entry.index, entry.term)
 
     def withdraw(self, ready: Ready) -> bool:
-        """Take back ``ready``'s entries, which could not be stored, and all after them. True: nobody else holds them."""
+        """Take back ``ready``'s entries, which could not be stored, and all after them. Always True."""
         if not ready.committed:
             return True
         first = ready.committed[0]

@@ -18,7 +18,6 @@ call returns all of them, in its body).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, Final
 
 import grpc
@@ -144,8 +143,7 @@ def from_row_error(row_error: common_pb2.RowError) -> CortadoError:
 
 
 def _error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo | None:
-    trailing: Iterable[tuple[str, Any]] = error.trailing_metadata() or ()
-    for key, value in trailing:
+    for key, value in error.trailing_metadata() or ():
         if key != DETAILS_KEY:
             continue
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+
 from cortado.raft.log import Message, ReplicatedLog
 from cortado.raft.single import SingleLog
 
