@@ -71,12 +71,14 @@ class Key(_message.Message):
     def __init__(self, parts: _Optional[_Iterable[_Union[Value, _Mapping]]] = ...) -> None: ...
 
 class KeyRange(_message.Message):
-    __slots__ = ("lower", "upper")
+    __slots__ = ("lower", "upper", "prefix")
     LOWER_FIELD_NUMBER: _ClassVar[int]
     UPPER_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
     lower: Key
     upper: Key
-    def __init__(self, lower: _Optional[_Union[Key, _Mapping]] = ..., upper: _Optional[_Union[Key, _Mapping]] = ...) -> None: ...
+    prefix: Key
+    def __init__(self, lower: _Optional[_Union[Key, _Mapping]] = ..., upper: _Optional[_Union[Key, _Mapping]] = ..., prefix: _Optional[_Union[Key, _Mapping]] = ...) -> None: ...
 
 class Condition(_message.Message):
     __slots__ = ("absent", "present", "etag", "value")

@@ -110,7 +110,8 @@ class DocumentsServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Scan(self, request, context):
-        """Streams a range of the table or of an index; the last reply carries next_page_token where page_size ended it early.
+        """Streams a range of the table or of an index. Every reply but the last of the range carries next_page_token, from
+        which a call that page_size ended, or a broken stream, goes on at the same timestamp.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

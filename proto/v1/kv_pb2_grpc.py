@@ -75,7 +75,8 @@ class KeyValueServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Scan(self, request, context):
-        """Streams pages in key order; the last one carries next_page_token where page_size ended the scan early.
+        """Streams pages in key order. Every reply but the last of the range carries next_page_token, from which a call that
+        page_size ended, or a broken stream, goes on at the same timestamp.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
