@@ -18,7 +18,8 @@ call returns all of them, in its body).
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, cast
 
 import grpc
 from google.protobuf.duration_pb2 import Duration
@@ -143,7 +144,9 @@ def from_row_error(row_error: common_pb2.RowError) -> CortadoError:
 
 
 def _error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo | None:
-    for key, value in error.trailing_metadata() or ():
+    # The stubs call an item something that does not unpack; it is a pair.
+    trailing = cast("Iterable[tuple[str, bytes]]", error.trailing_metadata() or ())
+    for key, value in trailing:
         if key != DETAILS_KEY:
             continue
         try:
