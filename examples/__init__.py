@@ -1,0 +1,1 @@
+"""Examples that run: ``make run`` starts :mod:`examples.nycflights`."""
