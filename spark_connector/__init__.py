@@ -1,0 +1,9 @@
+"""Cortado as a Spark data source: ``spark.read.format("cortado")``, with nothing to register.
+
+Spark imports every package named ``pyspark_*`` in every session, to look for a ``DefaultSource``. So this package is
+light at the top: it imports pyspark and nothing else, and loads the client and Arrow when a table is read or written.
+"""
+
+from pyspark_cortado.source import DefaultSource
+
+__all__ = ["DefaultSource"]

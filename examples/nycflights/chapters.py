@@ -77,9 +77,7 @@ def evolve_schema(stage: Stage) -> Timestamp:
     stage.title(3, "A schema that evolves")
     before = stage.client.now()
     version = stage.client.schemas.register(FLIGHTS, schema_file("flights-v2").read_text())
-    stage.console.print(
-        f"  registered version {version.version} of {FLIGHTS}: remark and rebooked, each with a default"
-    )
+    stage.console.print(f"  version {version.version} of {FLIGHTS} adds remark and rebooked, each with a default")
     try:
         stage.client.schemas.register(FLIGHTS, schema_file("flights-incompatible").read_text())
     except IncompatibleSchema as refusal:

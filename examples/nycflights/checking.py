@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from examples.nycflights.dataset import TableSource, read_with_pandas
+from examples.nycflights.dataset import TABLES, TableSource, read_with_pandas
 
 DELAY_TOLERANCE = 1e-9
 
@@ -15,8 +15,6 @@ class Difference(Exception):
 
 def expected_delays() -> pd.DataFrame:
     """Mean arrival delay by airline name, by pandas alone."""
-    from examples.nycflights.dataset import TABLES
-
     by_name = {table.name: table for table in TABLES}
     flights = read_with_pandas(by_name["flights"])
     airlines = read_with_pandas(by_name["airlines"])

@@ -1,0 +1,164 @@
+"""The options of a read and of a write, checked before anything is sent.
+
+=================  ==========  ====================================================================================
+option             for         meaning
+=================  ==========  ====================================================================================
+``endpoint``       both        address of a node; default ``127.0.0.1:7621``
+``table``          both        ``database.table``; required
+``timeoutSeconds`` both        of each call; default 30
+``at``             read        ``epoch.wall_ms.logical`` or RFC 3339 time to read at; default: now, once for the job
+``columns``        read        comma-separated fields, in that order; default: all
+``keyLower``       read        JSON array: the first parts of the key to start from, inclusive
+``keyUpper``       read        JSON array: the first parts of the key to end before, exclusive
+``partitions``     read        how many key ranges of about equal size; default 4
+``schemaVersion``  read        version of the subject to read with; default: the newest
+``writeMode``      write       ``upsert`` (default), ``insert`` or ``replace``
+``onConflict``     write       ``refuse`` (default): a row that was written since the job began, by a duplicate key
+                               or by someone else, fails the job; ``overwrite``: the last one to arrive wins
+``chunkRows``      write       rows a commit; default 2000
+=================  ==========  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from cortado.errors import InvalidArgument
+
+PARTITIONS_MAX = 10_000
+CHUNK_ROWS_MAX = 10_000
+TIMEOUT_SECONDS_MAX = 86_400
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where the table is."""
+
+    endpoint: str
+    table: str
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """A read, as asked for. Key bounds are JSON values, one a part, given their types by the table's key."""
+
+    connection: Connection
+    at: str | None
+    columns: tuple[str, ...] | None
+    key_lower: tuple[Any, ...] | None
+    key_upper: tuple[Any, ...] | None
+    partitions: int
+    schema_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """A write, as asked for."""
+
+    connection: Connection
+    mode: str
+    refuse_conflicts: bool
+    chunk_rows: int
+
+
+_BOTH = ("endpoint", "table", "timeoutSeconds")
+_READ = (*_BOTH, "at", "columns", "keyLower", "keyUpper", "partitions", "schemaVersion")
+_WRITE = (*_BOTH, "writeMode", "onConflict", "chunkRows")
+# Spark adds these by itself, for load(path) and save(path); they mean nothing here.
+_SPARK = ("path",)
+
+
+def read_options(options: Mapping[str, str]) -> ReadOptions:
+    """Raises InvalidArgument that names the option, its value and what it may be."""
+    given = _known(options, _READ, "a read")
+    return ReadOptions(
+        connection=_connection(given),
+        at=given.get("at"),
+        columns=_columns(given),
+        key_lower=_key(given, "keyLower"),
+        key_upper=_key(given, "keyUpper"),
+        partitions=_whole(given, "partitions", 4, PARTITIONS_MAX),
+        schema_version=_whole(given, "schemaVersion", 1, 2**31 - 1) if "schemaVersion" in given else None,
+    )
+
+
+def write_options(options: Mapping[str, str]) -> WriteOptions:
+    """Raises InvalidArgument that names the option, its value and what it may be."""
+    given = _known(options, _WRITE, "a write")
+    return WriteOptions(
+        connection=_connection(given),
+        mode=_one_of(given, "writeMode", ("upsert", "insert", "replace")),
+        refuse_conflicts=_one_of(given, "onConflict", ("refuse", "overwrite")) == "refuse",
+        chunk_rows=_whole(given, "chunkRows", 2000, CHUNK_ROWS_MAX),
+    )
+
+
+def _known(options: Mapping[str, str], names: tuple[str, ...], what: str) -> dict[str, str]:
+    """Options by their documented names, whatever case they came in."""
+    by_lower = {name.lower(): name for name in names}
+    known: dict[str, str] = {}
+    for key, value in options.items():
+        name = by_lower.get(key.lower())
+        if name is not None:
+            known[name] = value
+        elif key.lower() not in _SPARK:
+            raise InvalidArgument(f"option {key}", f"is not an option of {what}; there are {', '.join(names)}", value)
+    return known
+
+
+def _connection(given: Mapping[str, str]) -> Connection:
+    table = given.get("table", "")
+    if table.count(".") != 1 or not all(table.split(".")):
+        raise InvalidArgument("option table", 'is required, as "database.table"', table)
+    timeout_s = _parsed(given, "timeoutSeconds", 30.0, float, "a number of seconds")
+    if not 0 < timeout_s <= TIMEOUT_SECONDS_MAX:
+        limit = f"must be above 0 and at most {TIMEOUT_SECONDS_MAX}"
+        raise InvalidArgument("option timeoutSeconds", limit, str(timeout_s))
+    return Connection(given.get("endpoint", "127.0.0.1:7621"), table, timeout_s)
+
+
+def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:
+    if "columns" not in given:
+        return None
+    columns = tuple(name.strip() for name in given["columns"].split(","))
+    if not all(columns) or len(set(columns)) != len(columns):
+        raise InvalidArgument("option columns", "must be different field names with commas between", given["columns"])
+    return columns
+
+
+def _key(given: Mapping[str, str], name: str) -> tuple[Any, ...] | None:
+    if name not in given:
+        return None
+    parts = _parsed(given, name, None, json.loads, "a JSON array of key parts")
+    if not isinstance(parts, list) or not parts:
+        raise InvalidArgument(f"option {name}", 'must be a JSON array of key parts, such as ["UA", 1545]', given[name])
+    return tuple(parts)
+
+
+def _whole(given: Mapping[str, str], name: str, default: int, bound: int) -> int:
+    number = _parsed(given, name, default, int, "a whole number")
+    if not 1 <= number <= bound:
+        raise InvalidArgument(f"option {name}", f"must be between 1 and {bound}", str(number))
+    return number
+
+
+def _one_of(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    chosen = given.get(name, choices[0])
+    if chosen not in choices:
+        raise InvalidArgument(f"option {name}", f"must be one of {', '.join(choices)}", chosen)
+    return chosen
+
+
+def _parsed(given: Mapping[str, str], name: str, default: T, parse: Callable[[str], T], what: str) -> T:
+    if name not in given:
+        return default
+    try:
+        return parse(given[name])
+    except ValueError:
+        raise InvalidArgument(f"option {name}", f"must be {what}", given[name]) from None
