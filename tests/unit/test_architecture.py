@@ -1,0 +1,135 @@
+"""Dependencies point one way: a walk over the imports finds no arrow that points up."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = {
+    "cortado.store": ROOT / "store",
+    "cortado.raft": ROOT / "raft",
+    "cortado.schema": ROOT / "schema",
+    "cortado.proto": ROOT / "proto",
+    "pyspark_cortado": ROOT / "spark_connector",
+}
+
+# What each part may import of the others; its own modules always. Longest prefix wins.
+SHARED = {"cortado.errors", "cortado"}
+ALLOWED = {
+    "cortado.proto": set(),
+    "cortado.schema": SHARED,
+    "cortado.raft": SHARED,
+    "cortado.store.clock": SHARED,
+    "cortado.store.keys": SHARED | {"cortado.store.clock"},
+    "cortado.store.engine": SHARED | {"cortado.store.clock", "cortado.store.keys"},
+    "cortado.store.mvcc": SHARED | {"cortado.store.clock", "cortado.store.keys", "cortado.store.engine"},
+}
+BELOW_TABLES = SHARED | {
+    "cortado.schema",
+    "cortado.proto",
+    "cortado.store.clock",
+    "cortado.store.keys",
+    "cortado.store.mvcc",
+    "cortado.store.names",
+    "cortado.store.paging",
+}
+ALLOWED |= {
+    "cortado.store.names": SHARED,
+    "cortado.store.paging": SHARED | {"cortado.store.clock", "cortado.store.keys"},
+    "cortado.store.rpc_errors": SHARED | {"cortado.proto"},
+    "cortado.store.filter": BELOW_TABLES,
+    "cortado.store.catalog": BELOW_TABLES,
+    "cortado.store.kv": BELOW_TABLES,
+    "cortado.store.tables": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog"},
+}
+NODE = BELOW_TABLES | {
+    "cortado.raft",
+    "cortado.store.engine",
+    "cortado.store.filter",
+    "cortado.store.catalog",
+    "cortado.store.kv",
+    "cortado.store.tables",
+}
+CLIENT = SHARED | {
+    "cortado.schema",
+    "cortado.proto",
+    "cortado.store.clock",
+    "cortado.store.keys",
+    "cortado.store.names",
+    "cortado.store.rpc_errors",
+    "cortado.store.catalog.descriptors",
+}
+ALLOWED |= {
+    "cortado.store.node": NODE,
+    "cortado.store.server": NODE | {"cortado.store.node", "cortado.store.rpc_errors"},
+    "cortado.store.client": CLIENT,
+    "cortado.store.cli": CLIENT | {"cortado.store.client", "cortado.store.server"},
+    "cortado.store": SHARED,
+    "pyspark_cortado": CLIENT | {"cortado.store.client"},
+}
+
+
+def _modules() -> list[tuple[str, Path]]:
+    found = []
+    for package, folder in SOURCES.items():
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            if parts[-1] == "__init__":
+                parts = parts[:-1]
+            if not path.stem.endswith(("_pb2", "_pb2_grpc")):
+                found.append((".".join((package, *parts)), path))
+    return found
+
+
+def _imports(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names.add(node.module)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in names if name.split(".")[0] in ("cortado", "pyspark_cortado")}
+
+
+def _longest(name: str, among: set[str] | dict[str, set[str]]) -> str | None:
+    matches = [each for each in among if name == each or name.startswith(each + ".")]
+    return max(matches, key=len, default=None)
+
+
+@pytest.mark.parametrize(("module", "path"), _modules(), ids=lambda value: value if isinstance(value, str) else "")
+def test_imports_point_down(module: str, path: Path) -> None:
+    home = _longest(module, ALLOWED)
+    assert home is not None, f"{module} has no place in the architecture"
+    for name in _imports(path):
+        part = _longest(name, {key for key in ALLOWED if key != "cortado.store"})
+        if part is None or part == home or name in ALLOWED[home]:
+            continue
+        fits = _longest(name, ALLOWED[home] - SHARED)
+        assert fits is not None, f"{module} imports {name}, which lies above it or beside it"
+
+
+@pytest.mark.parametrize(
+    ("module", "banned"),
+    [
+        ("cortado.store.client", ["lmdb", "numpy", "pyarrow", "cortado.store.engine", "cortado.store.server"]),
+        ("pyspark_cortado", ["cortado", "grpc", "pyarrow", "numpy", "pandas"]),
+        ("cortado.errors", ["grpc", "google.protobuf", "fastavro"]),
+    ],
+)
+def test_importing_is_light(module: str, banned: list[str]) -> None:
+    """In a process of its own: what is imported must not drag in what its users may not have."""
+    code = f"import sys; import {module}; print([name for name in {banned!r} if name in sys.modules])"
+    if module == "pyspark_cortado":
+        # What pyspark itself brings does not count.
+        code = (
+            "import sys; import pyspark.sql.datasource; before = set(sys.modules); import pyspark_cortado; "
+            f"print([name for name in {banned!r} if name in sys.modules and name not in before])"
+        )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert shown.stdout.strip() == "[]"
