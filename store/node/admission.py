@@ -1,0 +1,73 @@
+"""Everything that queues is bounded, in count and in bytes, and past the bound the answer comes at once.
+
+A :class:`Gate` stands before each queue: writes in flight, reads, streams. What it lets in holds its place until it
+leaves; what it does not is refused with the delay after which to try again. So memory under overload stays flat, and a
+caller learns of the overload in microseconds instead of in timeouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from cortado.errors import ResourceExhausted
+
+RETRY_DELAY_MS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class GateUse:
+    """How full a queue is. ``bytes_max`` 0 means that only the count is bounded."""
+
+    name: str
+    count: int
+    count_max: int
+    bytes: int
+    bytes_max: int
+
+
+class Gate:
+    """Bounds one queue. All calls come from the node's loop."""
+
+    def __init__(self, name: str, *, count_max: int, bytes_max: int = 0) -> None:
+        self.name = name
+        self._count_max = count_max
+        self._bytes_max = bytes_max
+        self._count = 0
+        self._bytes = 0
+
+    def enter(self, size_bytes: int = 0) -> None:
+        """Take a place of ``size_bytes``. Raises ResourceExhausted where there is none; nothing is taken then.
+
+        One that is larger than the whole bound is let in when it is alone, since waiting would never help it.
+        """
+        if self._count >= self._count_max:
+            raise self._refusal(f"{self._count} {self.name} are in flight", self._count_max)
+        if self._bytes_max and self._count and self._bytes + size_bytes > self._bytes_max:
+            raise self._refusal(f"{self._bytes} bytes of {self.name} are in flight", self._bytes_max)
+        self._count += 1
+        self._bytes += size_bytes
+
+    def leave(self, size_bytes: int = 0) -> None:
+        """Give back a place that :meth:`enter` took with the same ``size_bytes``."""
+        self._count -= 1
+        self._bytes -= size_bytes
+
+    @contextmanager
+    def place(self, size_bytes: int = 0) -> Iterator[None]:
+        """Hold a place for the duration. Raises ResourceExhausted."""
+        self.enter(size_bytes)
+        try:
+            yield
+        finally:
+            self.leave(size_bytes)
+
+    def use(self) -> GateUse:
+        return GateUse(self.name, self._count, self._count_max, self._bytes, self._bytes_max)
+
+    def _refusal(self, problem: str, limit: int) -> ResourceExhausted:
+        return ResourceExhausted(
+            problem=f"{problem}, the limit is {limit}", retry_delay_ms=RETRY_DELAY_MS, resource=self.name, limit=limit
+        )

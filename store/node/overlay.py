@@ -1,0 +1,115 @@
+"""The newest state there is: what the engine holds, with everything still in flight laid over it.
+
+Two updates of one document in one turn must not both be computed from the old row. So each proposal reads through an
+:class:`OverlayReader`, which looks into the open turn first, then into the turn that is being stored, then into the
+engine::
+
+    open turn        {key: (ts, payload | None)}     evaluated, not yet handed to the storage thread
+    storing turn     {key: (ts, payload | None)}     on its way to the disk
+    engine           everything durable
+
+A layer goes when its turn is durable, since the engine then has the same, or when it was withdrawn. In between both
+have it, and the layer, which is never older, wins: so it does not matter at which instant the engine's transaction
+becomes visible.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import islice, repeat
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader, Version
+
+
+class Layer:
+    """The effects of one turn that is not durable yet: the newest version of each key that it wrote."""
+
+    def __init__(self) -> None:
+        self.versions: dict[LogicalKey, tuple[Timestamp, bytes | None]] = {}
+        self._sorted: list[LogicalKey] | None = None
+
+    def add(self, mutations: Mutations, ts: Timestamp) -> None:
+        self.versions.update(zip(mutations.keys, zip(repeat(ts), mutations.payloads, strict=False), strict=False))
+        self._sorted = None
+
+    def keys_between(self, start: LogicalKey, end: LogicalKey) -> list[LogicalKey]:
+        """The keys in ``[start, end)``, ascending."""
+        if self._sorted is None:
+            self._sorted = sorted(self.versions)
+        return self._sorted[bisect_left(self._sorted, start) : bisect_left(self._sorted, end)]
+
+
+class OverlayReader:
+    """A :class:`~cortado.store.mvcc.reader.Reader` over ``base`` and the ``layers``, the newest layer last."""
+
+    def __init__(self, base: Reader, layers: Sequence[Layer]) -> None:
+        self._base = base
+        self._newest_first = [layer for layer in reversed(layers) if layer.versions]
+
+    @property
+    def read_ts(self) -> Timestamp:
+        return self._base.read_ts
+
+    def get(self, key: LogicalKey) -> Version | None:
+        for layer in self._newest_first:
+            found = layer.versions.get(key)
+            if found is not None:
+                return _version(found)
+        return self._base.get(key)
+
+    def get_many(self, keys: Sequence[LogicalKey]) -> list[Version | None]:
+        versions = self._base.get_many(keys)
+        for layer in reversed(self._newest_first):
+            # Far more often than not, nothing of what a bulk chunk asks for is in flight.
+            if not layer.versions.keys().isdisjoint(keys):
+                for place, key in enumerate(keys):
+                    found = layer.versions.get(key)
+                    if found is not None:
+                        versions[place] = _version(found)
+        return versions
+
+    def scan(
+        self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[tuple[LogicalKey, Version]]:
+        in_flight: dict[LogicalKey, tuple[Timestamp, bytes | None]] = {}
+        for layer in reversed(self._newest_first):
+            in_flight.update((key, layer.versions[key]) for key in layer.keys_between(start, end))
+        if not in_flight:
+            return self._base.scan(start, end, reverse=reverse, limit=limit)
+        # Each key in flight may hide one of the base's, so that many more may be needed.
+        base_limit = None if limit is None else limit + len(in_flight)
+        base = self._base.scan(start, end, reverse=reverse, limit=base_limit)
+        return islice(_merge(base, in_flight, reverse), limit)
+
+
+def _merge(
+    base: Iterator[tuple[LogicalKey, Version]],
+    in_flight: dict[LogicalKey, tuple[Timestamp, bytes | None]],
+    reverse: bool,
+) -> Iterator[tuple[LogicalKey, Version]]:
+    """Both in the order of the scan; for a key in both, what is in flight counts."""
+    waiting = sorted(in_flight, reverse=not reverse)  # the next key is the last
+    for key, version in base:
+        while waiting and (waiting[-1] > key if reverse else waiting[-1] < key):
+            yield from _live(waiting[-1], in_flight[waiting.pop()])
+        if waiting and waiting[-1] == key:
+            yield from _live(key, in_flight[waiting.pop()])
+        else:
+            yield key, version
+    while waiting:
+        yield from _live(waiting[-1], in_flight[waiting.pop()])
+
+
+def _live(key: LogicalKey, found: tuple[Timestamp, bytes | None]) -> Iterator[tuple[LogicalKey, Version]]:
+    version = _version(found)
+    if version is not None:
+        yield key, version
+
+
+def _version(found: tuple[Timestamp, bytes | None]) -> Version | None:
+    ts, payload = found
+    return None if payload is None else Version(ts, payload)

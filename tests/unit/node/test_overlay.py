@@ -1,0 +1,74 @@
+"""Reading through what is in flight: held against a twin that applied it all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.dict_reader import DictStore
+
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.node.overlay import Layer, OverlayReader
+
+KEYS = st.sampled_from([LogicalKey(bytes([letter])) for letter in b"abcdefgh"])
+WRITES = st.lists(st.dictionaries(KEYS, st.one_of(st.none(), st.binary(max_size=3)), max_size=5), max_size=4)
+
+
+def mutations(write: dict[LogicalKey, bytes | None]) -> Mutations:
+    return Mutations(list(write), list(write.values()))
+
+
+def overlaid(
+    durable: Sequence[dict[LogicalKey, bytes | None]], turns: Sequence[Sequence[dict[LogicalKey, bytes | None]]]
+) -> tuple[OverlayReader, DictStore]:
+    """A reader over ``durable`` in the engine and ``turns`` in flight, and the twin in which all of it is applied."""
+    engine, twin = DictStore(), DictStore()
+    for write in durable:
+        engine.apply(mutations(write), engine.tick())
+        twin.apply(mutations(write), twin.tick())
+    layers = []
+    for turn in turns:
+        layer = Layer()
+        for write in turn:
+            ts = twin.tick()
+            twin.apply(mutations(write), ts)
+            layer.add(mutations(write), ts)
+        layers.append(layer)
+    return OverlayReader(engine.snapshot(), layers), twin
+
+
+@given(WRITES, st.lists(WRITES, max_size=2), st.tuples(KEYS, KEYS), st.booleans(), st.one_of(st.none(), st.integers(0, 5)))
+def test_a_reader_over_what_is_in_flight_sees_what_it_would_see_if_it_were_applied(
+    durable: list[dict[LogicalKey, bytes | None]],
+    turns: list[list[dict[LogicalKey, bytes | None]]],
+    bounds: tuple[LogicalKey, LogicalKey],
+    reverse: bool,
+    limit: int | None,
+) -> None:
+    reader, twin = overlaid(durable, turns)
+    expected = twin.snapshot()
+    keys = [LogicalKey(bytes([letter])) for letter in b"hgfedcba"]
+    assert [reader.get(key) for key in keys] == [expected.get(key) for key in keys]
+    assert reader.get_many(keys) == expected.get_many(keys)
+    start, end = min(bounds), max(bounds)
+    assert list(reader.scan(start, end, reverse=reverse, limit=limit)) == list(
+        expected.scan(start, end, reverse=reverse, limit=limit)
+    )
+
+
+@pytest.mark.parametrize("visible", [False, True])
+def test_it_does_not_matter_when_the_engine_shows_what_is_still_in_flight(visible: bool) -> None:
+    engine = DictStore()
+    write = mutations({LogicalKey(b"a"): b"new", LogicalKey(b"b"): None})
+    engine.apply(mutations({LogicalKey(b"b"): b"old"}), engine.tick())
+    ts = engine.tick()
+    layer = Layer()
+    layer.add(write, ts)
+    if visible:
+        engine.apply(write, ts)
+    reader = OverlayReader(engine.snapshot(), [layer])
+    found = list(reader.scan(LogicalKey(b"a"), LogicalKey(b"z")))
+    assert [(key, version.payload) for key, version in found] == [(b"a", b"new")]
