@@ -1,0 +1,114 @@
+"""What a caller asks to be done to documents, and what it is told: plain values, whatever carried them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from cortado.errors import CortadoError
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import KeyValue
+from cortado.store.mvcc.evaluation import Condition
+from cortado.store.tables.rows import StoredRow
+
+
+class PutMode(StrEnum):
+    """What must be there before a put: anything, nothing, or a document."""
+
+    UPSERT = "upsert"
+    INSERT = "insert"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class AvroDocument:
+    """An Avro ``body`` written with the schema of that id. Hostile until checked."""
+
+    schema_id: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JsonDocument:
+    """A JSON object in the schema of that id; 0 for the subject's newest version."""
+
+    text: str
+    schema_id: int = 0
+
+
+DocumentInput: TypeAlias = AvroDocument | JsonDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Write a whole document under the key that it holds."""
+
+    database: str
+    table: str
+    document: DocumentInput
+    mode: PutMode = PutMode.UPSERT
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Change the fields at these paths (``a`` or ``a.b``) of the document of ``key``, and no others.
+
+    Values are Python values as in documents, or, where ``json`` is set, JSON values.
+    """
+
+    database: str
+    table: str
+    key: Sequence[KeyValue]
+    changes: Mapping[str, Any]
+    condition: Condition | None = None
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove the document of ``key``, if there is one."""
+
+    database: str
+    table: str
+    key: Sequence[KeyValue]
+    condition: Condition | None = None
+
+
+Operation: TypeAlias = Put | Update | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Done at ``ts``, which is also the etag of every document that was written."""
+
+    ts: Timestamp
+
+    @property
+    def etag(self) -> str:
+        return str(self.ts)
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """The document as it is after an update, in the subject's newest version."""
+
+    row: StoredRow
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Whether there was a document to delete."""
+
+    existed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BulkWritten:
+    """Of one chunk: how many rows are now stored as given, and why each other one is not, by its place from 0."""
+
+    ts: Timestamp
+    written: int
+    errors: tuple[tuple[int, CortadoError], ...] = ()

@@ -1,0 +1,107 @@
+"""A table as one evaluation sees it: its descriptor, its schemas, and the way from documents to keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from cortado.errors import InvalidArgument, InvalidDocument
+from cortado.schema.documents import decode_document
+from cortado.schema.model import Schema
+from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.keys.codec import decode_parts, encode_parts
+from cortado.store.keys.keyspace import ROW_PREFIX_BYTES, check_key_length, row_prefix
+from cortado.store.keys.types import KeyValue, LogicalKey
+from cortado.store.tables.rows import decode_payload, key_values, show_values
+
+
+class SubjectVersions(Protocol):
+    """A subject's ``(version, schema_id)`` in the order of registration."""
+
+    @property
+    def versions(self) -> Sequence[tuple[int, int]]: ...
+
+
+class TableCatalog(Protocol):
+    """What tables ask of the catalogue. Each raises NotFound."""
+
+    def table(self, database: str, name: str) -> TableDescriptor: ...
+
+    def schema(self, schema_id: int) -> Schema: ...
+
+    def subject(self, name: str) -> SubjectVersions: ...
+
+    def newest_schema(self, subject: str) -> tuple[int, Schema]: ...
+
+
+class TableView:
+    """One table under one state of the catalogue. Cheap to make; good for one evaluation or one scan."""
+
+    def __init__(self, catalog: TableCatalog, database: str, name: str) -> None:
+        """Raises NotFound for an unknown database or table."""
+        self._catalog = catalog
+        self.table = catalog.table(database, name)
+        self.newest_id, self.newest = catalog.newest_schema(self.table.subject)
+        self.row_prefix = row_prefix(self.table.table_id)
+
+    # --- schemas -----------------------------------------------------------------------------------------------
+
+    def writer(self, schema_id: int, field: str = "schema_id") -> Schema:
+        """The schema of that id, which must be a version of the table's subject; NotFound or InvalidArgument."""
+        if schema_id == self.newest_id:
+            return self.newest
+        schema = self._catalog.schema(schema_id)
+        if all(schema_id != known for _, known in self._catalog.subject(self.table.subject).versions):
+            problem = f"is not a version of subject {self.table.subject}, which table {self.table.full_name} follows"
+            raise InvalidArgument(field, problem, str(schema_id))
+        return schema
+
+    def stored_schema(self, schema_id: int) -> Schema:
+        """The schema of a stored row, checked when the row was written."""
+        return self.newest if schema_id == self.newest_id else self._catalog.schema(schema_id)
+
+    def decode(self, payload: bytes) -> dict[str, Any]:
+        """A stored row as the newest version of the subject reads it."""
+        schema_id, body = decode_payload(payload)
+        if schema_id == self.newest_id:
+            return decode_document(self.newest, body)
+        return decode_document(self.stored_schema(schema_id), body, self.newest)
+
+    # --- keys --------------------------------------------------------------------------------------------------
+
+    def encode_key(self, values: Sequence[KeyValue], field: str = "key") -> bytes:
+        """A whole primary key's parts, encoded. InvalidArgument names the part; KeyTooLong the table."""
+        parts = self.table.key
+        if len(values) != len(parts):
+            names = ", ".join(part.path for part in parts)
+            problem = f"table {self.table.full_name} has a key of {len(parts)} parts ({names})"
+            raise InvalidArgument(field, problem, f"{len(values)} parts")
+        for value, part in zip(values, parts, strict=True):
+            if value is None:
+                raise InvalidArgument(f"{field}.{part.path}", "a part of the primary key cannot be null", "null")
+        primary_key = encode_parts(values, parts)
+        check_key_length(self.row_key(primary_key), f"the primary key of table {self.table.full_name}")
+        return primary_key
+
+    def key_of(self, document: Mapping[str, Any]) -> bytes:
+        """The encoded primary key of a document. Raises InvalidDocument for a null part, KeyTooLong."""
+        values = key_values(document, self.table.key)
+        for value, part in zip(values, self.table.key, strict=True):
+            if value is None:
+                problem = f"is part of the primary key of table {self.table.full_name} and cannot be null"
+                raise InvalidDocument(part.path, problem, "null")
+        return self.encode_key(values)
+
+    def row_key(self, primary_key: bytes) -> LogicalKey:
+        return LogicalKey(self.row_prefix + primary_key)
+
+    def primary_key_of(self, row_key: bytes) -> bytes:
+        """The inverse of :meth:`row_key`."""
+        return row_key[ROW_PREFIX_BYTES:]
+
+    def decode_key(self, primary_key: bytes) -> tuple[KeyValue, ...]:
+        return decode_parts(primary_key, self.table.key)
+
+    def show_key(self, primary_key: bytes) -> str:
+        """A row's name for people, in errors: ``shop.orders('UA', 7)``."""
+        return f"{self.table.full_name}{show_values(self.decode_key(primary_key), self.table.key)}"

@@ -1,0 +1,209 @@
+"""Documents, one by one or as an atomic batch: from an operation to an evaluation.
+
+Each function here is the body of a command: it reads through the reader, refuses by raising, and returns what changes.
+A single operation is a batch of one, so there is one way from a document to its row and its index entries::
+
+    Put, Update, Delete  ->  RowChange (old and new document)  ->  Mutations (row, entries removed and added)
+
+An upsert into a table without indexes does not even read the old row: nothing depends on it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import assert_never
+
+from cortado.errors import InvalidArgument, NotFound, TooLarge
+from cortado.schema.documents import decode_document, encode_document
+from cortado.schema.json_format import parse_json_document
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import KeyValue
+from cortado.store.mvcc.evaluation import Absent, Condition, Evaluation, Present, check_condition
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.tables.batch import RowChange, mutations_of
+from cortado.store.tables.changes import apply_changes
+from cortado.store.tables.operations import (
+    AvroDocument,
+    Delete,
+    Deleted,
+    DocumentInput,
+    JsonDocument,
+    Operation,
+    Put,
+    PutMode,
+    Update,
+    Updated,
+    Written,
+)
+from cortado.store.tables.rows import (
+    BATCH_BYTES_MAX,
+    BATCH_ROWS_MAX,
+    DOCUMENT_BYTES_MAX,
+    StoredRow,
+    decode_payload,
+    encode_payload,
+)
+from cortado.store.tables.view import TableCatalog, TableView
+
+_MODE_CONDITIONS: dict[PutMode, Condition | None] = {
+    PutMode.UPSERT: None,
+    PutMode.INSERT: Absent(),
+    PutMode.REPLACE: Present(),
+}
+
+
+def evaluate_put(reader: Reader, commit_ts: Timestamp, catalog: TableCatalog, put: Put) -> Evaluation:
+    """Reply: :class:`Written`. Raises NotFound, InvalidDocument, TooLarge, KeyTooLong, ConditionFailed, UniqueViolation."""
+    change = _stage_put(reader, TableView(catalog, put.database, put.table), put, 0)
+    return Evaluation(mutations_of(reader, [change]), Written(commit_ts))
+
+
+def evaluate_update(reader: Reader, commit_ts: Timestamp, catalog: TableCatalog, update: Update) -> Evaluation:
+    """Reply: :class:`Updated`. Raises as :func:`evaluate_put`, and NotFound where there is no such document."""
+    change = _stage_update(reader, TableView(catalog, update.database, update.table), update, 0)
+    assert change.payload is not None
+    schema_id, body = decode_payload(change.payload)
+    return Evaluation(mutations_of(reader, [change]), Updated(StoredRow(schema_id, body, commit_ts)))
+
+
+def evaluate_delete(reader: Reader, commit_ts: Timestamp, catalog: TableCatalog, delete: Delete) -> Evaluation:
+    """Reply: :class:`Deleted`. Raises NotFound (database, table), InvalidArgument, ConditionFailed."""
+    change = _stage_delete(reader, TableView(catalog, delete.database, delete.table), delete, 0)
+    if change is None:
+        return Evaluation(Mutations(), Deleted(existed=False))
+    return Evaluation(mutations_of(reader, [change]), Deleted(existed=True))
+
+
+def evaluate_batch(
+    reader: Reader, commit_ts: Timestamp, catalog: TableCatalog, operations: Sequence[Operation]
+) -> Evaluation:
+    """All operations or none, a key at most once. Reply: :class:`Written`; errors name the operation by its place.
+
+    Raises as the single operations do, and TooLarge above 10,000 operations or 4 MiB of documents.
+    """
+    if len(operations) > BATCH_ROWS_MAX:
+        problem = f"a batch may have {BATCH_ROWS_MAX} operations: use the bulk stream"
+        raise TooLarge("operations", problem, str(len(operations)), len(operations), BATCH_ROWS_MAX)
+    views: dict[tuple[str, str], TableView] = {}
+    changes: list[RowChange] = []
+    places: dict[bytes, int] = {}
+    size_bytes = 0
+    for row, operation in enumerate(operations):
+        try:
+            change = _stage(reader, catalog, views, operation, row, places)
+        except InvalidArgument as error:
+            raise dataclasses.replace(error, field=f"operations[{row}].{error.field}".rstrip(".")) from error
+        if change is None:
+            continue
+        size_bytes += len(change.payload or b"")
+        if size_bytes > BATCH_BYTES_MAX:
+            problem = f"a batch may have {BATCH_BYTES_MAX} bytes of documents: use the bulk stream"
+            raise TooLarge("operations", problem, f"more at operation {row}", size_bytes, BATCH_BYTES_MAX)
+        changes.append(change)
+    return Evaluation(mutations_of(reader, changes), Written(commit_ts))
+
+
+def _stage(
+    reader: Reader,
+    catalog: TableCatalog,
+    views: dict[tuple[str, str], TableView],
+    operation: Operation,
+    row: int,
+    places: dict[bytes, int],
+) -> RowChange | None:
+    """The change of one operation; ``places`` remembers which operation took which row key."""
+    name = (operation.database, operation.table)
+    view = views.get(name)
+    if view is None:
+        view = views[name] = TableView(catalog, *name)
+    change: RowChange | None
+    match operation:
+        case Put():
+            change = _stage_put(reader, view, operation, row)
+        case Update():
+            change = _stage_update(reader, view, operation, row)
+        case Delete():
+            change = _stage_delete(reader, view, operation, row)
+        case _:
+            assert_never(operation)
+    row_key = change.row_key if change is not None else view.row_key(view.encode_key(_key_of(operation)))
+    if row_key in places:
+        shown = view.show_key(view.primary_key_of(row_key))
+        raise InvalidArgument("key", f"operation {places[row_key]} of the batch has the same key", shown)
+    places[row_key] = row
+    return change
+
+
+def _stage_put(reader: Reader, view: TableView, put: Put, row: int) -> RowChange:
+    payload, new = encode_input(view, put.document)
+    primary_key = view.key_of(new)
+    old = None
+    if view.table.indexes or put.condition is not None or put.mode is not PutMode.UPSERT:
+        live = reader.get(view.row_key(primary_key))
+        for condition in (_MODE_CONDITIONS[put.mode], put.condition):
+            _check(condition, view, primary_key, live, row)
+        old = _decode_old(view, live)
+    return RowChange(view, primary_key, old, new, payload, row)
+
+
+def _stage_update(reader: Reader, view: TableView, update: Update, row: int) -> RowChange:
+    primary_key = view.encode_key(update.key)
+    live = reader.get(view.row_key(primary_key))
+    _check(update.condition, view, primary_key, live, row)
+    if live is None:
+        raise NotFound("document", view.show_key(primary_key))
+    old = view.decode(live.payload)
+    new = apply_changes(view, old, update.changes, json=update.json)
+    body = encode_document(view.newest, new)
+    _check_size(body)
+    # As the schema reads it back: a value that was given in a wider Python type must not reach an index as it came.
+    new = decode_document(view.newest, body)
+    return RowChange(view, primary_key, old, new, encode_payload(view.newest_id, body), row)
+
+
+def _stage_delete(reader: Reader, view: TableView, delete: Delete, row: int) -> RowChange | None:
+    primary_key = view.encode_key(delete.key)
+    live = reader.get(view.row_key(primary_key))
+    _check(delete.condition, view, primary_key, live, row)
+    if live is None:
+        return None
+    return RowChange(view, primary_key, _decode_old(view, live), None, None, row)
+
+
+def encode_input(view: TableView, document: DocumentInput) -> tuple[bytes, dict[str, object]]:
+    """``(payload, document as the newest version reads it)``. Raises InvalidDocument, TooLarge, NotFound."""
+    match document:
+        case AvroDocument(schema_id, body):
+            _check_size(body)
+            schema = view.writer(schema_id, "document.schema_id")
+        case JsonDocument(text, asked_id):
+            schema_id = asked_id or view.newest_id
+            schema = view.writer(schema_id, "document.schema_id")
+            body = encode_document(schema, parse_json_document(schema, text))
+            _check_size(body)
+        case _:
+            assert_never(document)
+    reader_schema = None if schema_id == view.newest_id else view.newest
+    return encode_payload(schema_id, body), decode_document(schema, body, reader_schema)
+
+
+def _check(condition: Condition | None, view: TableView, primary_key: bytes, live: Version | None, row: int) -> None:
+    if condition is not None:
+        check_condition(condition, view.show_key(primary_key), live, row=row)
+
+
+def _check_size(body: bytes) -> None:
+    if len(body) > DOCUMENT_BYTES_MAX:
+        problem = f"a document may have {DOCUMENT_BYTES_MAX} bytes of Avro"
+        raise TooLarge("document", problem, f"{len(body)} bytes", len(body), DOCUMENT_BYTES_MAX)
+
+
+def _decode_old(view: TableView, live: Version | None) -> dict[str, object] | None:
+    """The old document, where index entries may have to go."""
+    return view.decode(live.payload) if live is not None and view.table.indexes else None
+
+
+def _key_of(operation: Operation) -> Sequence[KeyValue]:
+    return () if isinstance(operation, Put) else operation.key
