@@ -28,10 +28,10 @@ fmt: setup ## Format in place
 type: setup ## mypy, strict
 	@$(PYTHON_BIN)/mypy
 
-# The oldest generator whose stubs serve both old and new runtimes: no version check, protobuf 4.25 and later.
+# The oldest generator whose stubs serve both old and new runtimes: no version check, protobuf 4.25 and later. Its wheels
+# end at Python 3.12, so on a newer one it looks for an older one beside it.
 .venv-proto/.ready: requirements-proto.lock
-	@rm -rf .venv-proto && $${PROTO_PYTHON:-$(PYTHON_BIN)/python} -m venv .venv-proto
-	@.venv-proto/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r requirements-proto.lock
+	@rm -rf .venv-proto && tools/generator.sh .venv-proto
 	@touch $@
 
 proto: setup .venv-proto/.ready ## Generate the stubs from the .proto files
