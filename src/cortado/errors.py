@@ -395,15 +395,18 @@ class DataDirectoryError(Broken):
 
 @dataclass(eq=False)
 class ClockOutOfBounds(Broken):
-    """A wall time ``ahead_ms`` ahead of the local physical clock, over the limit of ``limit_ms``."""
+    """A wall time ``ahead_ms`` ahead of the local physical clock, over ``limit_ms``, or what ``problem`` says."""
 
     ahead_ms: int
     limit_ms: int
+    problem: str = ""
 
     code: ClassVar[str] = "FAILED_PRECONDITION"
     reason: ClassVar[str] = "CLOCK_OUT_OF_BOUNDS"
 
     def message(self) -> str:
+        if self.problem:
+            return self.problem
         return f"the remote wall time is {self.ahead_ms} ms ahead of this clock, the limit is {self.limit_ms} ms"
 
 

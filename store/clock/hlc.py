@@ -1,0 +1,143 @@
+"""The hybrid logical clock: timestamps that never go back, and stay close to the physical clock.
+
+::
+
+    physical clock ──► wall_ms ┐
+    update(remote) ──────────► ├─► last ──► tick(): strictly above everything issued and seen
+    observe_log(ts) ─────────► │           now():  at or above it, to read at
+    bump_epoch() ──► epoch ────┘
+
+While the physical clock is ahead of the last timestamp, the wall part follows it and the logical part is 0. While it
+stands still or is behind, the wall part stays and the logical part counts. So time may be read from a clock that jumps,
+and order does not depend on it.
+
+Hazards, each with what guards against it:
+
+- *A physical clock that goes back* (an operator, a virtual machine resumed, another host after a restart). The wall
+  part waits until it is overtaken. Over a restart this needs ``last``: the largest timestamp in the log.
+- *A remote clock that is wrong.* A message from a host set to the year 2071 would carry every clock of the cluster
+  there, one after the other. :meth:`Clock.update` moves the wall part at most ``max_offset_ms`` ahead of the physical
+  clock, and refuses more with ClockOutOfBounds, changing nothing.
+- *The local clock that is wrong.* Nothing here can know better; it is followed. What it wrote is in the log, and what
+  the log decided is true: :meth:`Clock.observe_log` is exempt from bounds, or a replica could not apply its own log.
+  :attr:`Clock.ahead_ms` shows it once the physical clock is right again, and :meth:`Clock.bump_epoch` ends it: later
+  timestamps sort after every earlier one, at the true wall time.
+- *A timestamp that was given out and then forgotten.* :meth:`Clock.now` promises that every later write sorts above,
+  but this promise lives in memory. A read above the last timestamp of the log is repeatable over a restart or a change
+  of leader only where someone keeps a durable ceiling above it; that is the node's task, not the clock's.
+- *A physical clock outside of the calendar.* Readings are taken as the nearest instant between 1970 and the end of the
+  year 9999, so that every wall time that a reading caused can be shown as a date.
+- *A full millisecond.* After 2^32 timestamps within one millisecond the wall part moves on by one, ahead of the
+  physical clock. Only the very last millisecond of the format has no next one, and then the clock refuses: the epoch
+  is an operator's decision and never moves by itself.
+- *Two threads.* The clock has no lock; all calls come from the node's loop.
+
+Source: *Logical Physical Clocks and Consistent Snapshots in Globally Distributed Databases*, Kulkarni et al. 2014;
+CockroachDB's ``pkg/util/hlc`` for the bounds. The epoch is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from cortado.errors import ClockOutOfBounds, InvalidArgument
+from cortado.store.clock.timestamp import EPOCH_MAX, LOGICAL_MAX, WALL_MS_MAX, ZERO, Timestamp
+
+MAX_OFFSET_MS: Final = 250
+PHYSICAL_MS_MAX: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
+
+class Clock:
+    """Issues timestamps. ``physical_ms`` reads the wall clock in milliseconds since 1970 and may jump at will."""
+
+    def __init__(
+        self, physical_ms: Callable[[], int], *, last: Timestamp = ZERO, max_offset_ms: int = MAX_OFFSET_MS
+    ) -> None:
+        """``last`` is the largest timestamp that may have been used: that of the log's last entry, or its ceiling."""
+        if max_offset_ms < 0:
+            raise InvalidArgument("max_offset_ms", "must not be negative", str(max_offset_ms))
+        self._read_physical_ms = physical_ms
+        self._last = last
+        self._max_offset_ms = max_offset_ms
+
+    @property
+    def last(self) -> Timestamp:
+        """The largest timestamp issued or seen. Every later :meth:`tick` is above it."""
+        return self._last
+
+    @property
+    def epoch(self) -> int:
+        return self._last.epoch
+
+    @property
+    def max_offset_ms(self) -> int:
+        return self._max_offset_ms
+
+    @property
+    def physical_ms(self) -> int:
+        """The physical clock, as it is used: between 0 and PHYSICAL_MS_MAX."""
+        return min(max(self._read_physical_ms(), 0), PHYSICAL_MS_MAX)
+
+    @property
+    def ahead_ms(self) -> int:
+        """How far issued time is ahead of the physical clock, 0 in good order. A bump of the epoch takes it back."""
+        return max(self._last.wall_ms - self.physical_ms, 0)
+
+    def now(self) -> Timestamp:
+        """A timestamp to read at: at or above everything issued and seen, and below every later :meth:`tick`."""
+        physical_ms = self.physical_ms
+        if physical_ms > self._last.wall_ms:
+            self._last = Timestamp(self._last.epoch, physical_ms, 0)
+        return self._last
+
+    def tick(self) -> Timestamp:
+        """A timestamp for a write: strictly above everything issued and seen, in the same epoch.
+
+        Raises ClockOutOfBounds where the epoch has no timestamp left (what the log or a peer said was at its very end).
+        """
+        physical_ms = self.physical_ms
+        last = self._last
+        if physical_ms > last.wall_ms:
+            self._last = Timestamp(last.epoch, physical_ms, 0)
+        elif last.logical < LOGICAL_MAX:
+            self._last = Timestamp(last.epoch, last.wall_ms, last.logical + 1)
+        elif last.wall_ms < WALL_MS_MAX:
+            self._last = Timestamp(last.epoch, last.wall_ms + 1, 0)
+        else:
+            raise ClockOutOfBounds(last.wall_ms - physical_ms, self._max_offset_ms, f"epoch {last.epoch} is used up")
+        return self._last
+
+    def update(self, remote: Timestamp) -> None:
+        """Move forward to a timestamp that came from a peer or a client, so that later ones are above it.
+
+        Raises ClockOutOfBounds, changing nothing, where that would take the wall part more than ``max_offset_ms`` ahead
+        of the physical clock, or into an epoch that the log has not begun. What is below the clock is always fine.
+        """
+        if remote <= self._last:
+            return
+        physical_ms = self.physical_ms
+        ahead_ms = remote.wall_ms - physical_ms
+        if remote.epoch > self._last.epoch:
+            problem = f"timestamp {remote} is of epoch {remote.epoch}, this node is in epoch {self._last.epoch}"
+            raise ClockOutOfBounds(ahead_ms, self._max_offset_ms, problem)
+        # A wall time that the log has reached already takes the clock nowhere new.
+        if ahead_ms > self._max_offset_ms and remote.wall_ms > self._last.wall_ms:
+            raise ClockOutOfBounds(ahead_ms, self._max_offset_ms)
+        self._last = remote
+
+    def observe_log(self, ts: Timestamp) -> None:
+        """Move forward to a timestamp of the group's own log, whatever it is: it is decided."""
+        self._last = max(self._last, ts)
+
+    def bump_epoch(self) -> Timestamp:
+        """Begin the next epoch at the physical clock's time, and issue its first timestamp.
+
+        The caller writes it to the log; from there other replicas and later runs learn it. Raises InvalidArgument where
+        the format has no next epoch.
+        """
+        if self._last.epoch == EPOCH_MAX:
+            raise InvalidArgument("epoch", f"cannot be bumped: {EPOCH_MAX} is the last one")
+        self._last = Timestamp(self._last.epoch + 1, self.physical_ms, 0)
+        return self._last

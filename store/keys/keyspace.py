@@ -1,0 +1,271 @@
+"""The map of all keys. Nothing is stored outside of it, and nothing else builds a key.
+
+Logical keys, in their order (names in quotes are bytes, ``u32`` is big-endian, parts are encoded by the codec)::
+
+    "k"  namespace  user key                                    the key-value API: a string part, a bytes part
+    "m"  name ...  01                                           catalogue and cluster state: string and int64 parts
+    "t"  u32 table id  "i"  u32 index id  values  [primary key] an index entry; the payload of a unique one is the
+                                                                primary key's parts, of any other nothing
+    "t"  u32 table id  "r"  primary key                         a row
+
+The primary key stands in an index entry's key where the index is not unique, and in a unique one where any value is
+null: null does not collide with null, as in SQL. A cluster key may have any number of names, so it has an end byte
+(01, below every tag), which keeps it from being a prefix of a longer one.
+
+A key on disk is followed by 12 bytes, its version's timestamp with every byte inverted. LMDB's limit for a key is
+ENGINE_KEY_BYTES_MAX, so a logical key may have LOGICAL_KEY_BYTES_MAX; a longer one is refused here, where it is built.
+
+A range is a pair ``(start, end)`` of logical keys, half-open. A bound of rows or of an index is a prefix of parts: as
+lower it means "from the first key with this prefix", as upper "up to, not including, the first key with this prefix".
+Nothing lies between the two where ``end <= start``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from cortado.errors import DataLoss, InvalidArgument, KeyTooLong
+from cortado.store.keys.codec import (
+    decode_part,
+    encode_part,
+    encode_parts,
+    end_of_parts,
+    successor_of_prefix,
+)
+from cortado.store.keys.types import KeyPart, KeyType, KeyValue, LogicalKey
+
+ENGINE_KEY_BYTES_MAX: Final = 511
+VERSION_BYTES: Final = 12
+LOGICAL_KEY_BYTES_MAX: Final = ENGINE_KEY_BYTES_MAX - VERSION_BYTES
+ID_MAX: Final = (1 << 32) - 1
+
+KV_SPACE: Final = b"k"
+META_SPACE: Final = b"m"
+TABLE_SPACE: Final = b"t"
+META_END: Final = b"\x01"
+
+_ROW = struct.Struct(">cIc")
+_INDEX = struct.Struct(">cIcI")
+ROW_PREFIX_BYTES: Final = _ROW.size
+INDEX_PREFIX_BYTES: Final = _INDEX.size
+
+KeyRange = tuple[LogicalKey, LogicalKey]
+
+
+def check_key_length(key: bytes, what: str) -> None:
+    """Raises KeyTooLong, its field being ``what``, where a logical key does not fit the engine."""
+    if len(key) > LOGICAL_KEY_BYTES_MAX:
+        raise KeyTooLong(
+            field=what,
+            problem=f"the encoded key has {len(key)} bytes, the limit is {LOGICAL_KEY_BYTES_MAX}",
+            length=len(key),
+            limit=LOGICAL_KEY_BYTES_MAX,
+        )
+
+
+def prefix_range(prefix: bytes) -> KeyRange:
+    """All keys that begin with ``prefix``: whole parts behind the prefix of a row, an index or a space."""
+    return LogicalKey(prefix), LogicalKey(successor_of_prefix(prefix))
+
+
+# --- rows ------------------------------------------------------------------------------------------------------
+
+
+def row_prefix(table_id: int) -> bytes:
+    """What every row's key of a table begins with, ROW_PREFIX_BYTES long."""
+    return _ROW.pack(TABLE_SPACE, _checked_id(table_id, "table id"), b"r")
+
+
+def row_key(
+    table_id: int, parts: Sequence[KeyPart], values: Sequence[KeyValue], *, what: str = "primary key"
+) -> LogicalKey:
+    """A row's key. Raises InvalidArgument for a missing, null or mistyped part, KeyTooLong with the field ``what``."""
+    encoded = row_prefix(table_id) + encode_parts(values, parts)
+    check_no_nulls(parts, values)
+    check_key_length(encoded, what)
+    return LogicalKey(encoded)
+
+
+def check_no_nulls(parts: Sequence[KeyPart], values: Sequence[KeyValue]) -> None:
+    """Raises InvalidArgument naming the first part of a primary key that is null."""
+    for part, value in zip(parts, values, strict=True):
+        if value is None:
+            raise InvalidArgument(part.path, "must not be null in a primary key")
+
+
+def row_key_of(table_id: int, primary_key: bytes) -> LogicalKey:
+    """A row's key from its encoded parts, as an index entry holds them."""
+    return LogicalKey(row_prefix(table_id) + primary_key)
+
+
+def primary_key_of(row: LogicalKey) -> bytes:
+    """The encoded parts of a row's key: what index entries hold."""
+    return row[ROW_PREFIX_BYTES:]
+
+
+def row_range(
+    table_id: int,
+    parts: Sequence[KeyPart],
+    lower: Sequence[KeyValue] | None = None,
+    upper: Sequence[KeyValue] | None = None,
+) -> KeyRange:
+    """Rows in ``[lower, upper)``, each a prefix of the primary key; None or no values leave that side open."""
+    return _bounded(row_prefix(table_id), parts, lower, upper, "primary key")
+
+
+# --- indexes ---------------------------------------------------------------------------------------------------
+
+
+def index_prefix(table_id: int, index_id: int) -> bytes:
+    """What every entry's key of an index begins with, INDEX_PREFIX_BYTES long."""
+    checked = _checked_id(table_id, "table id"), _checked_id(index_id, "index id")
+    return _INDEX.pack(TABLE_SPACE, checked[0], b"i", checked[1])
+
+
+def index_key(
+    table_id: int,
+    index_id: int,
+    parts: Sequence[KeyPart],
+    values: Sequence[KeyValue],
+    primary_key: bytes,
+    *,
+    unique: bool,
+    what: str = "index",
+) -> LogicalKey:
+    """The key of one row's entry; ``primary_key`` is the row's, encoded. KeyTooLong names the index as ``what``."""
+    encoded = index_prefix(table_id, index_id) + encode_parts(values, parts)
+    if not unique or None in values:
+        encoded += primary_key
+    check_key_length(encoded, what)
+    return LogicalKey(encoded)
+
+
+def index_range(
+    table_id: int,
+    index_id: int,
+    parts: Sequence[KeyPart],
+    lower: Sequence[KeyValue] | None = None,
+    upper: Sequence[KeyValue] | None = None,
+) -> KeyRange:
+    """Entries in ``[lower, upper)``, each a prefix of the indexed parts; None or no values leave that side open."""
+    return _bounded(index_prefix(table_id, index_id), parts, lower, upper, "index")
+
+
+def primary_key_of_entry(entry: LogicalKey, payload: bytes, part_count: int, *, unique: bool) -> bytes:
+    """The encoded primary key that an index entry points to. Raises DataLoss for a malformed entry."""
+    primary_key = payload if unique else entry[end_of_parts(entry, part_count, INDEX_PREFIX_BYTES) :]
+    if not primary_key:
+        raise DataLoss("index entry", f"no primary key in {entry.hex()}")
+    return primary_key
+
+
+# --- the key-value API -----------------------------------------------------------------------------------------
+
+
+def kv_key(namespace: str, user_key: bytes) -> LogicalKey:
+    """The key of a pair. Raises InvalidArgument for an empty namespace, KeyTooLong for a long key."""
+    key = LogicalKey(_namespace_prefix(namespace) + encode_part(user_key, KeyType.BYTES, path="key"))
+    check_key_length(key, "key")
+    return key
+
+
+def kv_range(namespace: str, start: bytes = b"", end: bytes = b"", prefix: bytes = b"") -> KeyRange:
+    """User keys in ``[start, end)``, or all that begin with ``prefix``. An empty ``end`` is the namespace's end.
+
+    Raises InvalidArgument where a prefix comes with a start or an end.
+    """
+    if prefix and (start or end):
+        raise InvalidArgument("range.prefix", "excludes start and end", repr(prefix))
+    if prefix:
+        start = prefix
+        end = successor_of_prefix(prefix) if prefix.strip(b"\xff") else b""
+    # A prefix is a range of user keys: bytes of an encoding's beginning would depend on how zeros are escaped.
+    upper = kv_key(namespace, end) if end else LogicalKey(successor_of_prefix(_namespace_prefix(namespace)))
+    return kv_key(namespace, start), upper
+
+
+def user_key_of(key: LogicalKey) -> bytes:
+    """The user's bytes in the key of a pair. Raises DataLoss where ``key`` is none."""
+    if key[:1] == KV_SPACE:
+        found, _, user_key = decode_part(key[end_of_parts(key, 1, len(KV_SPACE)) :])
+        if found is KeyType.BYTES and isinstance(user_key, bytes):
+            return user_key
+    raise DataLoss("key", f"not of the key-value API: {key.hex()}")
+
+
+def _namespace_prefix(namespace: str) -> bytes:
+    if namespace == "":
+        raise InvalidArgument("namespace", "must not be empty")
+    encoded = KV_SPACE + encode_part(namespace, KeyType.STRING, path="namespace")
+    check_key_length(encoded, "namespace")
+    return encoded
+
+
+# --- catalogue and cluster state -------------------------------------------------------------------------------
+
+
+def meta_key(*names: str | int) -> LogicalKey:
+    """The key of a piece of catalogue or cluster state, such as ``meta_key("table", 7)``."""
+    key = LogicalKey(_meta_prefix(names) + META_END)
+    check_key_length(key, "/".join(map(str, names)))
+    return key
+
+
+def meta_range(*names: str | int) -> KeyRange:
+    """All keys whose names begin with ``names``, the one with exactly these included."""
+    return prefix_range(_meta_prefix(names))
+
+
+def names_of(key: LogicalKey) -> tuple[str | int, ...]:
+    """The names in a key of :func:`meta_key`. Raises DataLoss where ``key`` is none."""
+    names: list[str | int] = []
+    start = len(META_SPACE)
+    while key[start : start + 1] not in (META_END, b""):
+        end = end_of_parts(key, 1, start)
+        _, _, name = decode_part(key[start:end])
+        if not isinstance(name, str | int):
+            raise DataLoss("key", f"not a name at byte {start} of {key.hex()}")
+        names.append(name)
+        start = end
+    if key[:1] != META_SPACE or key[start:] != META_END:
+        raise DataLoss("key", f"not of the catalogue: {key.hex()}")
+    return tuple(names)
+
+
+def _meta_prefix(names: Sequence[str | int]) -> bytes:
+    encoded = [
+        encode_part(name, KeyType.STRING if isinstance(name, str) else KeyType.INT64, path="name") for name in names
+    ]
+    return META_SPACE + b"".join(encoded)
+
+
+# --- shared ----------------------------------------------------------------------------------------------------
+
+
+def _bounded(
+    prefix: bytes,
+    parts: Sequence[KeyPart],
+    lower: Sequence[KeyValue] | None,
+    upper: Sequence[KeyValue] | None,
+    what: str,
+) -> KeyRange:
+    start = prefix + _bound(lower, parts, "lower") if lower else prefix
+    end = prefix + _bound(upper, parts, "upper") if upper else successor_of_prefix(prefix)
+    for bound, side in ((start, "lower"), (end, "upper")):
+        check_key_length(bound, f"{side} bound of the {what}")
+    return LogicalKey(start), LogicalKey(end)
+
+
+def _bound(values: Sequence[KeyValue], parts: Sequence[KeyPart], side: str) -> bytes:
+    if len(values) > len(parts):
+        names = ", ".join(part.path for part in parts)
+        raise InvalidArgument(side, f"must have at most {len(parts)} parts: {names}", f"{len(values)} parts")
+    return encode_parts(values, parts[: len(values)])
+
+
+def _checked_id(number: int, what: str) -> int:
+    if not 0 <= number <= ID_MAX:
+        raise InvalidArgument(what, f"must be between 0 and {ID_MAX}", str(number))
+    return number
