@@ -1,0 +1,94 @@
+"""What a benchmark returns, and how it is shown: always beside the limit of what lies below it, from the same run."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("lmdb", "grpcio", "numpy", "pyarrow", "fastavro", "protobuf", "pyspark")
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """``rate`` a second, of ``unit``; ``below`` is the rate of the layer below in the same run, 0 where there is none.
+
+    ``aim`` is what the project wants of it: a rate, or, below 1, a share of ``below``.
+    """
+
+    name: str
+    rate: float
+    unit: str
+    below_name: str = ""
+    below: float = 0.0
+    aim: float = 0.0
+
+    @property
+    def reached(self) -> bool | None:
+        if not self.aim:
+            return None
+        return self.rate >= (self.aim * self.below if self.aim < 1 else self.aim)
+
+
+def machine() -> dict[str, str]:
+    """What the numbers were measured on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "memory": f"{memory / (1 << 30):.0f} GiB",
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def _commit() -> str:
+    shown = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return shown.stdout.strip() or "unknown"
+
+
+def show(title: str, settings: str, measurements: Sequence[Measurement], console: Console) -> None:
+    """A table for people."""
+    table = Table(title=f"{title}\n[dim]{settings}", title_justify="left", title_style="bold")
+    for heading in ("what", "a second", "below it", "share", "aim"):
+        table.add_column(heading, justify="left" if heading in ("what", "below it") else "right")
+    for each in measurements:
+        below = f"{each.below_name}: {each.below:,.0f}" if each.below else ""
+        share = f"{each.rate / each.below:.0%}" if each.below else ""
+        aim = "" if not each.aim else f"{each.aim:.0%} of it" if each.aim < 1 else f"{each.aim:,.0f}"
+        mark = {None: "", True: " [green]reached", False: " [red]missed"}[each.reached]
+        table.add_row(each.name, f"{each.rate:,.0f} {each.unit}", below, share, aim + mark)
+    console.print(table)
+
+
+def save(results: dict[str, list[Measurement]]) -> Path:
+    """The same as JSON, below ``benchmarks/results/``."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
+    content = {
+        "machine": machine(),
+        "results": {name: [asdict(each) for each in rows] for name, rows in results.items()},
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n")
+    return path

@@ -1,0 +1,34 @@
+"""Tests that need something of the machine: a failure of one line in CI, and elsewhere a skip that the summary names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+
+def need(there: bool, what: str) -> None:
+    """End the test unless ``there``; ``what`` says what the machine lacks."""
+    if there:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(f"this machine lacks {what}", pytrace=False)
+    pytest.skip(f"this machine lacks {what}")
+
+
+def need_root() -> None:
+    need(os.geteuid() == 0, "root's privileges")
+
+
+def need_java() -> None:
+    """Java 17 or later, which Spark needs."""
+    home = os.environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else shutil.which("java")
+    if java is None or not os.path.exists(java):  # noqa: PTH110
+        need(False, "Java 17 or later")
+        return
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    digits = said.partition('version "')[2].partition(".")[0].partition('"')[0]
+    need(digits.isdigit() and int(digits) >= 17, "Java 17 or later")
