@@ -1,0 +1,116 @@
+"""The request table: a repeated write has one effect, and the first one's answer.
+
+A caller who got no answer sends the same request with the same id again. The id is 20 bytes: a timestamp that this
+cluster gave out (12), then random bytes (8). The result of each request is written in the transaction that applies it,
+so it is remembered exactly if it happened::
+
+    request id 20  ->  hash of the request 16 | commit timestamp 12 | reply | CRC-32C 4 (little-endian, of key and value)
+
+- The same id with the same hash gets the remembered reply. Nothing is executed.
+- The same id with another hash is InvalidArgument: the caller reuses ids.
+- Ids sort by their timestamps, so the oldest are the first in the table. They are forgotten by age and by count, as a
+  function of the log alone, and the floor rises to just above the last one forgotten. An id below the floor may belong to
+  a request that happened or not: OutcomeUnknown, *too old*, and never executed.
+- An idle group forgets nothing, so the floor stays below every timestamp that a caller can have seen since.
+
+Refusals are not remembered: they changed nothing, and the same request is worked out again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import google_crc32c
+
+from cortado.errors import DataLoss, InvalidArgument, OutcomeUnknown
+from cortado.store.clock.hlc import Clock
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+
+REQUEST_ID_BYTES: Final = 20
+HASH_BYTES: Final = 16
+
+# How many are forgotten per entry at most, so that a long pause is made up for in bounded transactions.
+FORGOTTEN_PER_ENTRY_MAX: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a request was answered, and at which commit."""
+
+    request_hash: bytes
+    ts: Timestamp
+    reply: bytes
+
+
+class RequestWriter(Protocol):
+    """The requests sub-database in a write transaction."""
+
+    def put_request(self, request_id: bytes, value: bytes) -> None: ...
+
+    def delete_request(self, request_id: bytes) -> None: ...
+
+    def oldest_requests(self, count: int) -> list[bytes]: ...
+
+
+def encode_remembered(request_id: bytes, remembered: Remembered) -> bytes:
+    value = remembered.request_hash.ljust(HASH_BYTES, b"\0") + bytes(remembered.ts) + remembered.reply
+    return value + google_crc32c.value(request_id + value).to_bytes(4, "little")
+
+
+def decode_remembered(request_id: bytes, encoded: bytes) -> Remembered:
+    """Raises DataLoss where the checksum does not hold."""
+    value, checksum = encoded[:-4], encoded[-4:]
+    if google_crc32c.value(request_id + value).to_bytes(4, "little") != checksum or len(value) < HASH_BYTES + 12:
+        raise DataLoss("a remembered request", request_id.hex())
+    hash_end = HASH_BYTES + TIMESTAMP_BYTES
+    return Remembered(value[:HASH_BYTES], Timestamp.from_bytes(value[HASH_BYTES:hash_end]), value[hash_end:])
+
+
+def check_request_id(request_id: bytes, clock: Clock) -> Timestamp:
+    """The timestamp of a new id. Raises InvalidArgument where it is malformed or from beyond the clock's bound."""
+    if len(request_id) != REQUEST_ID_BYTES:
+        problem = f"must have {REQUEST_ID_BYTES} bytes: a timestamp of this cluster (12), then random bytes (8)"
+        raise InvalidArgument("request_id", problem, f"{len(request_id)} bytes")
+    ts = Timestamp.from_bytes(request_id[:TIMESTAMP_BYTES])
+    now = clock.now()
+    if ts.epoch > now.epoch or (ts.epoch == now.epoch and ts.wall_ms > now.wall_ms + clock.max_offset_ms):
+        raise InvalidArgument("request_id", f"begins with a timestamp that is ahead of this cluster's, {now}", str(ts))
+    return ts
+
+
+def answer_of(request_id: bytes, request_hash: bytes, encoded: bytes | None, floor: Timestamp) -> Remembered | None:
+    """What the table says of a request: the remembered answer, or None for one that must be executed.
+
+    ``encoded`` and ``floor`` must come from one read transaction. Raises OutcomeUnknown below the floor, InvalidArgument
+    where the id was used for another request.
+    """
+    if encoded is None:
+        if Timestamp.from_bytes(request_id[:TIMESTAMP_BYTES]) < floor:
+            problem = f"the request id is too old: results are remembered from {floor} on. It was not executed now"
+            raise OutcomeUnknown(problem, request_id.hex())
+        return None
+    remembered = decode_remembered(request_id, encoded)
+    check_same_request(request_hash, remembered.request_hash)
+    return remembered
+
+
+def check_same_request(request_hash: bytes, first_hash: bytes) -> None:
+    """Raises InvalidArgument where one id names two requests."""
+    if request_hash.ljust(HASH_BYTES, b"\0") != first_hash.ljust(HASH_BYTES, b"\0"):
+        raise InvalidArgument("request_id", "was used for another request before")
+
+
+def forget(
+    oldest: list[bytes], excess: int, last_ts: Timestamp, epoch_began: Timestamp, remember_ms: int
+) -> list[bytes]:
+    """Which of the ``oldest`` ids, in their order, are to be forgotten: ``excess`` of them, and all that are too old."""
+    forgotten = 0
+    for request_id in oldest:
+        ts = Timestamp.from_bytes(request_id[:TIMESTAMP_BYTES])
+        # Wall times of two epochs cannot be compared; those of the last one age with the new one.
+        began_ms = ts.wall_ms if ts.epoch == last_ts.epoch else epoch_began.wall_ms
+        if forgotten >= excess and last_ts.wall_ms - began_ms <= remember_ms:
+            break
+        forgotten += 1
+    return oldest[:forgotten]

@@ -1,0 +1,69 @@
+"""Where a node stands: the record that is written in the same transaction as everything that it speaks of.
+
+Format 1, numbers big-endian (golden files pin it)::
+
+    format 1 | index 8 | term 8 | last_ts 12 | ceiling 12 | epoch_began 12 | request_floor 12 | requests 8 | CRC-32C 4
+
+The checksum is little-endian, as everywhere, and covers all bytes before it.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+import google_crc32c
+
+from cortado.errors import DataLoss
+from cortado.store.clock.timestamp import ZERO, Timestamp
+
+FORMAT: Final = 1
+_LAYOUT: Final = struct.Struct(">BQQ12s12s12s12sQ")
+_CHECKSUM: Final = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedState:
+    """What the applied log says.
+
+    - ``index``, ``term``: place of the last applied entry.
+    - ``last_ts``: the last commit's timestamp. Reads at or below it are complete.
+    - ``ceiling``: reads ahead of the log were served up to here at most; a restart begins above it.
+    - ``epoch_began``: the first timestamp of the current epoch.
+    - ``request_floor``: results of requests with an id below this timestamp are no longer remembered.
+    - ``requests``: how many are.
+    """
+
+    index: int = 0
+    term: int = 0
+    last_ts: Timestamp = ZERO
+    ceiling: Timestamp = ZERO
+    epoch_began: Timestamp = ZERO
+    request_floor: Timestamp = ZERO
+    requests: int = 0
+
+    def encode(self) -> bytes:
+        record = _LAYOUT.pack(
+            FORMAT,
+            self.index,
+            self.term,
+            bytes(self.last_ts),
+            bytes(self.ceiling),
+            bytes(self.epoch_began),
+            bytes(self.request_floor),
+            self.requests,
+        )
+        return record + _CHECKSUM.pack(google_crc32c.value(record))
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> AppliedState:
+        """Raises DataLoss on a wrong length, checksum or format."""
+        record, checksum = encoded[:-4], encoded[-4:]
+        if len(record) != _LAYOUT.size or _CHECKSUM.pack(google_crc32c.value(record)) != checksum:
+            raise DataLoss("the node's state", f"a record of {len(encoded)} bytes with a wrong length or checksum")
+        format_, index, term, last_ts, ceiling, epoch_began, request_floor, requests = _LAYOUT.unpack(record)
+        if format_ != FORMAT:
+            raise DataLoss("the node's state", f"format {format_} is unknown, this version reads {FORMAT}")
+        times = map(Timestamp.from_bytes, (last_ts, ceiling, epoch_began, request_floor))
+        return cls(index, term, *times, requests)

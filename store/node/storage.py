@@ -1,0 +1,45 @@
+"""The one thread that writes: LMDB wants a write transaction begun and committed on the same thread.
+
+It takes one job at a time, runs it off the event loop, and brings the outcome back into the loop. While it syncs, the
+loop collects and evaluates the next turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TypeAlias
+
+Job: TypeAlias = Callable[[], object]
+Done: TypeAlias = Callable[[object], None]
+
+
+class StorageThread:
+    """Runs jobs in the order in which they were given."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._jobs: SimpleQueue[tuple[Job, Done] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="cortado-storage", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job, done: Done) -> None:
+        """Run ``job`` on the thread, then ``done`` on the loop, with its result or the exception that it raised."""
+        self._jobs.put((job, done))
+
+    def stop(self) -> None:
+        """Finish what was given, then end the thread. Blocks."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (item := self._jobs.get()) is not None:
+            job, done = item
+            try:
+                outcome = job()
+            except BaseException as error:
+                # Whatever it is: the loop decides whether the node can go on.
+                outcome = error
+            self._loop.call_soon_threadsafe(done, outcome)
