@@ -1,9 +1,10 @@
-"""What a database, a table and an index are: the catalogue's values, immutable, versioned by the table."""
+"""What a table, an index and a subject are: the catalogue's values, immutable, versioned by the table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.keys.types import KeyPart
 
 
@@ -35,3 +36,35 @@ class TableDescriptor:
 
     def index(self, name: str) -> IndexDescriptor | None:
         return next((each for each in self.indexes if each.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """One registered schema. ``schema_id`` is unique in the cluster, ``version`` counts from 1 within the subject.
+
+    ``text`` is the declaration as it was registered, ``fingerprint`` the 32 bytes that say which schema it is.
+    """
+
+    schema_id: int
+    subject: str
+    version: int
+    text: str
+    fingerprint: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectState:
+    """A subject: its compatibility ``mode``, and the schema id of each version, the first version first."""
+
+    subject: str
+    mode: CompatibilityMode
+    schema_ids: tuple[int, ...] = ()
+
+    @property
+    def versions(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of version and schema id, oldest first."""
+        return tuple(enumerate(self.schema_ids, start=1))
+
+    def version_of(self, schema_id: int) -> int | None:
+        """The version that ``schema_id`` is of this subject; None where it belongs to another."""
+        return self.schema_ids.index(schema_id) + 1 if schema_id in self.schema_ids else None

@@ -1,0 +1,207 @@
+"""The catalogue as one state of the store shows it: databases, tables, subjects and schemas.
+
+A :class:`Catalog` is a view over a Reader, so a catalogue as of an earlier time is nothing but a Catalog over a Reader
+at that time. (Documents of an earlier time are still read with the newest catalogue: a schema id never comes to mean
+another schema.) It reads through a :class:`CatalogCache`, which many Catalogs share::
+
+    Catalog(reader, cache)
+      `- one point read of the key `catalog` -> the timestamp of the last change -> the state cached under it
+
+so nobody has to tell the cache when something changed, and a view over writes still in flight never mixes with a view
+of what is applied.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from cortado.errors import DataLoss, InvalidSchema, NotFound
+from cortado.schema.model import Schema
+from cortado.schema.parse import parse_document_schema
+from cortado.store import names
+from cortado.store.catalog import stored
+from cortado.store.catalog.descriptors import SchemaVersion, SubjectState, TableDescriptor
+from cortado.store.catalog.stored import Counters
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.keys.keyspace import meta_range
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.reader import Reader, Version
+
+STATES_MAX: Final = 8
+PARSED_TEXT_MAX: Final = 16 << 20
+
+
+@dataclass(slots=True)
+class _State:
+    """What has been read of one state of the catalogue. Only what exists is kept, so it cannot outgrow the store."""
+
+    databases: set[str] = field(default_factory=set)
+    tables: dict[tuple[str, str], TableDescriptor] = field(default_factory=dict)
+    subjects: dict[str, SubjectState] = field(default_factory=dict)
+    versions: dict[int, SchemaVersion] = field(default_factory=dict)
+    schemas: dict[int, Schema] = field(default_factory=dict)
+
+
+class CatalogCache:
+    """Parsed catalogue states by the timestamp of their last change. May be shared by threads."""
+
+    def __init__(self) -> None:
+        self._states: OrderedDict[Timestamp, _State] = OrderedDict()
+        self._parsed: dict[str, Schema] = {}
+        self._parsed_length = 0
+
+    def state_at(self, changed_ts: Timestamp) -> _State:
+        state = self._states.get(changed_ts)
+        if state is None:
+            state = self._states.setdefault(changed_ts, _State())
+            while len(self._states) > STATES_MAX:
+                self._states.popitem(last=False)
+        return state
+
+    def parse(self, text: str) -> Schema:
+        """The parsed document schema of ``text``. Raises InvalidSchema."""
+        schema = self._parsed.get(text)
+        if schema is None:
+            schema = parse_document_schema(text)
+            if self._parsed_length + len(text) > PARSED_TEXT_MAX:
+                self._parsed, self._parsed_length = {}, 0
+            self._parsed[text] = schema
+            self._parsed_length += len(text)
+        return schema
+
+    def clear(self) -> None:
+        """Forget all. For a leader that lost its place: what it evaluated ahead of the log may never have happened,
+        and its successor may use the same timestamps."""
+        self._states = OrderedDict()
+
+
+class Catalog:
+    """The catalogue of ``reader``'s state, which must not change while the Catalog is used.
+
+    Lookups raise NotFound with the kind and the name, InvalidArgument for what could never be a name, and DataLoss for
+    a stored value that does not decode.
+    """
+
+    def __init__(self, reader: Reader, cache: CatalogCache | None = None) -> None:
+        self._reader = reader
+        self._cache = CatalogCache() if cache is None else cache
+        version = reader.get(stored.COUNTERS_KEY)
+        self.changed_ts = ZERO if version is None else version.ts
+        self.counters = Counters() if version is None else stored.decode_counters(version.payload)
+        self._state = self._cache.state_at(self.changed_ts)
+
+    # --- databases and tables
+
+    def databases(self) -> list[str]:
+        """Names of all databases, in order."""
+        return [stored.decode_database(payload) for payload in self._payloads("database")]
+
+    def has_database(self, name: str) -> bool:
+        if name not in self._state.databases:
+            if self._get(stored.database_key(names.check_database(name))) is None:
+                return False
+            self._state.databases.add(name)
+        return True
+
+    def require_database(self, name: str) -> None:
+        """Raises NotFound."""
+        if not self.has_database(name):
+            raise NotFound("database", name)
+
+    def find_table(self, database: str, name: str) -> TableDescriptor | None:
+        """The table, or None. Raises NotFound where there is no such database."""
+        table = self._state.tables.get((database, name))
+        if table is None:
+            self.require_database(database)
+            version = self._get(stored.table_key(database, names.check_table(name)))
+            if version is not None:
+                table = self._state.tables[database, name] = stored.decode_table(version.payload)
+        return table
+
+    def table(self, database: str, name: str) -> TableDescriptor:
+        """Raises NotFound: of the database, or of the table."""
+        table = self.find_table(database, name)
+        if table is None:
+            raise NotFound("table", f"{database}.{name}")
+        return table
+
+    def tables(self, database: str | None = None) -> list[TableDescriptor]:
+        """All tables of ``database``, or of all, in the order of their names. Raises NotFound."""
+        if database is None:
+            return [stored.decode_table(payload) for payload in self._payloads("table")]
+        self.require_database(database)
+        return [stored.decode_table(payload) for payload in self._payloads("table", database)]
+
+    def tables_of(self, subject: str) -> list[TableDescriptor]:
+        """All tables whose documents follow ``subject``."""
+        return [table for table in self.tables() if table.subject == subject]
+
+    # --- subjects and schemas
+
+    def subjects(self) -> list[SubjectState]:
+        """All subjects, in the order of their names."""
+        return [stored.decode_subject(payload) for payload in self._payloads("subject")]
+
+    def find_subject(self, name: str) -> SubjectState | None:
+        state = self._state.subjects.get(name)
+        if state is None:
+            version = self._get(stored.subject_key(names.check_subject(name)))
+            if version is not None:
+                state = self._state.subjects[name] = stored.decode_subject(version.payload)
+        return state
+
+    def subject(self, name: str) -> SubjectState:
+        """Raises NotFound."""
+        state = self.find_subject(name)
+        if state is None:
+            raise NotFound("subject", name)
+        return state
+
+    def schema_version(self, schema_id: int) -> SchemaVersion:
+        """What was registered under an id. Raises NotFound."""
+        found = self._state.versions.get(schema_id)
+        if found is None:
+            version = self._get(stored.schema_key(schema_id))
+            if version is None:
+                raise NotFound("schema", f"with id {schema_id}")
+            found = self._state.versions[schema_id] = stored.decode_schema(version.payload)
+        return found
+
+    def schema(self, schema_id: int) -> Schema:
+        """The parsed schema of an id. Raises NotFound."""
+        schema = self._state.schemas.get(schema_id)
+        if schema is None:
+            text = self.schema_version(schema_id).text
+            try:
+                schema = self._state.schemas[schema_id] = self.parse(text)
+            except InvalidSchema as malformed:
+                raise DataLoss("catalogue", f"schema {schema_id}: {malformed}") from malformed
+        return schema
+
+    def version_of_subject(self, subject: str, version: int = 0) -> SchemaVersion:
+        """A version of ``subject``, 0 for the newest. Raises NotFound."""
+        state = self.subject(subject)
+        if not 0 <= version <= len(state.schema_ids):
+            raise NotFound("schema", f"version {version} of subject {subject}, which has {len(state.schema_ids)}")
+        return self.schema_version(state.schema_ids[version - 1])
+
+    def newest_schema(self, subject: str) -> tuple[int, Schema]:
+        """Id and schema of the newest version. Raises NotFound."""
+        schema_id = self.subject(subject).schema_ids[-1]
+        return schema_id, self.schema(schema_id)
+
+    def parse(self, text: str) -> Schema:
+        """A document schema, parsed once. Raises InvalidSchema."""
+        return self._cache.parse(text)
+
+    # --- reading
+
+    def _get(self, key: LogicalKey) -> Version | None:
+        return self._reader.get(key)
+
+    def _payloads(self, *path: str) -> Iterator[bytes]:
+        start, end = meta_range(*path)
+        return (version.payload for _, version in self._reader.scan(start, end))

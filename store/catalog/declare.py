@@ -1,0 +1,154 @@
+"""Creating databases and tables: checks of what was declared, and the mutations that make it so.
+
+A table's key and indexes name fields of its subject's newest schema, by path (``a``, ``address.city``). Each part's
+type follows from that schema. A part of a primary key may be declared nullable there (Spark's columns are, all of
+them), but a document with null in it is refused when it is written; a part of an index may be null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from cortado.errors import AlreadyExists, InvalidArgument, TooLarge
+from cortado.schema.key_types import key_type_of
+from cortado.schema.model import Schema
+from cortado.store import names
+from cortado.store.catalog import stored
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.keys.types import KeyPart, KeyType
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.mutations import Mutations
+
+PARTS_MAX: Final = 16
+INDEXES_MAX: Final = 64
+PATH_LENGTH_MAX: Final = 200
+DATABASES_MAX: Final = 1_000
+TABLES_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class PartDeclaration:
+    """A part as it is asked for: its type follows from the schema."""
+
+    path: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDeclaration:
+    """An index as it is asked for: its id is given to it."""
+
+    name: str
+    parts: tuple[PartDeclaration, ...]
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseCreated:
+    """The reply of :func:`create_database`."""
+
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableCreated:
+    """The reply of :func:`create_table`."""
+
+    table: TableDescriptor
+
+
+def create_database(catalog: Catalog, name: str) -> Evaluation:
+    """A new database; replies DatabaseCreated. Raises InvalidArgument, AlreadyExists, TooLarge."""
+    names.check_database(name)
+    if catalog.has_database(name):
+        raise AlreadyExists("database", name)
+    _check_room("database", len(catalog.databases()), DATABASES_MAX, "databases")
+    mutations = Mutations()
+    mutations.put(stored.database_key(name), stored.encode_database(name))
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
+    return Evaluation(mutations, DatabaseCreated(name))
+
+
+def create_table(
+    catalog: Catalog,
+    database: str,
+    name: str,
+    *,
+    key: Sequence[PartDeclaration],
+    indexes: Sequence[IndexDeclaration] = (),
+    subject: str = "",
+) -> Evaluation:
+    """A new, empty table of ``subject`` (empty: ``database.name``); replies TableCreated.
+
+    Raises InvalidArgument (a name, a path or its type), NotFound (database, subject), AlreadyExists, TooLarge.
+    """
+    names.check_database(database)
+    names.check_table(name)
+    subject = names.check_subject(subject) if subject else f"{database}.{name}"
+    if catalog.find_table(database, name) is not None:
+        raise AlreadyExists("table", f"{database}.{name}")
+    _, schema = catalog.newest_schema(subject)
+    table = TableDescriptor(
+        table_id=catalog.counters.next_table_id,
+        database=database,
+        name=name,
+        subject=subject,
+        key=resolve_parts(schema, key, "key"),
+        indexes=_resolve_indexes(schema, indexes),
+    )
+    _check_room("table", len(catalog.tables()), TABLES_MAX, "tables")
+    mutations = Mutations()
+    mutations.put(stored.table_key(database, name), stored.encode_table(table))
+    counters = replace(catalog.counters, next_table_id=table.table_id + 1)
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(counters))
+    return Evaluation(mutations, TableCreated(table))
+
+
+def resolve_parts(schema: Schema, parts: Sequence[PartDeclaration], field: str) -> tuple[KeyPart, ...]:
+    """Declared parts with their types. Raises InvalidArgument, TooLarge naming ``field[i].path``."""
+    if not parts:
+        raise InvalidArgument(field, "must have at least one part")
+    if len(parts) > PARTS_MAX:
+        raise TooLarge(field, f"must have at most {PARTS_MAX} parts", str(len(parts)), len(parts), PARTS_MAX)
+    seen: set[str] = set()
+    resolved = []
+    for i, part in enumerate(parts):
+        where = f"{field}[{i}].path"
+        if len(part.path) > PATH_LENGTH_MAX:
+            raise InvalidArgument(where, f"must have at most {PATH_LENGTH_MAX} characters", names.shown(part.path))
+        if part.path in seen:
+            raise InvalidArgument(where, "is named twice", part.path)
+        seen.add(part.path)
+        resolved.append(KeyPart(part.path, _type_of(schema, part.path, where), part.descending))
+    return tuple(resolved)
+
+
+def _type_of(schema: Schema, path: str, where: str) -> KeyType:
+    try:
+        type_name, _ = key_type_of(schema, path)
+    except InvalidArgument as unfit:
+        raise InvalidArgument(where, unfit.problem, unfit.value or names.shown(path)) from unfit
+    return KeyType(type_name)
+
+
+def _resolve_indexes(schema: Schema, indexes: Sequence[IndexDeclaration]) -> tuple[IndexDescriptor, ...]:
+    if len(indexes) > INDEXES_MAX:
+        raise TooLarge("indexes", f"must be at most {INDEXES_MAX}", str(len(indexes)), len(indexes), INDEXES_MAX)
+    seen: set[str] = set()
+    resolved = []
+    for i, index in enumerate(indexes):
+        names.check_index(index.name, f"indexes[{i}].name")
+        if index.name in seen:
+            raise InvalidArgument(f"indexes[{i}].name", "is the name of another index of this table", index.name)
+        seen.add(index.name)
+        parts = resolve_parts(schema, index.parts, f"indexes[{i}].parts")
+        resolved.append(IndexDescriptor(i + 1, index.name, parts, index.unique))
+    return tuple(resolved)
+
+
+def _check_room(field: str, count: int, limit: int, what: str) -> None:
+    if count >= limit:
+        raise TooLarge(field, f"there are {count} {what} already, the most that are allowed", "", count, limit)

@@ -1,0 +1,116 @@
+"""Scans of the key-value API, in slices: each is one bounded read, and says where the next one begins.
+
+::
+
+    begin_scan(request, read_ts) or resume_scan(request, token) -> KvScan
+    read_slice(source, scan, rows_max=..., bytes_max=...)        -> KvSlice(pairs, rest)
+    rest.page_token()                                            -> to go on in another call
+
+A scan is a value: nothing is held open between slices. All slices read at one timestamp, which travels in the token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.keyspace import user_key_of
+from cortado.store.keys.types import LogicalKey
+from cortado.store.kv.operations import KvPair
+from cortado.store.kv.ranges import KvRange, logical_range
+from cortado.store.mvcc.reader import ScanChunk
+from cortado.store.names import check_namespace
+from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
+
+
+class ChunkSource(Protocol):
+    """Where slices come from: the version store."""
+
+    def scan_chunk(
+        self,
+        start: LogicalKey,
+        end: LogicalKey,
+        ts: Timestamp,
+        *,
+        reverse: bool = False,
+        max_rows: int = 2000,
+        max_bytes: int = 1 << 20,
+    ) -> ScanChunk: ...
+
+
+@dataclass(frozen=True, slots=True)
+class KvScanRequest:
+    """What to scan. ``limit`` counts pairs over all pages, 0 for none; ``at`` is the request's read time as text."""
+
+    namespace: str
+    within: KvRange = KvRange()
+    reverse: bool = False
+    limit: int = 0
+    keys_only: bool = False
+    at: str = ""
+
+    def shape(self) -> bytes:
+        """What a page token is bound to: everything."""
+        within = self.within
+        return request_shape(
+            "kv", self.namespace, within.start, within.end, within.prefix,
+            self.reverse, self.limit, self.keys_only, self.at,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KvScan:
+    """What is left of a scan: stored keys in ``[start, end)`` at ``read_ts``, at most ``remaining`` (None: all)."""
+
+    request: KvScanRequest
+    read_ts: Timestamp
+    start: LogicalKey
+    end: LogicalKey
+    remaining: int | None
+
+    def page_token(self) -> bytes:
+        """For the same request, to go on from here."""
+        resume = self.end if self.request.reverse else self.start
+        return encode_token(PageToken(self.read_ts, resume, self.remaining), self.request.shape())
+
+
+@dataclass(frozen=True, slots=True)
+class KvSlice:
+    """``pairs`` in scan order, perhaps none; ``rest`` is None at the end of the scan."""
+
+    pairs: list[KvPair]
+    rest: KvScan | None
+
+
+def begin_scan(request: KvScanRequest, read_ts: Timestamp) -> KvScan:
+    """Raises InvalidArgument, KeyTooLong."""
+    start, end = logical_range(check_namespace(request.namespace), request.within)
+    return KvScan(request, read_ts, start, end, request.limit or None)
+
+
+def resume_scan(request: KvScanRequest, token: bytes) -> KvScan:
+    """The rest of a scan, from a page token. Raises as :func:`begin_scan`, and InvalidPageToken."""
+    page = decode_token(token, request.shape())
+    scan = begin_scan(request, page.read_ts)
+    resume = LogicalKey(page.resume_within(scan.start, scan.end))
+    if request.reverse:
+        return replace(scan, end=resume, remaining=page.remaining)
+    return replace(scan, start=resume, remaining=page.remaining)
+
+
+def read_slice(source: ChunkSource, scan: KvScan, *, rows_max: int = 2000, bytes_max: int = 1 << 20) -> KvSlice:
+    """The next pairs, at most ``rows_max``, and about ``bytes_max`` bytes of keys and values."""
+    reverse = scan.request.reverse
+    rows_max = rows_max if scan.remaining is None else min(rows_max, scan.remaining)
+    chunk = source.scan_chunk(
+        scan.start, scan.end, scan.read_ts, reverse=reverse, max_rows=rows_max, max_bytes=bytes_max
+    )
+    payloads = [b""] * len(chunk.keys) if scan.request.keys_only else chunk.payloads
+    pairs = list(map(KvPair, map(user_key_of, chunk.keys), payloads, chunk.timestamps()))
+    remaining = None if scan.remaining is None else scan.remaining - len(pairs)
+    if chunk.resume is None or remaining == 0:
+        return KvSlice(pairs, None)
+    if reverse:
+        return KvSlice(pairs, replace(scan, end=chunk.resume, remaining=remaining))
+    return KvSlice(pairs, replace(scan, start=chunk.resume, remaining=remaining))
