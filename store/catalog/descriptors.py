@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.keys.types import KeyPart
+
+if TYPE_CHECKING:
+    from cortado.schema.compatibility import CompatibilityMode
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,16 +157,17 @@ def evaluate_batch(
     check_namespace(namespace)
     _check_batch_size(operations, limits)
     logical_keys = _distinct_keys(namespace, operations)
-    conditional = [i for i, operation in enumerate(operations) if operation.condition is not None]
-    versions = reader.get_many([logical_keys[i] for i in conditional])
-    for i, version in zip(conditional, versions, strict=True):
-        check_condition(operations[i].condition, _for_people(namespace, operations[i].key), version, row=i)
+    # A plain put needs no read; a delete of what is absent writes nothing.
+    read = [i for i, each in enumerate(operations) if each.condition is not None or isinstance(each, KvDelete)]
+    versions = dict(zip(read, reader.get_many([logical_keys[i] for i in read]), strict=True))
     mutations = Mutations()
     for i, (logical_key, operation) in enumerate(zip(logical_keys, operations, strict=True)):
+        if operation.condition is not None:
+            check_condition(operation.condition, _for_people(namespace, operation.key), versions[i], row=i)
         if isinstance(operation, KvPut):
             _check_value(operation.value, f"operations[{i}].value", limits)
             mutations.put(logical_key, operation.value)
-        else:
+        elif versions[i] is not None:
             mutations.delete(logical_key)
     return Evaluation(mutations, KvWritten(commit_ts))
 

@@ -11,7 +11,7 @@ A scan is a value: nothing is held open between slices. All slices read at one t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from cortado.store.clock.timestamp import Timestamp
@@ -44,7 +44,7 @@ class KvScanRequest:
     """What to scan. ``limit`` counts pairs over all pages, 0 for none; ``at`` is the request's read time as text."""
 
     namespace: str
-    within: KvRange = KvRange()
+    within: KvRange = field(default_factory=KvRange)
     reverse: bool = False
     limit: int = 0
     keys_only: bool = False
