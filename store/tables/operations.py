@@ -100,8 +100,9 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """Whether there was a document to delete."""
+    """Whether there was a document to delete; at ``ts`` there is none."""
 
+    ts: Timestamp
     existed: bool
 
 

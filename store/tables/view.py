@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from cortado.errors import InvalidArgument, InvalidDocument
 from cortado.schema.documents import decode_document
 from cortado.schema.model import Schema
-from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.catalog.catalog import Catalog
 from cortado.store.keys.codec import decode_parts, encode_parts
 from cortado.store.keys.keyspace import ROW_PREFIX_BYTES, check_key_length, row_prefix
 from cortado.store.keys.types import KeyValue, LogicalKey
 from cortado.store.tables.rows import decode_payload, key_values, show_values
 
 
-class SubjectVersions(Protocol):
-    """A subject's ``(version, schema_id)`` in the order of registration."""
-
-    @property
-    def versions(self) -> Sequence[tuple[int, int]]: ...
-
-
-class TableCatalog(Protocol):
-    """What tables ask of the catalogue. Each raises NotFound."""
-
-    def table(self, database: str, name: str) -> TableDescriptor: ...
-
-    def schema(self, schema_id: int) -> Schema: ...
-
-    def subject(self, name: str) -> SubjectVersions: ...
-
-    def newest_schema(self, subject: str) -> tuple[int, Schema]: ...
-
-
 class TableView:
     """One table under one state of the catalogue. Cheap to make; good for one evaluation or one scan."""
 
-    def __init__(self, catalog: TableCatalog, database: str, name: str) -> None:
+    def __init__(self, catalog: Catalog, database: str, name: str) -> None:
         """Raises NotFound for an unknown database or table."""
         self._catalog = catalog
         self.table = catalog.table(database, name)
@@ -51,7 +32,7 @@ class TableView:
         if schema_id == self.newest_id:
             return self.newest
         schema = self._catalog.schema(schema_id)
-        if all(schema_id != known for _, known in self._catalog.subject(self.table.subject).versions):
+        if schema_id not in self._catalog.subject(self.table.subject).schema_ids:
             problem = f"is not a version of subject {self.table.subject}, which table {self.table.full_name} follows"
             raise InvalidArgument(field, problem, str(schema_id))
         return schema

@@ -17,6 +17,7 @@ from typing import assert_never
 from cortado.errors import InvalidArgument, NotFound, TooLarge
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import parse_json_document
+from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyValue
 from cortado.store.mvcc.evaluation import Absent, Condition, Evaluation, Present, check_condition
@@ -45,7 +46,7 @@ from cortado.store.tables.rows import (
     decode_payload,
     encode_payload,
 )
-from cortado.store.tables.view import TableCatalog, TableView
+from cortado.store.tables.view import TableView
 
 _MODE_CONDITIONS: dict[PutMode, Condition | None] = {
     PutMode.UPSERT: None,
@@ -54,13 +55,16 @@ _MODE_CONDITIONS: dict[PutMode, Condition | None] = {
 }
 
 
-def evaluate_put(reader: Reader, commit_ts: Timestamp, catalog: TableCatalog, put: Put) -> Evaluation:
-    """Reply: :class:`Written`. Raises NotFound, InvalidDocument, TooLarge, KeyTooLong, ConditionFailed, UniqueViolation."""
+def evaluate_put(reader: Reader, commit_ts: Timestamp, catalog: Catalog, put: Put) -> Evaluation:
+    """Reply: :class:`Written`.
+
+    Raises NotFound (database, table, schema), InvalidDocument, TooLarge, KeyTooLong, ConditionFailed, UniqueViolation.
+    """
     change = _stage_put(reader, TableView(catalog, put.database, put.table), put, 0)
     return Evaluation(mutations_of(reader, [change]), Written(commit_ts))
 
 
-def evaluate_update(reader: Reader, commit_ts: Timestamp, catalog: TableCatalog, update: Update) -> Evaluation:
+def evaluate_update(reader: Reader, commit_ts: Timestamp, catalog: Catalog, update: Update) -> Evaluation:
     """Reply: :class:`Updated`. Raises as :func:`evaluate_put`, and NotFound where there is no such document."""
     change = _stage_update(reader, TableView(catalog, update.database, update.table), update, 0)
     assert change.payload is not None
@@ -68,16 +72,16 @@ def evaluate_update(reader: Reader, commit_ts: Timestamp, catalog: TableCatalog,
     return Evaluation(mutations_of(reader, [change]), Updated(StoredRow(schema_id, body, commit_ts)))
 
 
-def evaluate_delete(reader: Reader, commit_ts: Timestamp, catalog: TableCatalog, delete: Delete) -> Evaluation:
+def evaluate_delete(reader: Reader, commit_ts: Timestamp, catalog: Catalog, delete: Delete) -> Evaluation:
     """Reply: :class:`Deleted`. Raises NotFound (database, table), InvalidArgument, ConditionFailed."""
     change = _stage_delete(reader, TableView(catalog, delete.database, delete.table), delete, 0)
     if change is None:
-        return Evaluation(Mutations(), Deleted(existed=False))
-    return Evaluation(mutations_of(reader, [change]), Deleted(existed=True))
+        return Evaluation(Mutations(), Deleted(commit_ts, existed=False))
+    return Evaluation(mutations_of(reader, [change]), Deleted(commit_ts, existed=True))
 
 
 def evaluate_batch(
-    reader: Reader, commit_ts: Timestamp, catalog: TableCatalog, operations: Sequence[Operation]
+    reader: Reader, commit_ts: Timestamp, catalog: Catalog, operations: Sequence[Operation]
 ) -> Evaluation:
     """All operations or none, a key at most once. Reply: :class:`Written`; errors name the operation by its place.
 
@@ -107,7 +111,7 @@ def evaluate_batch(
 
 def _stage(
     reader: Reader,
-    catalog: TableCatalog,
+    catalog: Catalog,
     views: dict[tuple[str, str], TableView],
     operation: Operation,
     row: int,

@@ -1,0 +1,99 @@
+"""Runs: stored rows in scan order, as few Avro blocks as their schemas allow.
+
+A scan that neither filters nor projects never looks into a row. It takes the payloads of a slice, cuts the schema id
+off each, and joins the bodies, which is a valid Avro block of that schema; where the writer's schema changes from one
+row to the next, a new run begins::
+
+    payloads   [3|body] [3|body] [5|body] [3|body]
+    runs       (3: body body)  (5: body)  (3: body)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from cortado.errors import DataLoss
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.tables.rows import SCHEMA_ID_BYTES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Lengths: TypeAlias = NDArray[np.uint32]
+
+PROJECTED: Final = 0
+"""The schema id of rows in a schema that is not registered: a projection's."""
+
+_head = itemgetter(slice(0, SCHEMA_ID_BYTES))
+_body = itemgetter(slice(SCHEMA_ID_BYTES, None))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Avro ``bodies`` of one schema end to end, ``lengths`` a row, and, where asked for, ``versions``: the commit
+    timestamp of each row, 12 bytes a row as ``bytes(Timestamp)``."""
+
+    schema_id: int
+    bodies: bytes
+    lengths: Lengths
+    versions: bytes = b""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def timestamps(self) -> list[Timestamp]:
+        """Of each row, where versions were asked for."""
+        step = TIMESTAMP_BYTES
+        return [Timestamp.from_bytes(self.versions[at : at + step]) for at in range(0, len(self.versions), step)]
+
+
+def split_runs(payloads: Sequence[bytes], versions: bytes = b"") -> list[Run]:
+    """Runs of these row payloads, in their order. Raises DataLoss for a payload without a schema id."""
+    if not payloads:
+        return []
+    heads = list(map(_head, payloads))
+    if len(set(heads)) == 1:
+        return [_run(heads[0], payloads, versions)]
+    ids = np.frombuffer(_joined_heads(heads), dtype=">u4")
+    starts = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(payloads)]
+    return [
+        _run(heads[start], payloads[start:end], versions[start * TIMESTAMP_BYTES : end * TIMESTAMP_BYTES])
+        for start, end in zip(starts, starts[1:], strict=False)
+    ]
+
+
+def rows_by_schema(payloads: Sequence[bytes]) -> dict[int, NDArray[np.intp]]:
+    """Which rows each schema wrote, wherever they stand. Raises DataLoss for a payload without a schema id."""
+    ids = np.frombuffer(_joined_heads(list(map(_head, payloads))), dtype=">u4")
+    return {int(schema_id): np.flatnonzero(ids == schema_id) for schema_id in np.unique(ids)}
+
+
+def join_bodies(payloads: Sequence[bytes]) -> tuple[bytes, Lengths]:
+    """The Avro bodies of row payloads end to end, and their lengths."""
+    lengths = np.fromiter(map(len, payloads), dtype=np.uint32, count=len(payloads)) - np.uint32(SCHEMA_ID_BYTES)
+    return b"".join(map(_body, payloads)), lengths
+
+
+def join_versions(suffixes: Sequence[bytes]) -> bytes:
+    """Commit timestamps, 12 bytes a row, from the inverted ones that end the engine's keys."""
+    return (~np.frombuffer(b"".join(suffixes), dtype=np.uint8)).tobytes()
+
+
+def _run(head: bytes, payloads: Sequence[bytes], versions: bytes) -> Run:
+    if len(head) != SCHEMA_ID_BYTES:
+        raise DataLoss("row payload", f"{len(head)} bytes, expected a schema id of {SCHEMA_ID_BYTES} and a body")
+    bodies, lengths = join_bodies(payloads)
+    return Run(int.from_bytes(head), bodies, lengths, versions)
+
+
+def _joined_heads(heads: Sequence[bytes]) -> bytes:
+    joined = b"".join(heads)
+    if len(joined) != len(heads) * SCHEMA_ID_BYTES:
+        short = min(map(len, heads))
+        raise DataLoss("row payload", f"{short} bytes, expected a schema id of {SCHEMA_ID_BYTES} and a body")
+    return joined

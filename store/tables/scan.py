@@ -1,0 +1,301 @@
+"""Scans: a key range of a table or of an index, a page at a time.
+
+A scan is a plan, made once, and steps, each of which reads some bounded slices and returns a page and where to go on.
+Between two steps nothing is held, neither a transaction nor a cursor: the read timestamp keeps the pages consistent::
+
+    plan_scan(catalog, scan, read_ts) -> ScanPlan
+    scan_step(source, plan, token, budget) -> ScanPage(runs, next) ... until next is None
+
+A slice goes through at most three stages, and a stage that was not asked for costs nothing::
+
+    entries -> rows      an index scan reads the rows that its entries name, in the entries' order
+    rows -> rows         the filter, on the columns that it names, over the whole slice at once
+    rows -> runs         as they were written, or read through one schema, or projected (``convert.py``)
+
+Bounds are prefixes of a key, in the order of the *key*: under a descending part the lower bound has the larger value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from cortado.errors import DataLoss, InvalidArgument, NotFound
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.filter.bind import BoundFilter, bind
+from cortado.store.filter.parse import parse_filter
+from cortado.store.keys.codec import encode_parts
+from cortado.store.keys.keyspace import (
+    KeyRange,
+    index_prefix,
+    index_range,
+    prefix_range,
+    primary_key_of_entry,
+    row_prefix,
+    row_range,
+)
+from cortado.store.keys.types import KeyPart, KeyValue, LogicalKey
+from cortado.store.mvcc.reader import Reader, ScanChunk
+from cortado.store.paging import PageToken, request_shape
+from cortado.store.tables.columns import decode_columns
+from cortado.store.tables.convert import Conversion, plan_conversion
+from cortado.store.tables.indexes import index_label
+from cortado.store.tables.runs import Run, join_versions
+from cortado.store.tables.view import TableView
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SLICE_ROWS_MAX: Final = 2_000
+SLICE_BYTES_MAX: Final = 1 << 20
+
+
+class ScanSource(Protocol):
+    """The store of versions, as scans read it."""
+
+    def scan_chunk(
+        self,
+        start: LogicalKey,
+        end: LogicalKey,
+        ts: Timestamp,
+        *,
+        reverse: bool = False,
+        max_rows: int = SLICE_ROWS_MAX,
+        max_bytes: int = SLICE_BYTES_MAX,
+    ) -> ScanChunk: ...
+
+    def snapshot(self, read_ts: Timestamp) -> Reader: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What to scan. ``prefix`` excludes ``lower`` and ``upper``; an empty ``index`` means the primary key.
+
+    ``schema_id`` is the schema to read with, and to filter and project in; 0 reads rows as they were written, and
+    filters and projects in the subject's newest version. With ``json`` rows come back as JSON texts.
+    """
+
+    database: str
+    table: str
+    index: str = ""
+    lower: Sequence[KeyValue] | None = None
+    upper: Sequence[KeyValue] | None = None
+    prefix: Sequence[KeyValue] | None = None
+    reverse: bool = False
+    filter: str = ""
+    columns: Sequence[str] = ()
+    limit: int | None = None
+    schema_id: int = 0
+    json: bool = False
+    with_versions: bool = False
+
+    def shape(self) -> bytes:
+        """What a page token of this scan is bound to: everything but the number of rows still wanted."""
+        bounds = (self.lower, self.upper, self.prefix)
+        return request_shape(
+            *(self.database, self.table, self.index, *map(repr, bounds), self.reverse, self.filter),
+            *(self.limit, self.schema_id, self.json, self.with_versions, *self.columns),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """A scan that has been checked against the catalogue and can be stepped."""
+
+    view: TableView
+    range: KeyRange
+    index: IndexDescriptor | None
+    reverse: bool
+    filter: BoundFilter | None
+    conversion: Conversion
+    read_ts: Timestamp
+    limit: int | None
+    with_versions: bool
+
+    @property
+    def projected_schema(self) -> str:
+        """The schema (JSON) of rows whose run has schema id 0; empty where nothing is projected."""
+        return self.conversion.projected_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one step may use: it stops at the first slice that reaches a bound. ``clock_ms`` is monotonic."""
+
+    rows: int
+    bytes: int
+    ms: float
+    clock_ms: Callable[[], float]
+
+
+@dataclass(slots=True)
+class ScanPage:
+    """One step's rows, and the token of the next step: None at the end of the range or of the limit.
+
+    A page of a filtered scan may be empty and not be the last.
+    """
+
+    runs: list[Run] = field(default_factory=list)
+    json_rows: list[str] = field(default_factory=list)
+    next: PageToken | None = None
+    rows: int = 0
+    bytes: int = 0
+
+    def etags(self) -> list[str]:
+        """Of each row, where versions were asked for."""
+        return [str(ts) for run in self.runs for ts in run.timestamps()]
+
+
+def plan_scan(catalog: Catalog, scan: Scan, read_ts: Timestamp) -> ScanPlan:
+    """Check a scan. Raises NotFound (database, table, index, field, schema), InvalidArgument, InvalidFilter."""
+    view = TableView(catalog, scan.database, scan.table)
+    index = None
+    if scan.index:
+        index = view.table.index(scan.index)
+        if index is None:
+            raise NotFound("index", f"{scan.index} of table {view.table.full_name}")
+    if scan.limit is not None and scan.limit < 0:
+        raise InvalidArgument("limit", "must not be negative", str(scan.limit))
+    reader_schema = view.writer(scan.schema_id or view.newest_id)
+    return ScanPlan(
+        view=view,
+        range=scan_range(view.table, index, scan.lower, scan.upper, scan.prefix),
+        index=index,
+        reverse=scan.reverse,
+        filter=bind(parse_filter(scan.filter), reader_schema) if scan.filter else None,
+        conversion=plan_conversion(view, scan.schema_id, scan.columns, json=scan.json),
+        read_ts=read_ts,
+        limit=scan.limit,
+        with_versions=scan.with_versions,
+    )
+
+
+def scan_range(
+    table: TableDescriptor,
+    index: IndexDescriptor | None,
+    lower: Sequence[KeyValue] | None = None,
+    upper: Sequence[KeyValue] | None = None,
+    prefix: Sequence[KeyValue] | None = None,
+) -> KeyRange:
+    """The keys of rows, or of an index's entries, within these bounds. Raises InvalidArgument naming the bound."""
+    parts = table.key if index is None else index.parts
+    if prefix:
+        if lower or upper:
+            raise InvalidArgument("range.prefix", "excludes lower and upper")
+        encoded = encode_parts(_within(prefix, parts, "range.prefix"), parts[: len(prefix)])
+        base = row_prefix(table.table_id) if index is None else index_prefix(table.table_id, index.index_id)
+        return prefix_range(base + encoded)
+    if index is None:
+        return row_range(table.table_id, parts, lower, upper)
+    return index_range(table.table_id, index.index_id, parts, lower, upper)
+
+
+def _within(values: Sequence[KeyValue], parts: Sequence[KeyPart], name: str) -> Sequence[KeyValue]:
+    if len(values) > len(parts):
+        names = ", ".join(part.path for part in parts)
+        raise InvalidArgument(name, f"must have at most {len(parts)} parts: {names}", f"{len(values)} parts")
+    return values
+
+
+def scan_step(source: ScanSource, plan: ScanPlan, token: PageToken | None, budget: Budget) -> ScanPage:
+    """The next page, from ``token`` or from the beginning. Raises InvalidPageToken, DataLoss, SnapshotTooOld."""
+    deadline_ms = budget.clock_ms() + budget.ms
+    page = ScanPage(next=token if token is not None else PageToken(plan.read_ts, _first(plan), plan.limit))
+    while page.next is not None:
+        _scan_slice(source, plan, page, budget)
+        if page.rows >= budget.rows or page.bytes >= budget.bytes or budget.clock_ms() >= deadline_ms:
+            break
+    return page
+
+
+def _first(plan: ScanPlan) -> bytes:
+    start, end = plan.range
+    return end if plan.reverse else start
+
+
+def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budget) -> None:
+    """Read one slice from where ``page.next`` says, add what it holds, and say where to go on."""
+    token = page.next
+    assert token is not None
+    start, end = plan.range
+    resume = LogicalKey(token.resume_within(start, end)) if start < end else start
+    if plan.reverse:
+        end = resume
+    else:
+        start = resume
+    wanted = budget.rows - page.rows
+    if token.remaining is not None:
+        wanted = min(wanted, token.remaining)
+    if start >= end or wanted <= 0:
+        page.next = None
+        return
+    chunk = source.scan_chunk(
+        start,
+        end,
+        token.read_ts,
+        reverse=plan.reverse,
+        max_rows=SLICE_ROWS_MAX if plan.filter is not None else min(SLICE_ROWS_MAX, wanted),
+        max_bytes=min(SLICE_BYTES_MAX, max(1, budget.bytes - page.bytes)),
+    )
+    payloads, suffixes = _rows(source, plan, token.read_ts, chunk)
+    position = chunk.resume
+    if plan.filter is not None:
+        chosen = np.flatnonzero(_mask(plan, plan.filter, payloads)).tolist()
+        if len(chosen) > wanted:
+            # Go on at the first row not looked at; reversed, the end is exclusive, so that is the last one taken.
+            position = chunk.keys[chosen[wanted - 1] if plan.reverse else chosen[wanted - 1] + 1]
+            chosen = chosen[:wanted]
+        payloads = [payloads[row] for row in chosen]
+        suffixes = [suffixes[row] for row in chosen]
+    _add(plan, page, payloads, suffixes)
+    remaining = None if token.remaining is None else token.remaining - len(payloads)
+    page.next = None if position is None or remaining == 0 else PageToken(token.read_ts, position, remaining)
+
+
+def _add(plan: ScanPlan, page: ScanPage, payloads: Sequence[bytes], suffixes: Sequence[bytes]) -> None:
+    runs = plan.conversion.runs(payloads, join_versions(suffixes) if plan.with_versions else b"")
+    page.runs += runs
+    page.rows += len(payloads)
+    page.bytes += sum(len(run.bodies) for run in runs)
+    if plan.conversion.json:
+        page.json_rows += plan.conversion.json_rows(runs)
+
+
+def _rows(
+    source: ScanSource, plan: ScanPlan, read_ts: Timestamp, chunk: ScanChunk
+) -> tuple[Sequence[bytes], Sequence[bytes]]:
+    """Row payloads and inverted commit timestamps: of the slice itself, or of the rows that its entries name."""
+    if plan.index is None:
+        return chunk.payloads, chunk.suffixes
+    index = plan.index
+    primary_keys = [
+        primary_key_of_entry(key, payload, len(index.parts), unique=index.unique)
+        for key, payload in zip(chunk.keys, chunk.payloads, strict=True)
+    ]
+    found = source.snapshot(read_ts).get_many(list(map(plan.view.row_key, primary_keys)))
+    payloads: list[bytes] = []
+    suffixes: list[bytes] = []
+    for primary_key, version in zip(primary_keys, found, strict=True):
+        if version is None:
+            where = index_label(plan.view.table, index)
+            raise DataLoss(where, f"an entry names row {plan.view.show_key(primary_key)}, which does not exist")
+        payloads.append(version.payload)
+        suffixes.append(_inverted(version.ts) if plan.with_versions else b"")
+    return payloads, suffixes
+
+
+def _inverted(ts: Timestamp) -> bytes:
+    return bytes(byte ^ 0xFF for byte in bytes(ts))
+
+
+def _mask(plan: ScanPlan, bound: BoundFilter, payloads: Sequence[bytes]) -> NDArray[np.bool_]:
+    """Which rows the filter is true of: its columns, schema by schema, as the reader's schema has them."""
+    mask = np.zeros(len(payloads), dtype=np.bool_)
+    for rows, columns in decode_columns(plan.view, payloads, plan.conversion.reader_schema, bound.paths):
+        mask[rows] = bound.mask(columns)
+    return mask
