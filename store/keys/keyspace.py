@@ -142,6 +142,12 @@ def index_key(
     return LogicalKey(encoded)
 
 
+def index_payload(values: Sequence[KeyValue], primary_key: bytes, *, unique: bool) -> bytes:
+    """What an entry's payload is: in a unique index the encoded primary key, else nothing."""
+    del values  # An entry with a null names its row twice, so that all entries of an index read alike.
+    return primary_key if unique else b""
+
+
 def index_range(
     table_id: int,
     index_id: int,

@@ -1,0 +1,54 @@
+"""What people type as a time to read at: a timestamp of ours, or an instant of the calendar.
+
+::
+
+    0.1763643600000.2              a timestamp, as replies and etags show it: exactly this point
+    2025-11-20T13:00:00Z           RFC 3339: everything committed in the milliseconds up to and including this one
+    2025-11-20 14:00:00.250+01:00  the same instant with a space, a fraction and an offset, a quarter of a second on
+
+An instant has no epoch: the server reads it in the current one. A zone is required, because "local" means one thing
+where a person types and another where the server runs.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from cortado.errors import InvalidArgument
+from cortado.store.clock.timestamp import Timestamp
+
+_RFC3339: Final = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII
+)
+_1970: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EXAMPLES: Final = "such as 2025-11-20T13:00:00Z, or a timestamp such as 0.1763643600000.2"
+
+
+def parse_time(text: str, field: str = "at") -> Timestamp | datetime:
+    """A timestamp, or an instant in UTC (its fraction cut to microseconds). Raises InvalidArgument naming ``field``."""
+    stripped = text.strip()
+    if re.fullmatch(r"[\d.]+", stripped, re.ASCII):
+        return Timestamp.parse(stripped)
+    match = _RFC3339.fullmatch(stripped)
+    if match is None:
+        raise InvalidArgument(field, f"must be a time {_EXAMPLES}", text[:80])
+    day, clock, fraction, zone = match.groups()
+    if zone is None:
+        raise InvalidArgument(field, "must name its zone: add Z for UTC, or an offset such as +01:00", text)
+    micros = (fraction or "").ljust(6, "0")[:6]
+    try:
+        return datetime.fromisoformat(f"{day}T{clock}.{micros}{zone.upper()}").astimezone(UTC)
+    except (ValueError, OverflowError) as impossible:
+        raise InvalidArgument(field, f"is no time of the calendar: {impossible}", text) from None
+
+
+def wall_ms_of(moment: datetime, field: str = "at") -> int:
+    """Milliseconds since 1970 of an instant, rounded down. Raises InvalidArgument without a zone or before 1970."""
+    if moment.utcoffset() is None:
+        raise InvalidArgument(field, "must have a time zone", str(moment))
+    wall_ms = (moment - _1970) // timedelta(milliseconds=1)
+    if wall_ms < 0:
+        raise InvalidArgument(field, "must not be before 1970", str(moment))
+    return wall_ms
