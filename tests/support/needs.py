@@ -1,4 +1,4 @@
-"""Tests that need something of the machine: a failure of one line in CI, and elsewhere a skip that the summary names."""
+"""Tests that need something of the machine: without it they fail in CI with one line, and are skipped elsewhere."""
 
 from __future__ import annotations
 
