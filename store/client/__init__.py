@@ -1,0 +1,40 @@
+"""The Python client: :class:`Client`, and the values that it takes and gives.
+
+It needs grpcio, protobuf and fastavro, and nothing of the server. numpy and pyarrow are imported where Arrow is asked
+for (:meth:`Table.scan_arrow`, :meth:`Table.bulk_arrow`), and not before.
+"""
+
+from cortado.store.client.batch import Batch
+from cortado.store.client.bulk import BulkResult, RefusedRow
+from cortado.store.client.client import DEFAULT_ENDPOINT, Client
+from cortado.store.client.cluster import ClockReading, Status
+from cortado.store.client.documents import Document, RowBatch
+from cortado.store.client.kv import Delete, KeyValue, KvPair, Put
+from cortado.store.client.schemas import SchemaCheck, Schemas, SchemaVersion, SubjectSummary
+from cortado.store.client.table import KeyRange, Table
+from cortado.store.client.tables import CheckProblem, CheckReport, Index
+
+__all__ = [
+    "DEFAULT_ENDPOINT",
+    "Batch",
+    "BulkResult",
+    "CheckProblem",
+    "CheckReport",
+    "Client",
+    "ClockReading",
+    "Delete",
+    "Document",
+    "Index",
+    "KeyRange",
+    "KeyValue",
+    "KvPair",
+    "Put",
+    "RefusedRow",
+    "RowBatch",
+    "SchemaCheck",
+    "SchemaVersion",
+    "Schemas",
+    "Status",
+    "SubjectSummary",
+    "Table",
+]

@@ -1,0 +1,249 @@
+"""The bulk stream: many rows, in chunks, each chunk one commit, each row with its own result.
+
+Chunks travel on one stream that goes both ways. A bounded number of them is under way; each is answered by its number::
+
+    client   start  chunk 0  chunk 1  chunk 2   ...            chunk 1  chunk 2
+    server                            answer 0  stream breaks           answer 1 ...
+
+When the stream breaks, a new one begins and every chunk without an answer is sent again *under the same request id*,
+so that a chunk that had been written is answered from memory and not written twice. When no answer comes in time the
+outcome of those chunks is unknown, and the caller is told so.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any, Final
+
+import grpc
+
+from cortado.errors import (
+    Cancelled,
+    CortadoError,
+    DeadlineExceeded,
+    Internal,
+    InvalidArgument,
+    OutcomeUnknown,
+    TryAgain,
+)
+from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.store.client.connection import Connection
+from cortado.store.client.retry import Attempts, Failure, failure_of
+from cortado.store.client.values import timestamp_of
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.rpc_errors import from_row_error
+
+CHUNKS_IN_FLIGHT_MAX: Final = 4
+CHUNK_BYTES_MAX: Final = 2 << 20
+CHUNK_ROWS_MAX: Final = 10_000
+ERRORS_KEPT_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A row that was not written: its place among all rows, from 0, and why."""
+
+    row: int
+    error: CortadoError
+
+
+@dataclass(slots=True)
+class BulkResult:
+    """What became of the rows. ``errors`` holds the first thousand refused rows, ``refused`` counts all of them.
+
+    ``ts`` is the newest commit's timestamp: a read at it, or later, sees every row that was written.
+    """
+
+    written: int = 0
+    refused: int = 0
+    errors: list[RefusedRow] = field(default_factory=list)
+    ts: Timestamp = ZERO
+
+    def refuse(self, row: int, error: CortadoError) -> None:
+        self.refused += 1
+        if len(self.errors) < ERRORS_KEPT_MAX:
+            self.errors.append(RefusedRow(row, error))
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Rows on their way; ``rows[i]`` is the place of the chunk's row ``i`` among all rows of the load."""
+
+    batch: common_pb2.RowBatch
+    rows: range | list[int]
+
+
+class BulkLoad:
+    """One bulk load. ``timeout_s`` bounds the time without any answer."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        start: documents_pb2.BulkStart,
+        *,
+        timeout_s: float,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self._connection = connection
+        self._start = documents_pb2.BulkRequest(start=start)
+        self._timeout_s = timeout_s
+        self._progress = progress
+        self._in_flight: deque[tuple[documents_pb2.BulkRequest, Chunk]] = deque()
+        self._sequence = 0
+        self.result = BulkResult()
+
+    def run(self, chunks: Iterable[Chunk]) -> BulkResult:
+        """Sends every chunk and waits for every answer. Raises what ends the whole load, such as NotFound."""
+        source = iter(chunks)
+        attempts = self._new_attempts()
+        while True:
+            stream = _Stream(self._connection, self._start, self._timeout_s)
+            try:
+                for request, _ in self._in_flight:
+                    stream.send(request)
+                while self._fill(source, stream):
+                    self._take(stream.receive())
+                    attempts = self._new_attempts()
+                return self.result
+            except _Broken as broken:
+                self._rest_after(attempts, broken.failure)
+            finally:
+                stream.close()
+
+    def _fill(self, source: Iterator[Chunk], stream: _Stream) -> bool:
+        """Sends until enough is under way; False once nothing is."""
+        while len(self._in_flight) < CHUNKS_IN_FLIGHT_MAX:
+            chunk = next(source, None)
+            if chunk is None:
+                break
+            message = documents_pb2.BulkChunk(
+                sequence=self._sequence,
+                rows=chunk.batch,
+                request_id=self._connection.new_request_id(self._timeout_s),
+            )
+            self._sequence += 1
+            request = documents_pb2.BulkRequest(chunk=message)
+            self._in_flight.append((request, chunk))
+            stream.send(request)
+        return bool(self._in_flight)
+
+    def _take(self, reply: documents_pb2.BulkResponse) -> None:
+        place = next((i for i, (sent, _) in enumerate(self._in_flight) if sent.chunk.sequence == reply.sequence), None)
+        if place is None:
+            raise Internal(f"the server answered chunk {reply.sequence}, which is not under way")
+        refused = [(each.row, from_row_error(each)) for each in reply.errors]
+        again = next((error for _, error in refused if isinstance(error, TryAgain)), None)
+        if again is not None:
+            # The chunk was refused for now, and nothing of it was written.
+            raise _Broken(Failure(again, answered=True, sent=True))
+        _, chunk = self._in_flight[place]
+        del self._in_flight[place]
+        for row, error in refused:
+            position = chunk.rows[row]
+            if "row" in error.fields():
+                setattr(error, "row", position)  # noqa: B010 - only some classes have it
+            self.result.refuse(position, error)
+        self.result.written += reply.written
+        self.result.ts = max(self.result.ts, timestamp_of(reply.header.timestamp))
+        if self._progress is not None:
+            self._progress(self.result.written + self.result.refused)
+
+    def _new_attempts(self) -> Attempts:
+        # Whether the load counts as a write depends on what is under way when it fails.
+        return self._connection.attempts(b"", self._timeout_s)
+
+    def _rest_after(self, attempts: Attempts, failure: Failure) -> None:
+        try:
+            self._connection.rest_after(attempts, failure)
+        except (TryAgain, DeadlineExceeded, Cancelled, Internal) as error:
+            if not self._in_flight or (failure.answered and isinstance(error, TryAgain)):
+                raise
+            first, last = self._in_flight[0][1].rows[0], self._in_flight[-1][1].rows[-1]
+            request_id = self._in_flight[0][0].chunk.request_id.hex()
+            raise OutcomeUnknown(f"rows {first} to {last} of the bulk load: {error}", request_id) from None
+
+
+class _Broken(Exception):
+    """The stream ended before its answers did."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+class _Stream:
+    """One try of the stream: what is sent goes through a queue that gRPC's thread empties."""
+
+    def __init__(self, connection: Connection, start: documents_pb2.BulkRequest, timeout_s: float) -> None:
+        connection.check_open()
+        self._connection = connection
+        self._timeout_s = timeout_s
+        self._outbox: SimpleQueue[documents_pb2.BulkRequest | None] = SimpleQueue()
+        self._outbox.put(start)
+        self._call: Any = connection.stubs.documents.Bulk(iter(self._outbox.get, None))
+        self._watch = connection.watchdog.watch(self._call.cancel, timeout_s)
+
+    def send(self, request: documents_pb2.BulkRequest) -> None:
+        self._outbox.put(request)
+
+    def receive(self) -> documents_pb2.BulkResponse:
+        """The next answer. Raises _Broken."""
+        try:
+            with self._watch:
+                reply: documents_pb2.BulkResponse = next(self._call)
+        except StopIteration:
+            ended = Internal("the server ended the bulk stream before it had answered every chunk")
+            raise _Broken(Failure(ended, answered=False, sent=True)) from None
+        except grpc.RpcError as error:
+            if self._watch.fired:
+                late = DeadlineExceeded(timeout_ms=round(self._timeout_s * 1000))
+                raise _Broken(Failure(late, answered=False, sent=True)) from None
+            raise _Broken(failure_of(error)) from None
+        self._connection.observe(reply.header)
+        return reply
+
+    def close(self) -> None:
+        self._outbox.put(None)
+        self._watch.close()
+        self._call.cancel()
+
+
+def chunk_limits(chunk_rows: int) -> int:
+    """``chunk_rows``, where a chunk may have so many. Raises InvalidArgument."""
+    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or not 1 <= chunk_rows <= CHUNK_ROWS_MAX:
+        raise InvalidArgument("chunk_rows", f"must be between 1 and {CHUNK_ROWS_MAX}", repr(chunk_rows))
+    return chunk_rows
+
+
+def chunks_of_batch(schema_id: int, bodies: bytes, lengths: bytes, first_row: int) -> Iterator[Chunk]:
+    """The rows as chunks no larger than a commit may be. Raises InvalidArgument where lengths and bodies disagree."""
+    if len(lengths) % 4:
+        raise InvalidArgument("lengths", "must have 4 bytes a row", f"{len(lengths)} bytes")
+    rows = len(lengths) // 4
+    if rows <= CHUNK_ROWS_MAX and len(bodies) <= CHUNK_BYTES_MAX:
+        if rows:
+            batch = common_pb2.RowBatch(schema_id=schema_id, bodies=bodies, lengths=lengths)
+            yield Chunk(batch, range(first_row, first_row + rows))
+        return
+    sizes = struct.unpack(f"<{rows}I", lengths)
+    if sum(sizes) != len(bodies):
+        raise InvalidArgument("lengths", f"must add up to the bodies' {len(bodies)} bytes", f"{sum(sizes)} bytes")
+    row = start = 0
+    while row < rows:
+        end_row, end = row, start
+        while (
+            end_row < rows
+            and end_row - row < CHUNK_ROWS_MAX
+            and (end == start or end - start + sizes[end_row] <= CHUNK_BYTES_MAX)
+        ):
+            end += sizes[end_row]
+            end_row += 1
+        batch = common_pb2.RowBatch(
+            schema_id=schema_id, bodies=bodies[start:end], lengths=lengths[row * 4 : end_row * 4]
+        )
+        yield Chunk(batch, range(first_row + row, first_row + end_row))
+        row, start = end_row, end

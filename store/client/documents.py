@@ -1,0 +1,171 @@
+"""Documents and their bytes: dicts in the hands of the application, Avro on the wire.
+
+A document is written with the newest version of its table's subject, and read by resolving the version that wrote it
+to the newest one, so that old and new rows look alike. A table handle that was made for one version
+(``client.table("db.t", schema_version=2)``) writes and reads with that one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cortado.errors import InvalidDocument
+from cortado.proto.v1 import common_pb2
+from cortado.schema.documents import decode_document, encode_document
+from cortado.schema.json_format import from_json_value, to_json_value
+from cortado.schema.model import AvroType, Record, Schema, Union
+from cortado.store.client.schemas import Schemas, SchemaVersion
+from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document as of one commit. ``etag`` names that commit, for a conditional write."""
+
+    value: dict[str, Any]
+    etag: str
+    schema: Schema = field(repr=False, compare=False)
+
+    @property
+    def ts(self) -> Timestamp:
+        """The timestamp of the commit that wrote it."""
+        return Timestamp.parse(self.etag)
+
+    def to_json(self) -> dict[str, Any]:
+        """The value as JSON can carry it: bytes as base64, decimals as text, timestamps as RFC 3339."""
+        json_value: dict[str, Any] = to_json_value(self.schema.root, self.value)
+        return json_value
+
+
+@dataclass(frozen=True, slots=True)
+class RowBatch:
+    """Many rows of one schema, as they travel: ``bodies`` end to end, ``lengths`` 4 bytes a row (little-endian).
+
+    ``versions`` holds 12 bytes a row, the commit timestamps, or nothing. ``schema_id`` is 0 where a scan selected
+    columns: then ``schema`` is that of the selection.
+    """
+
+    schema_id: int
+    bodies: bytes
+    lengths: bytes
+    versions: bytes
+    schema: Schema = field(repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.lengths) // 4
+
+    def each_body(self) -> Iterator[bytes]:
+        """The rows' Avro bodies."""
+        start = 0
+        for (length,) in struct.iter_unpack("<I", self.lengths):
+            yield self.bodies[start : start + length]
+            start += length
+
+    def etags(self) -> Iterator[str]:
+        """The rows' etags; empty texts where versions were not asked for."""
+        if not self.versions:
+            return iter([""] * len(self))
+        return (
+            f"{high >> 48}.{high & WALL_MS_MAX}.{logical}" for high, logical in struct.iter_unpack(">QI", self.versions)
+        )
+
+
+class DocumentCodec:
+    """Encodes and decodes documents of one subject, with its newest version or with a chosen one."""
+
+    def __init__(self, schemas: Schemas, subject: str, version: int | None) -> None:
+        self._schemas = schemas
+        self._subject = subject
+        self._version = version
+
+    def schema(self) -> tuple[SchemaVersion, Schema]:
+        """What documents are written and read with now."""
+        if self._version is not None:
+            return self._schemas.version(self._subject, self._version)
+        return self._schemas.newest(self._subject)
+
+    def refresh(self) -> bool:
+        """Asks for the newest version again; True where there is a newer one than was known."""
+        if self._version is not None:
+            return False
+        before = self.schema()[0].schema_id
+        self._schemas.forget_newest(self._subject)
+        return self.schema()[0].schema_id != before
+
+    def encode(self, document: Mapping[str, Any]) -> tuple[int, bytes]:
+        """Schema id and Avro body. Raises InvalidDocument with the field's path."""
+        version, schema = self.schema()
+        try:
+            return version.schema_id, encode_document(schema, document)
+        except InvalidDocument:
+            # The document may be right by a version that someone else registered meanwhile.
+            if not self.refresh():
+                raise
+        version, schema = self.schema()
+        return version.schema_id, encode_document(schema, document)
+
+    def reader_of(self, writer_id: int) -> tuple[Schema, Schema | None]:
+        """How to read what that schema wrote: writer, and reader where it is another one."""
+        writer_version, writer = self._schemas.version_by_id(writer_id)
+        reader_version, reader = self.schema()
+        is_newer = writer_version.subject == self._subject and writer_version.version > reader_version.version
+        if is_newer and self.refresh():
+            reader = self.schema()[1]
+        return writer, None if reader is writer else reader
+
+    def decode(self, schema_id: int, body: bytes) -> tuple[dict[str, Any], Schema]:
+        """The document and the schema it is shaped by. Raises InvalidDocument for bytes that do not fit."""
+        writer, reader = self.reader_of(schema_id)
+        return decode_document(writer, body, reader), reader or writer
+
+    def from_json(self, value: Any) -> dict[str, Any]:
+        """A document out of its JSON form. Raises InvalidDocument with the field's path."""
+        try:
+            return self._from_json(value)
+        except InvalidDocument:
+            if not self.refresh():
+                raise
+        return self._from_json(value)
+
+    def _from_json(self, value: Any) -> dict[str, Any]:
+        document: dict[str, Any] = from_json_value(self.schema()[1].root, value)
+        return document
+
+    def changes_to_json(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """New values at field paths, as JSON. Raises InvalidDocument for a path that the schema lacks."""
+        try:
+            return _changes_to_json(self.schema()[1], changes)
+        except InvalidDocument:
+            if not self.refresh():
+                raise
+        return _changes_to_json(self.schema()[1], changes)
+
+
+def type_at(root: AvroType, path: str) -> AvroType:
+    """The type at ``a.b``, through records and nullable records. Raises InvalidDocument naming the path."""
+    found = root
+    for name in path.split("."):
+        record = found.nullable if isinstance(found, Union) else found
+        member = record.field(name) if isinstance(record, Record) else None
+        if member is None:
+            raise InvalidDocument(path, "is not a field of the schema")
+        found = member.type
+    return found
+
+
+def _changes_to_json(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {path: to_json_value(type_at(schema.root, path), value) for path, value in changes.items()}
+
+
+def decoder_of(writer: Schema, reader: Schema | None) -> Callable[[bytes], dict[str, Any]]:
+    """Decodes the bodies that ``writer`` wrote, one by one, as ``reader`` sees them."""
+    return lambda body: decode_document(writer, body, reader)
+
+
+def row_batch(schema_id: int, bodies: Sequence[bytes]) -> common_pb2.RowBatch:
+    """Bodies of one schema as a message."""
+    lengths = struct.pack(f"<{len(bodies)}I", *map(len, bodies))
+    return common_pb2.RowBatch(schema_id=schema_id, bodies=b"".join(bodies), lengths=lengths)

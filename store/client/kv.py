@@ -1,0 +1,214 @@
+"""The key-value API: bytes by bytes, ordered, in namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from cortado.errors import InvalidArgument
+from cortado.proto.v1 import common_pb2, kv_pb2
+from cortado.store.client.connection import Connection
+from cortado.store.client.values import At, at_to_proto
+from cortado.store.names import check_namespace
+
+
+@dataclass(frozen=True, slots=True)
+class KvPair:
+    """A live pair; ``etag`` names its version, for a conditional write."""
+
+    key: bytes
+    value: bytes
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A write of a batch. At most one condition: absent, present, an etag, or the live value."""
+
+    key: bytes
+    value: bytes
+    if_absent: bool = False
+    if_present: bool = False
+    if_match: str | None = None
+    if_value: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """A removal of a batch, perhaps conditional."""
+
+    key: bytes
+    if_present: bool = False
+    if_match: str | None = None
+    if_value: bytes | None = None
+
+
+Operation: TypeAlias = Put | Delete
+
+
+class KeyValue:
+    """One namespace. Raises InvalidArgument for a namespace that is not a name."""
+
+    def __init__(self, connection: Connection, namespace: str, *, timeout_s: float) -> None:
+        self.namespace = check_namespace(namespace)
+        self._connection = connection
+        self._stub = connection.stubs.kv
+        self._timeout_s = timeout_s
+
+    def get(self, key: bytes, *, at: At = None) -> KvPair | None:
+        """The pair of ``key``, or None. ``at`` reads in the past."""
+        request = kv_pb2.KvGetRequest(namespace=self.namespace, key=_bytes(key, "key"), at=at_to_proto(at))
+        reply = self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
+        return _pair(reply.pair) if reply.HasField("pair") else None
+
+    def put(
+        self,
+        key: bytes,
+        value: bytes,
+        *,
+        if_absent: bool = False,
+        if_present: bool = False,
+        if_match: str | None = None,
+        if_value: bytes | None = None,
+    ) -> str:
+        """Stores ``value`` durably and returns its etag.
+
+        Raises ConditionFailed where the condition does not hold: the key is absent, is present, has the etag
+        ``if_match``, or holds ``if_value`` (compare-and-set).
+        """
+        request = kv_pb2.KvPutRequest(
+            namespace=self.namespace,
+            key=_bytes(key, "key"),
+            value=_bytes(value, "value"),
+            condition=condition(if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value),
+        )
+        etag: str = self._connection.write(self._stub.Put, request, timeout_s=self._timeout_s).etag
+        return etag
+
+    def delete(
+        self, key: bytes, *, if_present: bool = False, if_match: str | None = None, if_value: bytes | None = None
+    ) -> bool:
+        """Deletes ``key`` durably; True where it existed. Raises ConditionFailed."""
+        request = kv_pb2.KvDeleteRequest(
+            namespace=self.namespace,
+            key=_bytes(key, "key"),
+            condition=condition(if_present=if_present, if_match=if_match, if_value=if_value),
+        )
+        existed: bool = self._connection.write(self._stub.Delete, request, timeout_s=self._timeout_s).existed
+        return existed
+
+    def delete_range(self, start: bytes = b"", end: bytes = b"", *, prefix: bytes | None = None) -> int:
+        """Deletes ``[start, end)``, or all keys that begin with ``prefix``, at once; returns how many there were.
+
+        A range must be given: to delete a whole namespace, say ``prefix=b""``. Raises TooLarge where the range holds
+        more keys than one commit may change.
+        """
+        if prefix is None and not start and not end:
+            raise InvalidArgument("range", 'must be given: start, end or prefix (prefix=b"" for all keys)')
+        request = kv_pb2.KvDeleteRangeRequest(namespace=self.namespace, range=_range(start, end, prefix))
+        reply = self._connection.write(self._stub.DeleteRange, request, timeout_s=self._timeout_s)
+        deleted: int = reply.deleted
+        return deleted
+
+    def scan(
+        self,
+        start: bytes = b"",
+        end: bytes = b"",
+        *,
+        prefix: bytes | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        at: At = None,
+    ) -> Iterator[KvPair]:
+        """Pairs of ``[start, end)``, or with ``prefix``, in key order, all as of one timestamp."""
+        request = kv_pb2.KvScanRequest(
+            namespace=self.namespace,
+            range=_range(start, end, prefix),
+            reverse=reverse,
+            limit=check_limit(limit),
+            at=at_to_proto(at),
+        )
+        return self._pairs(request) if limit != 0 else iter(())
+
+    def _pairs(self, request: kv_pb2.KvScanRequest) -> Iterator[KvPair]:
+        for reply in self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s):
+            for pair in reply.pairs:
+                yield KvPair(pair.key, pair.value, pair.etag)
+
+    def batch(self, operations: Sequence[Operation]) -> str:
+        """All or nothing; returns the etag of everything written. A key may appear once. Raises ConditionFailed."""
+        request = kv_pb2.KvBatchRequest(namespace=self.namespace, operations=[_operation(each) for each in operations])
+        etag: str = self._connection.write(self._stub.Batch, request, timeout_s=self._timeout_s).etag
+        return etag
+
+
+def condition(
+    *,
+    if_absent: bool = False,
+    if_present: bool = False,
+    if_match: str | None = None,
+    if_value: bytes | None = None,
+) -> common_pb2.Condition | None:
+    """The condition asked for, or None. Raises InvalidArgument for more than one."""
+    given: dict[str, Any] = {}
+    if if_absent:
+        given["absent"] = True
+    if if_present:
+        given["present"] = True
+    if if_match is not None:
+        given["etag"] = if_match
+    if if_value is not None:
+        given["value"] = _bytes(if_value, "if_value")
+    if len(given) > 1:
+        raise InvalidArgument(
+            "condition", "must be one of if_absent, if_present, if_match and if_value", str(list(given))
+        )
+    return common_pb2.Condition(**given) if given else None
+
+
+def check_limit(limit: int | None) -> int:
+    """A limit as the API carries it, 0 for none. Raises InvalidArgument."""
+    if limit is None:
+        return 0
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 1 << 63:
+        raise InvalidArgument("limit", "must be a whole number, 0 or more", repr(limit))
+    return limit
+
+
+def _operation(operation: Operation) -> kv_pb2.KvOperation:
+    match operation:
+        case Put():
+            put_condition = condition(
+                if_absent=operation.if_absent,
+                if_present=operation.if_present,
+                if_match=operation.if_match,
+                if_value=operation.if_value,
+            )
+            key, value = _bytes(operation.key, "key"), _bytes(operation.value, "value")
+            return kv_pb2.KvOperation(put=kv_pb2.KvWrite(key=key, value=value, condition=put_condition))
+        case Delete():
+            delete_condition = condition(
+                if_present=operation.if_present, if_match=operation.if_match, if_value=operation.if_value
+            )
+            remove = kv_pb2.KvRemove(key=_bytes(operation.key, "key"), condition=delete_condition)
+            return kv_pb2.KvOperation(delete=remove)
+    raise InvalidArgument("operations", "must be Put or Delete", type(operation).__name__)
+
+
+def _range(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:
+    if prefix is None:
+        return kv_pb2.KvRange(start=_bytes(start, "start"), end=_bytes(end, "end"))
+    if start or end:
+        raise InvalidArgument("prefix", "must not be given together with start or end")
+    return kv_pb2.KvRange(prefix=_bytes(prefix, "prefix"))
+
+
+def _pair(pair: kv_pb2.KvPair) -> KvPair:
+    return KvPair(pair.key, pair.value, pair.etag)
+
+
+def _bytes(value: bytes, field: str) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise InvalidArgument(field, "must be bytes", type(value).__name__)
+    return bytes(value)

@@ -1,0 +1,236 @@
+"""The schema registry as a client sees it: subjects, versions, ids, and the rules of compatibility.
+
+A schema id names one schema for ever, so what :meth:`Schemas.by_id` parsed once stays cached. Which version is the
+*newest* of a subject can change at any time by someone else's hand: :meth:`Schemas.newest` remembers it for
+:data:`NEWEST_RECENT_S`, and drops it at once where something shows that there is a newer one (a row written with it, a
+document with a field that the remembered version lacks, a registration through this client).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cortado.errors import InvalidArgument
+from cortado.proto.v1 import schemas_pb2
+from cortado.schema.compatibility import CompatibilityMode, Incompatibility
+from cortado.schema.model import Schema
+from cortado.schema.parse import parse_schema
+from cortado.store.client.connection import Connection
+from cortado.store.names import check_subject
+
+NEWEST_RECENT_S: Final = 5.0
+"""How long the newest version of a subject is remembered."""
+
+_MODE_PREFIX: Final = "COMPATIBILITY_MODE_"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """One registered version. ``schema`` is the declaration as it was registered (JSON text)."""
+
+    schema_id: int
+    subject: str
+    version: int
+    schema: str
+    fingerprint: str
+    created: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectSummary:
+    """A subject: how many versions it has, its compatibility mode, and the tables whose documents follow it."""
+
+    subject: str
+    versions: int
+    mode: CompatibilityMode
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaCheck:
+    """What registering would say. ``incompatibilities`` is empty where ``compatible``."""
+
+    compatible: bool
+    mode: CompatibilityMode
+    incompatibilities: tuple[Incompatibility, ...]
+
+
+class SchemaCache:
+    """What one client knows of schemas, shared by all its views and threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.by_id: dict[int, tuple[SchemaVersion, Schema]] = {}
+        self.newest: dict[str, tuple[float, int]] = {}
+
+    def clear(self) -> None:
+        """Another cluster answers now: its ids mean other schemas."""
+        with self.lock:
+            self.by_id.clear()
+            self.newest.clear()
+
+
+class Schemas:
+    """The registry."""
+
+    def __init__(self, connection: Connection, cache: SchemaCache, *, timeout_s: float) -> None:
+        self._connection = connection
+        self._stub = connection.stubs.schemas
+        self._cache = cache
+        self._timeout_s = timeout_s
+
+    # --- the registry's calls --------------------------------------------------------------------------------
+
+    def register(self, subject: str, schema: str | Mapping[str, Any]) -> SchemaVersion:
+        """Registers a version of ``subject``; the same schema again gives the same version.
+
+        Raises InvalidSchema, or IncompatibleSchema with every incompatibility and its path.
+        """
+        request = schemas_pb2.RegisterSchemaRequest(subject=check_subject(subject), schema=schema_text(schema))
+        reply = self._connection.write(self._stub.Register, request, timeout_s=self._timeout_s)
+        self.forget_newest(subject)
+        return self._remember(reply.version, created=reply.created)[0]
+
+    def get(self, subject: str, version: int | None = None) -> SchemaVersion:
+        """A version of ``subject``, by default the newest. Raises NotFound."""
+        return self._fetch_version(subject, version)[0]
+
+    def versions(self, subject: str) -> list[SchemaVersion]:
+        """All versions of ``subject``, oldest first. Raises NotFound."""
+        request = schemas_pb2.ListVersionsRequest(subject=check_subject(subject))
+        reply = self._connection.call(self._stub.ListVersions, request, timeout_s=self._timeout_s)
+        return [_version(each) for each in reply.versions]
+
+    def subjects(self) -> list[SubjectSummary]:
+        """All subjects, by name."""
+        found: list[SubjectSummary] = []
+        request = schemas_pb2.ListSubjectsRequest()
+        while True:
+            reply = self._connection.call(self._stub.ListSubjects, request, timeout_s=self._timeout_s)
+            found += [
+                SubjectSummary(each.subject, each.versions, mode_from_proto(each.mode), tuple(each.tables))
+                for each in reply.subjects
+            ]
+            if not reply.next_page_token:
+                return found
+            request.page_token = reply.next_page_token
+
+    def check(
+        self, subject: str, schema: str | Mapping[str, Any], mode: CompatibilityMode | str | None = None
+    ) -> SchemaCheck:
+        """What :meth:`register` would say, under the subject's mode or another; changes nothing."""
+        request = schemas_pb2.CheckSchemaRequest(
+            subject=check_subject(subject),
+            schema=schema_text(schema),
+            mode=None if mode is None else mode_to_proto(mode),
+        )
+        reply = self._connection.call(self._stub.Check, request, timeout_s=self._timeout_s)
+        problems = tuple(
+            Incompatibility(each.path, each.kind, each.message, each.version) for each in reply.incompatibilities
+        )
+        return SchemaCheck(reply.compatible, mode_from_proto(reply.mode), problems)
+
+    def compatibility(self, subject: str) -> CompatibilityMode:
+        """The mode under which versions of ``subject`` are checked. Raises NotFound."""
+        request = schemas_pb2.GetCompatibilityRequest(subject=check_subject(subject))
+        return mode_from_proto(
+            self._connection.call(self._stub.GetCompatibility, request, timeout_s=self._timeout_s).mode
+        )
+
+    def set_compatibility(self, subject: str, mode: CompatibilityMode | str) -> CompatibilityMode:
+        """Sets the mode for versions to come. Raises NotFound, or InvalidArgument for an unknown mode."""
+        request = schemas_pb2.SetCompatibilityRequest(subject=check_subject(subject), mode=mode_to_proto(mode))
+        return mode_from_proto(
+            self._connection.write(self._stub.SetCompatibility, request, timeout_s=self._timeout_s).mode
+        )
+
+    # --- parsed and cached -----------------------------------------------------------------------------------
+
+    def by_id(self, schema_id: int) -> Schema:
+        """The parsed schema of an id; asked for once. Raises NotFound."""
+        return self.version_by_id(schema_id)[1]
+
+    def version_by_id(self, schema_id: int) -> tuple[SchemaVersion, Schema]:
+        """As :meth:`by_id`, with the subject and the version that the id names."""
+        known = self._cache.by_id.get(schema_id)
+        if known is not None:
+            return known
+        request = schemas_pb2.GetSchemaRequest(schema_id=schema_id)
+        reply = self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
+        return self._remember(reply.version)
+
+    def newest(self, subject: str) -> tuple[SchemaVersion, Schema]:
+        """The newest version of ``subject``, as of at most :data:`NEWEST_RECENT_S` ago. Raises NotFound."""
+        remembered = self._cache.newest.get(subject)
+        if remembered is not None:
+            until_s, schema_id = remembered
+            known = self._cache.by_id.get(schema_id)
+            if known is not None and self._connection.environment.monotonic_s() < until_s:
+                return known
+        found = self._fetch_version(subject, None)
+        until_s = self._connection.environment.monotonic_s() + NEWEST_RECENT_S
+        with self._cache.lock:
+            self._cache.newest[subject] = (until_s, found[0].schema_id)
+        return found
+
+    def version(self, subject: str, version: int) -> tuple[SchemaVersion, Schema]:
+        """That version of ``subject``, parsed; asked for once. Raises NotFound."""
+        for known in list(self._cache.by_id.values()):
+            if known[0].subject == subject and known[0].version == version:
+                return known
+        return self._fetch_version(subject, version)
+
+    def forget_newest(self, subject: str) -> None:
+        """Something shows that there may be a newer version."""
+        with self._cache.lock:
+            self._cache.newest.pop(subject, None)
+
+    def _fetch_version(self, subject: str, version: int | None) -> tuple[SchemaVersion, Schema]:
+        if version is not None and not 0 < version < 1 << 32:
+            raise InvalidArgument("version", "must be 1 or more", str(version))
+        request = schemas_pb2.GetSchemaRequest(subject=check_subject(subject), version=version or 0)
+        return self._remember(self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s).version)
+
+    def _remember(self, message: schemas_pb2.SchemaVersion, *, created: bool = False) -> tuple[SchemaVersion, Schema]:
+        known = self._cache.by_id.get(message.schema_id)
+        if known is None:
+            known = (_version(message), parse_schema(message.schema))
+            with self._cache.lock:
+                # The first one stays: documents decoded with it share its types.
+                known = self._cache.by_id.setdefault(message.schema_id, known)
+        return (_version(message, created=created), known[1])
+
+
+def schema_text(schema: str | Mapping[str, Any]) -> str:
+    """A schema's declaration as JSON text. Raises InvalidArgument for what is neither text nor JSON."""
+    if isinstance(schema, str):
+        return schema
+    try:
+        return json.dumps(schema)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument("schema", f"must be JSON: {error}") from None
+
+
+def mode_to_proto(mode: CompatibilityMode | str) -> schemas_pb2.CompatibilityMode:
+    """A mode's number. Raises InvalidArgument naming the modes there are."""
+    try:
+        known = CompatibilityMode(str(mode).upper())
+    except ValueError:
+        raise InvalidArgument("mode", f"must be one of {', '.join(CompatibilityMode)}", str(mode)) from None
+    return schemas_pb2.CompatibilityMode.Value(_MODE_PREFIX + known.name)
+
+
+def mode_from_proto(mode: int) -> CompatibilityMode:
+    """The mode of a number."""
+    name = schemas_pb2.CompatibilityMode.Name(mode)  # type: ignore[arg-type]
+    return CompatibilityMode[name.removeprefix(_MODE_PREFIX)]
+
+
+def _version(message: schemas_pb2.SchemaVersion, *, created: bool = False) -> SchemaVersion:
+    return SchemaVersion(
+        message.schema_id, message.subject, message.version, message.schema, message.fingerprint, created
+    )

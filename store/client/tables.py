@@ -1,0 +1,204 @@
+"""Databases and tables: making them, listing them, describing them, checking them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cortado.errors import Internal, InvalidArgument, NotFound
+from cortado.proto.v1 import tables_pb2
+from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.client.connection import Connection
+from cortado.store.client.values import At, at_to_proto, timestamp_of
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import KeyPart, KeyType
+from cortado.store.names import check_database, split_table_name
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index to make: its name and its parts, each a field path, perhaps followed by ``desc``."""
+
+    name: str
+    parts: Sequence[str]
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckProblem:
+    """One thing wrong in a table: ``index`` is empty for the row itself."""
+
+    index: str
+    kind: str
+    key: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check found at ``ts``. A table is sound where ``problems`` is empty."""
+
+    rows_checked: int
+    entries_checked: int
+    problems: tuple[CheckProblem, ...]
+    ts: Timestamp
+
+
+class TableCache:
+    """Descriptors that one client has seen, shared by all its views and threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, TableDescriptor] = {}
+
+    def get(self, full_name: str) -> TableDescriptor | None:
+        return self._known.get(full_name)
+
+    def put(self, descriptor: TableDescriptor) -> None:
+        with self._lock:
+            self._known[descriptor.full_name] = descriptor
+
+    def forget(self, full_name: str) -> None:
+        with self._lock:
+            self._known.pop(full_name, None)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._known.clear()
+
+
+class Tables:
+    """The catalogue's calls. Table names are ``database.table``."""
+
+    def __init__(self, connection: Connection, cache: TableCache, *, timeout_s: float) -> None:
+        self._connection = connection
+        self._stub = connection.stubs.tables
+        self._cache = cache
+        self._timeout_s = timeout_s
+
+    def create_database(self, name: str) -> None:
+        """Raises AlreadyExists."""
+        request = tables_pb2.CreateDatabaseRequest(database=check_database(name))
+        self._connection.write(self._stub.CreateDatabase, request, timeout_s=self._timeout_s)
+
+    def databases(self) -> list[str]:
+        """All databases, by name."""
+        request = tables_pb2.ListDatabasesRequest()
+        return list(self._connection.call(self._stub.ListDatabases, request, timeout_s=self._timeout_s).databases)
+
+    def create(
+        self, full_name: str, key: Sequence[str], subject: str | None, indexes: Sequence[Index]
+    ) -> TableDescriptor:
+        """Makes a table whose documents follow ``subject`` (by default the table's full name).
+
+        ``key`` and the indexes' parts are field paths of the subject's newest schema, each perhaps followed by
+        ``desc``. Raises NotFound for the database, the subject or a field, AlreadyExists, InvalidArgument.
+        """
+        database, name = split_table_name(full_name)
+        request = tables_pb2.CreateTableRequest(
+            database=database,
+            name=name,
+            subject=subject or "",
+            key=_parts(key, "key"),
+            indexes=[
+                tables_pb2.Index(
+                    name=index.name, parts=_parts(index.parts, f"indexes.{index.name}"), unique=index.unique
+                )
+                for index in indexes
+            ],
+        )
+        reply = self._connection.write(self._stub.CreateTable, request, timeout_s=self._timeout_s)
+        return self._remember(reply.table)
+
+    def list(self, database: str | None) -> list[TableDescriptor]:
+        """The tables of one database, or of all. Raises NotFound."""
+        found: list[TableDescriptor] = []
+        request = tables_pb2.ListTablesRequest(database="" if database is None else check_database(database))
+        while True:
+            reply = self._connection.call(self._stub.ListTables, request, timeout_s=self._timeout_s)
+            found += [self._remember(table) for table in reply.tables]
+            if not reply.next_page_token:
+                return found
+            request.page_token = reply.next_page_token
+
+    def describe(self, full_name: str) -> TableDescriptor:
+        """The table as it is now. Raises NotFound."""
+        database, name = split_table_name(full_name)
+        request = tables_pb2.DescribeTableRequest(database=database, name=name)
+        try:
+            reply = self._connection.call(self._stub.DescribeTable, request, timeout_s=self._timeout_s)
+        except NotFound:
+            self._cache.forget(full_name)
+            raise
+        return self._remember(reply.table)
+
+    def known(self, full_name: str) -> TableDescriptor:
+        """The table as this client last saw it; described where it has not. Raises NotFound."""
+        return self._cache.get(full_name) or self.describe(full_name)
+
+    def forget(self, full_name: str) -> None:
+        """Something shows that the table is not what this client last saw."""
+        self._cache.forget(full_name)
+
+    def check(self, full_name: str, at: At, progress: Callable[[int, int], None] | None) -> CheckReport:
+        """Proves that every index holds what the rows say, and nothing else. ``progress`` is told rows and entries."""
+        database, name = split_table_name(full_name)
+        request = tables_pb2.CheckTableRequest(database=database, name=name, at=at_to_proto(at))
+        problems: list[CheckProblem] = []
+        reply = None
+        for reply in self._connection.replies(self._stub.CheckTable, request, timeout_s=self._timeout_s):
+            problems += [CheckProblem(each.index, each.kind, each.key, each.message) for each in reply.problems]
+            if progress is not None:
+                progress(reply.rows_checked, reply.entries_checked)
+        if reply is None or not reply.done:
+            raise Internal(f"the check of {full_name} ended early")
+        return CheckReport(
+            reply.rows_checked, reply.entries_checked, tuple(problems), timestamp_of(reply.header.timestamp)
+        )
+
+    def _remember(self, table: tables_pb2.Table) -> TableDescriptor:
+        descriptor = descriptor_from_proto(table)
+        self._cache.put(descriptor)
+        return descriptor
+
+
+def parse_part(text: str, field: str) -> tuple[str, bool]:
+    """Path and direction of ``path``, ``path asc`` or ``path desc``. Raises InvalidArgument naming ``field``."""
+    words = text.split() if isinstance(text, str) else []
+    match words:
+        case [path] | [path, "asc"]:
+            return path, False
+        case [path, "desc"]:
+            return path, True
+    raise InvalidArgument(field, "must be a field path, perhaps followed by desc", repr(text))
+
+
+def descriptor_from_proto(table: tables_pb2.Table) -> TableDescriptor:
+    """A table's description as a value."""
+    return TableDescriptor(
+        table_id=table.table_id,
+        database=table.database,
+        name=table.name,
+        subject=table.subject,
+        key=tuple(_part_from_proto(part) for part in table.key),
+        indexes=tuple(
+            IndexDescriptor(
+                index.index_id, index.name, tuple(_part_from_proto(part) for part in index.parts), index.unique
+            )
+            for index in table.indexes
+        ),
+        version=table.version,
+    )
+
+
+def _parts(paths: Sequence[str], field: str) -> list[tables_pb2.KeyPart]:
+    if isinstance(paths, str):
+        raise InvalidArgument(field, "must be a list of field paths", repr(paths))
+    parsed = [parse_part(path, field) for path in paths]
+    return [tables_pb2.KeyPart(path=path, descending=descending) for path, descending in parsed]
+
+
+def _part_from_proto(part: tables_pb2.KeyPart) -> KeyPart:
+    name = tables_pb2.KeyType.Name(part.type).removeprefix("KEY_TYPE_").lower()
+    return KeyPart(part.path, KeyType(name), part.descending)

@@ -1,0 +1,256 @@
+"""Python values and the messages that carry them: keys, conditions, timestamps.
+
+=============  ==============================================  ==================================
+key part       Python value                                    ``cortado.v1.Value``
+=============  ==============================================  ==================================
+bool           ``bool``                                        ``bool``
+int64          ``int``                                         ``int64``
+float64        ``float``, or an ``int`` that it holds exactly  ``float64``
+bytes          ``bytes``                                       ``bytes``
+string         ``str``                                         ``string``
+timestamp      ``datetime`` with a time zone, or ``int``       ``timestamp_micros``
+               (microseconds since 1970); read as UTC
+date           ``date``                                        ``date_days``
+decimal        ``Decimal`` or ``int``                          ``decimal``, as plain text
+uuid           ``UUID``                                        ``uuid``, 16 bytes
+null           ``None``                                        ``null``
+=============  ==============================================  ==================================
+
+Nothing is coerced beyond this table: text is not a number, and a ``datetime`` without a zone is not a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from cortado.errors import InvalidArgument
+from cortado.proto.v1 import common_pb2
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import KeyPart, KeyType
+
+Part: TypeAlias = bool | int | float | bytes | str | Decimal | UUID | date | datetime | None
+"""One part of a key, as an application writes it."""
+
+Key: TypeAlias = tuple[Part, ...]
+"""A whole key, or a prefix of one."""
+
+KeyLike: TypeAlias = Part | Sequence[Part]
+"""A key as an application may pass it: its parts, or for a key of one part just that."""
+
+At: TypeAlias = Timestamp | datetime | str | None
+"""When to read: a timestamp or its text, a wall time with a zone (or its RFC 3339 text), or None for the newest."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY: Final = _EPOCH.toordinal()
+_MICROSECOND: Final = timedelta(microseconds=1)
+_INT64_MAX: Final = (1 << 63) - 1
+_FLOAT64_EXACT_MAX: Final = 1 << 53
+
+_WANTED: Final = {
+    KeyType.BOOL: "a bool",
+    KeyType.INT64: "an int",
+    KeyType.FLOAT64: "a float",
+    KeyType.BYTES: "bytes",
+    KeyType.STRING: "a str",
+    KeyType.TIMESTAMP: "a datetime with a time zone, or an int (microseconds since 1970)",
+    KeyType.DATE: "a date",
+    KeyType.DECIMAL: "a Decimal or an int",
+    KeyType.UUID: "a UUID",
+}
+
+
+# --- keys ------------------------------------------------------------------------------------------------------
+
+
+def key_to_proto(key: KeyLike, parts: Sequence[KeyPart], *, what: str = "key", prefix: bool = False) -> common_pb2.Key:
+    """``key`` as a message. Raises InvalidArgument where a part is missing, too many, or of another type.
+
+    With ``prefix``, trailing parts may be missing. ``what`` names the key in errors.
+    """
+    values = parts_of(key)
+    if len(values) > len(parts) or (len(values) < len(parts) and not prefix):
+        declared = ", ".join(part.path for part in parts)
+        allowed = f"{len(parts)} part{'s' if len(parts) > 1 else ''} ({declared})"
+        raise InvalidArgument(what, f"must have {'at most ' if prefix else ''}{allowed}", f"{len(values)} parts")
+    return common_pb2.Key(parts=[part_to_proto(value, part, what) for value, part in zip(values, parts, strict=False)])
+
+
+def parts_of(key: KeyLike) -> tuple[Part, ...]:
+    """The parts of ``key``; a single value is a key of one part."""
+    if isinstance(key, list | tuple):
+        return tuple(key)
+    return (key,)  # type: ignore[return-value]
+
+
+def part_to_proto(value: Part, part: KeyPart, what: str = "key") -> common_pb2.Value:
+    """One part as a message. Raises InvalidArgument naming ``what.path``."""
+    if value is None:
+        return common_pb2.Value(null=common_pb2.NULL_VALUE)
+    field = f"{what}.{part.path}"
+    match part.type, value:
+        case KeyType.BOOL, bool():
+            return common_pb2.Value(bool=value)
+        case KeyType.INT64, int() if not isinstance(value, bool):
+            return common_pb2.Value(int64=_int64(value, field))
+        case KeyType.FLOAT64, float():
+            return common_pb2.Value(float64=value)
+        case KeyType.FLOAT64, int() if not isinstance(value, bool) and abs(value) <= _FLOAT64_EXACT_MAX:
+            return common_pb2.Value(float64=float(value))
+        case KeyType.BYTES, bytes():
+            return common_pb2.Value(bytes=value)
+        case KeyType.STRING, str():
+            return common_pb2.Value(string=_utf8(value, field))
+        case KeyType.TIMESTAMP, datetime():
+            return common_pb2.Value(timestamp_micros=micros_of(value, field))
+        case KeyType.TIMESTAMP, int() if not isinstance(value, bool):
+            return common_pb2.Value(timestamp_micros=_int64(value, field))
+        case KeyType.DATE, date() if not isinstance(value, datetime):
+            return common_pb2.Value(date_days=value.toordinal() - _EPOCH_DAY)
+        case KeyType.DECIMAL, int() if not isinstance(value, bool):
+            return common_pb2.Value(decimal=str(value))
+        case KeyType.DECIMAL, Decimal():
+            return common_pb2.Value(decimal=_plain_decimal(value, field))
+        case KeyType.UUID, UUID():
+            return common_pb2.Value(uuid=value.bytes)
+    raise InvalidArgument(field, f"must be {_WANTED[part.type]}", f"{type(value).__name__} {_shown(value)}")
+
+
+def key_from_proto(key: common_pb2.Key) -> Key:
+    """The parts as Python values."""
+    return tuple(part_from_proto(part) for part in key.parts)
+
+
+def part_from_proto(value: common_pb2.Value) -> Part:
+    """One part as a Python value. A timestamp outside of Python's years 1 to 9999 stays an int of microseconds."""
+    match value.WhichOneof("kind"):
+        case "timestamp_micros":
+            return datetime_of(value.timestamp_micros)
+        case "date_days":
+            return date.fromordinal(value.date_days + _EPOCH_DAY)
+        case "decimal":
+            return Decimal(value.decimal)
+        case "uuid":
+            return UUID(bytes=value.uuid)
+        case "null" | None:
+            return None
+        case kind:
+            plain: bool | int | float | bytes | str = getattr(value, kind)
+            return plain
+
+
+def range_to_proto(
+    lower: KeyLike, upper: KeyLike, prefix: KeyLike, parts: Sequence[KeyPart]
+) -> common_pb2.KeyRange | None:
+    """A range of keys as a message, None for all. Raises InvalidArgument for a prefix beside a bound."""
+    if prefix is not None:
+        if lower is not None or upper is not None:
+            raise InvalidArgument("prefix", "must not be given together with lower or upper")
+        return common_pb2.KeyRange(prefix=key_to_proto(prefix, parts, what="prefix", prefix=True))
+    if lower is None and upper is None:
+        return None
+    return common_pb2.KeyRange(
+        lower=None if lower is None else key_to_proto(lower, parts, what="lower", prefix=True),
+        upper=None if upper is None else key_to_proto(upper, parts, what="upper", prefix=True),
+    )
+
+
+# --- time ------------------------------------------------------------------------------------------------------
+
+
+def micros_of(moment: datetime, field: str) -> int:
+    """Microseconds since 1970 in UTC. Raises InvalidArgument for a moment without a time zone."""
+    if moment.tzinfo is None:
+        raise InvalidArgument(field, "must have a time zone, such as tzinfo=UTC", moment.isoformat())
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def datetime_of(micros: int) -> datetime | int:
+    """The moment in UTC, or ``micros`` itself where Python has no such year."""
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return micros
+
+
+def timestamp_of(message: common_pb2.Timestamp) -> Timestamp:
+    """The value of a protobuf timestamp."""
+    return Timestamp(message.epoch, message.wall_ms, message.logical)
+
+
+def timestamp_to_proto(ts: Timestamp) -> common_pb2.Timestamp:
+    """A timestamp as a message."""
+    return common_pb2.Timestamp(epoch=ts.epoch, wall_ms=ts.wall_ms, logical=ts.logical)
+
+
+def at_to_proto(at: At) -> common_pb2.ReadAt | None:
+    """When to read, as a message; None for the newest. Raises InvalidArgument."""
+    if isinstance(at, str):
+        at = parse_at(at)
+    match at:
+        case None:
+            return None
+        case Timestamp():
+            return common_pb2.ReadAt(timestamp=timestamp_to_proto(at))
+        case datetime():
+            wall_ms = micros_of(at, "at") // 1000
+            if wall_ms < 0:
+                raise InvalidArgument("at", "must not be before 1970", at.isoformat())
+            return common_pb2.ReadAt(wall_ms=wall_ms)
+    raise InvalidArgument("at", "must be a Timestamp, its text, or a datetime with a time zone", type(at).__name__)
+
+
+def parse_at(text: str) -> Timestamp | datetime:
+    """A timestamp (``0.1763643600000.2``), or a wall time (``2025-11-20T13:00:00Z``). Raises InvalidArgument."""
+    if "-" not in text:
+        try:
+            return Timestamp.parse(text)
+        except InvalidArgument as error:
+            raise InvalidArgument("at", error.problem, error.value) from None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        problem = "must be a timestamp such as 0.1763643600000.2, or a time such as 2025-11-20T13:00:00Z"
+        raise InvalidArgument("at", problem, text) from None
+    if moment.tzinfo is None:
+        raise InvalidArgument("at", "must have a time zone, such as a Z at its end", text)
+    return moment
+
+
+# --- conditions ------------------------------------------------------------------------------------------------
+
+
+def etag_condition(if_match: str | None) -> common_pb2.Condition | None:
+    """The condition that the live version has the etag ``if_match``."""
+    return None if if_match is None else common_pb2.Condition(etag=if_match)
+
+
+# --- single values ---------------------------------------------------------------------------------------------
+
+
+def _int64(value: int, field: str) -> int:
+    if not -_INT64_MAX - 1 <= value <= _INT64_MAX:
+        raise InvalidArgument(field, "must fit in 64 bits", str(value))
+    return value
+
+
+def _utf8(value: str, field: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(field, f"must be valid Unicode: {error.reason}", _shown(value)) from None
+    return value
+
+
+def _plain_decimal(value: Decimal, field: str) -> str:
+    if not value.is_finite():
+        raise InvalidArgument(field, "must be a finite decimal", str(value))
+    return format(value, "f")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
