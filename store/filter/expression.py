@@ -72,7 +72,8 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value. A number is a Decimal, a date days since 1970, a time or timestamp nanoseconds (of the day, since 1970)."""
+    """A value: a number as Decimal, a date as days since 1970, a time or timestamp as nanoseconds (of the day, since
+    1970)."""
 
     kind: LiteralKind
     value: LiteralValue
