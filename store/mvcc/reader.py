@@ -12,15 +12,37 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.types import LogicalKey
 
 
-@dataclass(frozen=True, slots=True)
 class Version:
-    """The newest visible value of a key: its ``payload`` and the timestamp of the commit that wrote it."""
+    """The newest visible value of a key: its ``payload`` and the timestamp of the commit that wrote it.
 
-    ts: Timestamp
-    payload: bytes
+    Read-only. A store gives ``ts`` as it is stored, 12 inverted bytes, and it is decoded when somebody asks: most
+    reads don't, and a point read would spend half its time on it.
+    """
+
+    __slots__ = ("_ts", "payload")
+
+    def __init__(self, ts: Timestamp | bytes, payload: bytes) -> None:
+        self._ts = ts
+        self.payload = payload
+
+    @property
+    def ts(self) -> Timestamp:
+        if isinstance(self._ts, bytes):
+            self._ts = Timestamp.from_bytes(self._ts.translate(INVERTED))
+        return self._ts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and self.ts == other.ts and self.payload == other.payload
+
+    def __hash__(self) -> int:
+        return hash((self.ts, self.payload))
+
+    def __repr__(self) -> str:
+        return f"Version(ts={self.ts!r}, payload={self.payload!r})"
 
 
 class Reader(Protocol):
@@ -53,5 +75,4 @@ class ScanChunk:
 
     def timestamps(self) -> list[Timestamp]:
         """Commit timestamps; ``suffixes`` are the engine keys' inverted timestamps, undone only when wanted."""
-        mask = (1 << 96) - 1
-        return [Timestamp.from_bytes((int.from_bytes(each) ^ mask).to_bytes(12)) for each in self.suffixes]
+        return [Timestamp.from_bytes(each.translate(INVERTED)) for each in self.suffixes]

@@ -1,0 +1,180 @@
+"""The data directory: whose it is, of which format, and that one process has it.
+
+::
+
+    cortado-data/
+      LOCK             flock'ed by the process that has the directory open; its process id as text
+      FORMAT           "cortado-data 1\\n": the format of everything here; written last, so where it is, all is
+      identity.json    {"cluster_id": "...", "node_id": "..."}
+      engine/          LMDB's data.mdb and lock.mdb
+
+Each file is created under another name, synced, renamed, and the directory synced: there is no half-written one. A
+crash before FORMAT exists leaves a directory that never held an acknowledged write, and creation simply goes on. A
+directory that holds other files and no FORMAT is somebody else's, and is refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cortado.errors import DataDirectoryError
+
+FORMAT_VERSION: Final = 1
+ENGINE_DIRECTORY: Final = "engine"
+
+_FORMAT_FILE: Final = "FORMAT"
+_FORMAT_WORD: Final = "cortado-data"
+_IDENTITY_FILE: Final = "identity.json"
+_LOCK_FILE: Final = "LOCK"
+_TEMPORARY: Final = ".new"
+_OURS: Final = frozenset(
+    {_LOCK_FILE, _IDENTITY_FILE, ENGINE_DIRECTORY, _FORMAT_FILE + _TEMPORARY, _IDENTITY_FILE + _TEMPORARY}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a node is, for ever: drawn once, when its data directory is created. Printable, without blanks."""
+
+    cluster_id: str
+    node_id: str
+
+
+class DataDirectory:
+    """An open and locked data directory. Close it when the engine inside is closed."""
+
+    def __init__(self, path: Path, identity: Identity, lock_file: int) -> None:
+        self.path = path
+        self.identity = identity
+        self._lock_file: int | None = lock_file
+
+    @property
+    def engine_path(self) -> Path:
+        return self.path / ENGINE_DIRECTORY
+
+    @property
+    def data_file(self) -> Path:
+        return self.engine_path / "data.mdb"
+
+    @classmethod
+    def open(
+        cls, path: Path, *, new_identity: Callable[[], Identity], create_engine: Callable[[Path], None]
+    ) -> DataDirectory:
+        """Lock the directory, and create it where it does not exist or is empty.
+
+        ``create_engine`` makes a durable, empty engine in the directory that it is given; it is called again if an
+        earlier creation was cut off. Raises DataDirectoryError.
+        """
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            complete = _check_format(path)
+            lock_file = _lock(path)
+        except OSError as problem:
+            raise DataDirectoryError(str(path), f"cannot be opened: {problem.strerror}") from problem
+        try:
+            # Looked at again under the lock: another process may just have created it.
+            if not (complete or _check_format(path)):
+                _create(path, new_identity(), create_engine)
+            return cls(path, _read_identity(path), lock_file)
+        except OSError as problem:
+            os.close(lock_file)
+            raise DataDirectoryError(str(path), f"cannot be opened: {problem.strerror}") from problem
+        except BaseException:
+            os.close(lock_file)
+            raise
+
+    def close(self) -> None:
+        """Let another process have it. A second call does nothing."""
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
+
+
+def _check_format(path: Path) -> bool:
+    """True where the directory is complete, False where it is to be created. Raises DataDirectoryError otherwise."""
+    try:
+        text = (path / _FORMAT_FILE).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        foreign = sorted({each.name for each in path.iterdir()} - _OURS)
+        if foreign:
+            problem = f"not empty, and not a Cortado data directory (it holds {foreign[0]!r}): give another path"
+            raise DataDirectoryError(str(path), problem) from None
+        return False
+    word, _, version = text.strip().partition(" ")
+    if word != _FORMAT_WORD or not version.isdigit():
+        raise DataDirectoryError(str(path), f"its {_FORMAT_FILE} file is damaged: {text[:40]!r}")
+    if int(version) != FORMAT_VERSION:
+        problem = f"of format version {version}; this build of Cortado reads version {FORMAT_VERSION} only"
+        raise DataDirectoryError(str(path), problem)
+    return True
+
+
+def _lock(path: Path) -> int:
+    """The lock file's descriptor; closing it, or the end of the process however it comes, releases the lock."""
+    descriptor = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "of unknown id"
+        os.close(descriptor)
+        raise DataDirectoryError(str(path), f"in use by process {owner}") from None
+    except OSError:
+        os.close(descriptor)
+        raise
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _create(path: Path, identity: Identity, create_engine: Callable[[Path], None]) -> None:
+    engine_path = path / ENGINE_DIRECTORY
+    if engine_path.exists():
+        # Left by a creation that was cut off: FORMAT is missing, so nothing was ever acknowledged from it.
+        for name in ("data.mdb", "lock.mdb"):
+            (engine_path / name).unlink(missing_ok=True)
+    engine_path.mkdir(exist_ok=True)
+    create_engine(engine_path)
+    _sync_directory(engine_path)
+    record = json.dumps({"cluster_id": identity.cluster_id, "node_id": identity.node_id}, indent=2)
+    _write_durably(path, _IDENTITY_FILE, record + "\n")
+    _write_durably(path, _FORMAT_FILE, f"{_FORMAT_WORD} {FORMAT_VERSION}\n")
+    # The directory's own name must survive too.
+    _sync_directory(path.absolute().parent)
+
+
+def _read_identity(path: Path) -> Identity:
+    try:
+        record = json.loads((path / _IDENTITY_FILE).read_text(encoding="utf-8"))
+        identity = Identity(record["cluster_id"], record["node_id"])
+    except FileNotFoundError:
+        raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is missing") from None
+    except (ValueError, KeyError, TypeError):
+        raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is damaged") from None
+    for name, value in (("cluster_id", identity.cluster_id), ("node_id", identity.node_id)):
+        if not isinstance(value, str) or not value:
+            raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is damaged: {name} is {value!r}")
+    return identity
+
+
+def _write_durably(directory: Path, name: str, text: str) -> None:
+    temporary = directory / (name + _TEMPORARY)
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(directory / name)
+    _sync_directory(directory)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

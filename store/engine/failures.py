@@ -1,0 +1,70 @@
+"""What each failure of the storage below means, in one place.
+
+====================================  =========================================================================
+the map or the disk is full           ``ResourceExhausted``: the transaction is gone, reads go on, try again
+a page that should be there is not    ``DataLoss``: this replica is damaged
+closed                                ``Unavailable``
+anything else while writing           :class:`StorageFailed`: end the process
+====================================  =========================================================================
+
+Why end it: after a failed sync the kernel may have dropped the pages and marked them clean, so a second sync reports
+success for bytes that never reached the disk (*Can Applications Recover from fsync Failures?*, Rebello et al., 2020).
+A new process reads what really is there.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+import lmdb
+
+from cortado.errors import CortadoError, DataLoss, Internal, ResourceExhausted, Unavailable
+
+RETRY_DELAY_MS: Final = 1_000
+
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class StorageFailed(Exception):
+    """The disk failed under a write. Whoever meets it must end the process (exit code 74, EX_IOERR), not answer.
+
+    Not a CortadoError, on purpose: it is no reply to a request. What was in flight has an unknown outcome.
+    """
+
+
+def read_failure(error: lmdb.Error) -> CortadoError:
+    """What a reader is told."""
+    if isinstance(error, lmdb.CorruptedError | lmdb.PageNotFoundError | lmdb.InvalidError):
+        return DataLoss("a page of the data file", str(error))
+    if isinstance(error, lmdb.ReadersFullError):
+        return ResourceExhausted(str(error), RETRY_DELAY_MS, "read transactions")
+    if "closed" in str(error):
+        return Unavailable("the data directory is closed")
+    return Internal(f"the storage engine: {error}")
+
+
+def map_full(limit_bytes: int) -> ResourceExhausted:
+    return ResourceExhausted(
+        f"the memory map of {limit_bytes} bytes is full; start the node with a larger one, or delete data",
+        RETRY_DELAY_MS,
+        "map",
+        limit_bytes,
+    )
+
+
+def disk_full(free_bytes: int, detail: str) -> ResourceExhausted:
+    return ResourceExhausted(
+        f"the disk under the data directory is full ({free_bytes} bytes free; {detail}); make room, and writes go on",
+        RETRY_DELAY_MS,
+        "disk",
+    )
+
+
+def is_no_space(error: lmdb.Error) -> bool:
+    """No room on the disk, over quota, or over the limit of file size."""
+    return error.code in _NO_SPACE
+
+
+def is_input_output_error(error: lmdb.Error) -> bool:
+    return error.code == errno.EIO

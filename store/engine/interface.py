@@ -1,0 +1,122 @@
+"""What an engine offers: ordered bytes in a few spaces, read in short transactions, written in one durable one.
+
+::
+
+    with engine.write() as txn:                 # one thread begins, writes and commits
+        txn.put_many(Space.DATA, items)         # everything of a turn ...
+        txn.put(Space.META, b"applied", ...)    # ... and what the log must remember of it
+    # here it is durable, or an error says why it is not there at all
+
+    with engine.read() as txn:                  # any thread; keep it short: a long reader stops LMDB from reusing pages
+        page = txn.page(Space.DATA, start, end, max_items=2000)
+
+Invariants: a read transaction sees exactly the commits before its begin; a write transaction is applied whole or not at
+all; after ``write`` returns, a crash or power loss takes nothing of it away. Keys are 1 to 511 bytes, ordered as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from typing import Final, NamedTuple, Protocol
+
+KEY_BYTES_MAX: Final = 511
+"""LMDB's compiled-in limit."""
+
+
+class Space(StrEnum):
+    """The sub-databases. Few, because each one more costs every commit that touches it."""
+
+    DATA = "data"
+    """Versions of logical keys (``cortado.store.mvcc``)."""
+    META = "meta"
+    """What a node must remember: applied index and term, last timestamp, epoch, ceiling, safepoint."""
+    REQUESTS = "requests"
+    """Results of requests that carried an id, to be repeated instead of executed again."""
+    LOG = "log"
+    """Entries of the replicated log, and its hard state."""
+
+
+class Page(NamedTuple):
+    """A run of neighbouring items as parallel lists; ``exhausted`` where no further item is in the range."""
+
+    keys: list[bytes]
+    values: list[bytes]
+    exhausted: bool
+
+
+class MapUse(NamedTuple):
+    """Bytes of pages in use (freed pages, which are used again, do not count), and the most that the map can hold."""
+
+    used_bytes: int
+    limit_bytes: int
+
+
+class ReadTransaction(Protocol):
+    """One state of all spaces. Everything handed out is a copy, and stays good after the end."""
+
+    def get(self, space: Space, key: bytes) -> bytes | None: ...
+
+    def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
+        """The first item at or after ``key``, in one seek."""
+
+    def page(
+        self,
+        space: Space,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        max_items: int,
+        max_bytes: int = 1 << 20,
+    ) -> Page:
+        """Items of ``[start, end)``, from the start upwards or, reversed, from the end downwards.
+
+        Stops after ``max_items``, or a little after ``max_bytes`` of keys and values: the last read may overshoot.
+        """
+
+    def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
+        """As :meth:`page`, ascending, keys alone: values are not read. The flag is ``exhausted``."""
+
+
+class WriteTransaction(ReadTransaction, Protocol):
+    """The one writer; it reads what it has written. Lives and ends on the thread that began it."""
+
+    def put(self, space: Space, key: bytes, value: bytes) -> None: ...
+
+    def put_many(self, space: Space, items: Iterable[tuple[bytes, bytes]]) -> None:
+        """Put all; give them in key order where that is cheap, since neighbours share pages."""
+
+    def delete(self, space: Space, key: bytes) -> bool:
+        """True where there was such a key."""
+
+    def delete_range(self, space: Space, start: bytes, end: bytes, *, max_items: int | None = None) -> int:
+        """Delete the items of ``[start, end)``, at most ``max_items`` from the start; returns how many."""
+
+
+class Engine(Protocol):
+    """Raises DataLoss where the tree itself is damaged, Unavailable once closed."""
+
+    def read(self) -> AbstractContextManager[ReadTransaction]:
+        """A short transaction, on any thread."""
+
+    def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
+        """:meth:`ReadTransaction.seek` in a transaction of its own: the fastest point read there is."""
+
+    def write(self) -> AbstractContextManager[WriteTransaction]:
+        """Commits durably at the end of the block, on the same thread; an exception in the block undoes everything.
+
+        Raises ResourceExhausted where the map or the disk is full: nothing was applied, reads go on, and it may be
+        tried again. Raises :class:`~cortado.store.engine.failures.StorageFailed` where the disk failed: the process
+        must end, since nobody knows any more what is durable.
+        """
+
+    def admit(self, size_bytes: int) -> None:
+        """Raise ResourceExhausted unless ``size_bytes`` more leave the reserve untouched. Cheap: ask for each write."""
+
+    def use(self) -> MapUse: ...
+
+    def disk_free_bytes(self) -> int: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,173 @@
+"""The engine's twin in memory, for tests: same Protocol, nothing durable.
+
+A commit makes new lists and dictionaries, so a reader that is still open keeps the state it began with. That copies
+everything at each commit: right for tests of a few thousand keys, and for nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from cortado.errors import Unavailable
+from cortado.store.engine.failures import map_full
+from cortado.store.engine.interface import MapUse, Page, Space
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """One space's items: ``keys`` sorted, and their values."""
+
+    keys: list[bytes] = field(default_factory=list)
+    values: dict[bytes, bytes] = field(default_factory=dict)
+
+
+class MemoryEngine:
+    """See :class:`~cortado.store.engine.interface.Engine`. ``limit_bytes`` bounds all keys and values together."""
+
+    def __init__(self, *, limit_bytes: int = 1 << 30) -> None:
+        self.limit_bytes = limit_bytes
+        self._state = {space: _Items() for space in Space}
+        self._writer = threading.Lock()
+        self._is_open = True
+
+    def read(self) -> MemoryReadTransaction:
+        return MemoryReadTransaction(self)
+
+    def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
+        with self.read() as transaction:
+            return transaction.seek(space, key)
+
+    def write(self) -> MemoryWriteTransaction:
+        return MemoryWriteTransaction(self)
+
+    def admit(self, size_bytes: int) -> None:
+        if self.use().used_bytes + size_bytes > self.limit_bytes:
+            raise map_full(self.limit_bytes)
+
+    def use(self) -> MapUse:
+        return MapUse(_size_bytes(self._state), self.limit_bytes)
+
+    def disk_free_bytes(self) -> int:
+        return self.limit_bytes
+
+    def close(self) -> None:
+        self._is_open = False
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise Unavailable("the data directory is closed")
+
+
+class MemoryReadTransaction:
+    """A scope over one state."""
+
+    def __init__(self, engine: MemoryEngine) -> None:
+        self._engine = engine
+        self._state: dict[Space, _Items] = {}
+
+    def __enter__(self) -> Self:
+        self._engine._check_open()
+        self._state = self._engine._state
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._state = {}
+
+    def get(self, space: Space, key: bytes) -> bytes | None:
+        return self._state[space].values.get(key)
+
+    def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
+        items = self._state[space]
+        place = bisect_left(items.keys, key)
+        return (items.keys[place], items.values[items.keys[place]]) if place < len(items.keys) else None
+
+    def page(
+        self,
+        space: Space,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        max_items: int,
+        max_bytes: int = 1 << 20,
+    ) -> Page:
+        items = self._state[space]
+        inside = items.keys[bisect_left(items.keys, start) : bisect_left(items.keys, end)]
+        if reverse:
+            inside.reverse()
+        keys: list[bytes] = []
+        for key in inside:
+            if len(keys) == max_items or max_bytes <= 0:
+                return Page(keys, [items.values[each] for each in keys], False)
+            keys.append(key)
+            max_bytes -= len(key) + len(items.values[key])
+        return Page(keys, [items.values[each] for each in keys], True)
+
+    def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
+        keys = self._state[space].keys
+        first, last = bisect_left(keys, start), bisect_left(keys, end)
+        return keys[first : min(last, first + max_items)], last - first <= max_items
+
+
+class MemoryWriteTransaction(MemoryReadTransaction):
+    """The one writer: works on copies, which take the place of the state on a clean exit."""
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self._engine._writer.acquire()
+        current = self._engine._state
+        self._state = {space: _Items(list(items.keys), dict(items.values)) for space, items in current.items()}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                if _size_bytes(self._state) > self._engine.limit_bytes:
+                    raise map_full(self._engine.limit_bytes)
+                self._engine._state = self._state
+        finally:
+            self._engine._writer.release()
+
+    def put(self, space: Space, key: bytes, value: bytes) -> None:
+        self.put_many(space, [(key, value)])
+
+    def put_many(self, space: Space, items: Iterable[tuple[bytes, bytes]]) -> None:
+        into = self._state[space]
+        before = len(into.keys)
+        for key, value in items:
+            if key not in into.values:
+                into.keys.append(key)
+            into.values[key] = value
+        if len(into.keys) > before:
+            into.keys.sort()
+
+    def delete(self, space: Space, key: bytes) -> bool:
+        items = self._state[space]
+        if items.values.pop(key, None) is None:
+            return False
+        del items.keys[bisect_left(items.keys, key)]
+        return True
+
+    def delete_range(self, space: Space, start: bytes, end: bytes, *, max_items: int | None = None) -> int:
+        items = self._state[space]
+        first, last = bisect_left(items.keys, start), bisect_left(items.keys, end)
+        if max_items is not None:
+            last = min(last, first + max_items)
+        gone = items.keys[first : max(first, last)]
+        for key in gone:
+            del items.values[key]
+        del items.keys[first : first + len(gone)]
+        return len(gone)
+
+
+def _size_bytes(state: dict[Space, _Items]) -> int:
+    return sum(len(key) + len(value) for items in state.values() for key, value in items.values.items())

@@ -1,0 +1,83 @@
+"""Dividing a range into parts of about equal numbers of rows, by one pass over its keys, in slices.
+
+Spark reads a table in partitions, and equal ones take equal time. LMDB can't say how many keys lie between two, so the
+keys are counted; values are not read. While counting, every n-th key is kept as a possible boundary, n doubling
+whenever too many are kept: the memory is bounded, and the parts are equal to within a thousandth of the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import compress, islice, pairwise
+from operator import ne
+from typing import Final
+
+from cortado.store.engine.interface import Engine, Space
+from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.chunks import logical_of, suffix_from
+
+KEYS_PER_STEP: Final = 10_000
+_SAMPLES_MAX: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part begins at ``start``, and ends where the next begins. ``rows`` counts keys with a version at the timestamp:
+    those that are deleted by then still count until they are collected."""
+
+    start: LogicalKey
+    rows: int
+
+
+class SplitPass:
+    """Call :meth:`step` until it returns True, then ask for :meth:`parts`. A step takes about two milliseconds."""
+
+    def __init__(self, engine: Engine, start: LogicalKey, end: LogicalKey, parts: int, read_suffix: bytes) -> None:
+        self._engine = engine
+        self._start = start
+        self._position = start
+        self._end = end
+        self._parts = parts
+        self._read_suffix = read_suffix
+        self._last: LogicalKey | None = None
+        self._samples: list[LogicalKey] = []
+        self._stride = 1
+        self.rows = 0
+
+    def step(self, max_keys: int = KEYS_PER_STEP) -> bool:
+        """Count up to ``max_keys`` versions more, in a transaction of its own. True once the range is counted."""
+        with self._engine.read() as txn:
+            engine_keys, exhausted = txn.keys(Space.DATA, self._position, self._end, max_items=max_keys)
+        self._count(engine_keys)
+        if engine_keys and not exhausted:
+            last = logical_of(engine_keys[-1])
+            # All its versions up to here may be above the timestamp, so look at the rest, but for those just seen.
+            visible = suffix_from(engine_keys[-1]) >= self._read_suffix
+            self._position = LogicalKey(successor_of_prefix(last) if visible else last + self._read_suffix)
+        return exhausted
+
+    def parts(self) -> list[Part]:
+        """The parts in order, the first from the range's start; fewer than asked for where there are few rows."""
+        count = max(1, min(self._parts, len(self._samples)))
+        # Sample number i is row number i * stride.
+        places = [round(number * self.rows / count / self._stride) for number in range(count)]
+        places = sorted({min(place, len(self._samples) - 1) for place in places[1:]} - {0})
+        first_rows = [0, *(place * self._stride for place in places), self.rows]
+        starts = [self._start, *(self._samples[place] for place in places)]
+        rows = [after - before for before, after in pairwise(first_rows)]
+        return list(map(Part, starts, rows))
+
+    def _count(self, engine_keys: list[bytes]) -> None:
+        suffixes = map(suffix_from, engine_keys)
+        visible = list(map(logical_of, compress(engine_keys, map(self._read_suffix.__le__, suffixes))))
+        if not visible:
+            return
+        first = visible[0] != self._last
+        keys = list(compress(visible, [first, *map(ne, islice(visible, 1, None), visible)]))
+        self._last = visible[-1]
+        self._samples += islice(keys, -self.rows % self._stride, None, self._stride)
+        self.rows += len(keys)
+        while len(self._samples) > _SAMPLES_MAX:
+            del self._samples[1::2]
+            self._stride *= 2

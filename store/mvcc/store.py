@@ -1,0 +1,195 @@
+"""The versions of all keys, read at any timestamp.
+
+A read never holds a transaction for longer than one slice: each begins its own, seeks, copies and ends, and the
+timestamp keeps the slices of one scan consistent with each other. So any number of scans may take minutes without
+keeping LMDB from using freed pages again. The price is one seek per slice.
+
+A point read is one seek. Versions are stored newest first, so the first engine key at or after ``key + inverted
+read_ts`` is the newest visible version, if it is one of the key's at all::
+
+    key @9   key @7   key @4   next key @8
+             ^ what a read at 8 finds, or at 7
+
+Bounds of scans are logical keys, prefixes of whole parts, or their successors. Appending bytes to a key makes no bound:
+what is appended would be compared with the timestamps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from cortado.errors import SnapshotTooOld
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
+from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.chunks import logical_of, select_rows, suffix_from
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import ScanChunk, Version
+from cortado.store.mvcc.split import SplitPass
+from cortado.store.mvcc.versions import PUT_KIND, check_all_intact, check_intact, encode_versions, suffix_of
+
+ROWS_MAX: Final = 2_000
+BYTES_MAX: Final = 1 << 20
+
+# A reader's scan begins with a small slice, since many callers want a few rows; then they grow.
+_FIRST_ROWS: Final = 32
+
+
+class VersionStore:
+    """Versions in an engine's data space. Reads on any thread; ``apply`` within the writer's transaction."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._seek = engine.seek
+        self.safepoint = ZERO
+        """Versions that only reads below it need may be gone. Raised *before* anything is removed."""
+
+    def snapshot(self, read_ts: Timestamp) -> Snapshot:
+        """A Reader at ``read_ts``. It holds nothing; there is nothing to close."""
+        return Snapshot(self, read_ts)
+
+    # --- points ------------------------------------------------------------------------------------------------
+
+    def get(self, key: LogicalKey, ts: Timestamp) -> Version | None:
+        """The newest version at or below ``ts``; None where there is none, or it is a delete."""
+        self.check_readable(ts)
+        return self.get_at(key, suffix_of(ts))
+
+    def get_at(self, key: LogicalKey, read_suffix: bytes) -> Version | None:
+        """:meth:`get`, given the inverted timestamp, of a reader that checks the safepoint itself."""
+        return _version(key, self._seek(Space.DATA, key + read_suffix))
+
+    def get_many(self, keys: Sequence[LogicalKey], ts: Timestamp) -> list[Version | None]:
+        """:meth:`get` for each, of one state and in the order asked."""
+        read_suffix = suffix_of(ts)
+        with self._engine.read() as txn:
+            seek = txn.seek
+            found = [_version(key, seek(Space.DATA, key + read_suffix)) for key in keys]
+        self.check_readable(ts)
+        return found
+
+    def check_readable(self, ts: Timestamp) -> None:
+        """Raises SnapshotTooOld below the safepoint."""
+        if self.safepoint is not ZERO and ts < self.safepoint:
+            raise SnapshotTooOld(str(ts), str(self.safepoint))
+
+    # --- ranges ------------------------------------------------------------------------------------------------
+
+    def scan_chunk(
+        self,
+        start: LogicalKey,
+        end: LogicalKey,
+        ts: Timestamp,
+        *,
+        reverse: bool = False,
+        max_rows: int = ROWS_MAX,
+        max_bytes: int = BYTES_MAX,
+    ) -> ScanChunk:
+        """One slice of the live rows of ``[start, end)`` at ``ts``, from the start up or, reversed, from the end down.
+
+        It looks at ``max_rows`` versions at most, visible or not, and at little more than ``max_bytes`` of them, so it
+        takes a bounded time. The next slice begins (reversed: ends) at the chunk's ``resume``.
+        """
+        read_suffix = suffix_of(ts)
+        with self._engine.read() as txn:
+            page = txn.page(Space.DATA, start, end, reverse=reverse, max_items=max_rows, max_bytes=max_bytes)
+            keys, values = page.keys, page.values
+            resume: LogicalKey | None = None
+            if not page.exhausted:
+                last = logical_of(keys[-1])
+                resume = last if reverse else LogicalKey(successor_of_prefix(last))
+                _complete_last_key(txn, keys, values, read_suffix, reverse=reverse)
+        self.check_readable(ts)
+        if reverse:
+            keys.reverse()
+            values.reverse()
+        check_all_intact(keys, values)
+        return select_rows(keys, values, read_suffix, reverse=reverse, resume=resume)
+
+    def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> SplitPass:
+        """Begin to divide ``[start, end)`` into about ``parts`` equal parts: see :class:`SplitPass`."""
+        return SplitPass(self._engine, start, end, parts, suffix_of(ts))
+
+    # --- writes ------------------------------------------------------------------------------------------------
+
+    def apply(self, txn: WriteTransaction, mutations: Mutations, ts: Timestamp) -> None:
+        """Write a version at ``ts`` for each mutation. Durable when the transaction is."""
+        items = encode_versions(mutations.keys, mutations.payloads, ts)
+        # Neighbours share pages; sorting what is sorted already costs next to nothing.
+        items.sort()
+        txn.put_many(Space.DATA, items)
+
+    def apply_all(self, txn: WriteTransaction, commits: Sequence[tuple[Mutations, Timestamp]]) -> None:
+        """:meth:`apply` for several commits at once, such as all of a turn."""
+        items = [item for mutations, ts in commits for item in encode_versions(mutations.keys, mutations.payloads, ts)]
+        items.sort()
+        txn.put_many(Space.DATA, items)
+
+
+class Snapshot:
+    """See :class:`~cortado.store.mvcc.reader.Reader`. Holds no transaction: cheap to make, nothing to close."""
+
+    __slots__ = ("_get_at", "_read_suffix", "_read_ts", "_store")
+
+    def __init__(self, store: VersionStore, read_ts: Timestamp) -> None:
+        self._store = store
+        self._read_ts = read_ts
+        self._read_suffix = suffix_of(read_ts)
+        self._get_at = store.get_at
+
+    @property
+    def read_ts(self) -> Timestamp:
+        return self._read_ts
+
+    def get(self, key: LogicalKey) -> Version | None:
+        version = self._get_at(key, self._read_suffix)
+        self._store.check_readable(self._read_ts)
+        return version
+
+    def get_many(self, keys: Sequence[LogicalKey]) -> list[Version | None]:
+        return self._store.get_many(keys, self._read_ts)
+
+    def scan(
+        self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[tuple[LogicalKey, Version]]:
+        rows = _FIRST_ROWS
+        while limit is None or limit > 0:
+            chunk = self._store.scan_chunk(start, end, self._read_ts, reverse=reverse, max_rows=rows)
+            for key, suffix, payload in zip(chunk.keys, chunk.suffixes, chunk.payloads, strict=True):
+                yield key, Version(suffix, payload)
+                if limit is not None:
+                    limit -= 1
+                    if limit == 0:
+                        return
+            if chunk.resume is None:
+                return
+            start, end = (start, chunk.resume) if reverse else (chunk.resume, end)
+            rows = min(4 * rows, ROWS_MAX)
+
+
+def _version(key: LogicalKey, item: tuple[bytes, bytes] | None) -> Version | None:
+    """What a seek for ``key`` found, if it is one of its versions, intact, and no delete."""
+    if item is None:
+        return None
+    engine_key, engine_value = item
+    if engine_key[:-TIMESTAMP_BYTES] != key:
+        return None
+    check_intact(engine_key, engine_value)
+    if engine_value[0] != PUT_KIND:
+        return None
+    return Version(engine_key[-TIMESTAMP_BYTES:], engine_value[1:-4])
+
+
+def _complete_last_key(
+    txn: ReadTransaction, keys: list[bytes], values: list[bytes], read_suffix: bytes, *, reverse: bool
+) -> None:
+    """A page may end between two versions of a key: add the one that counts, unless the page has it."""
+    last = logical_of(keys[-1])
+    if not reverse and suffix_from(keys[-1]) >= read_suffix:
+        return  # forwards, the newest visible version comes before every other visible one
+    item = txn.seek(Space.DATA, last + read_suffix)
+    if item is not None and logical_of(item[0]) == last and (not reverse or item[0] < keys[-1]):
+        keys.append(item[0])
+        values.append(item[1])
