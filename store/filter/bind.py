@@ -126,9 +126,9 @@ class _Binder:
         op, left, right = compare.operator, compare.left, compare.right
         if isinstance(left, Path):
             return self._pair(op, left, right) if isinstance(right, Path) else self._against(op, left, right)
-        if isinstance(right, Path):
-            return self._against(op.mirrored, right, left)
-        fail(compare.position, "expected a field on one side of the comparison")
+        if isinstance(right, Literal):
+            fail(compare.position, "expected a field on one side of the comparison")
+        return self._against(op.mirrored, right, left)
 
     def _against(self, op: Operator, path: Path, literal: Literal) -> Node:
         field = self._comparable_field(path)
