@@ -10,8 +10,9 @@ and ``1.00`` are one value with one encoding::
 A larger exponent is a larger number; with equal exponents the digits compare as text does, and the closing 00 is
 below every pair, so that the shorter of two numbers that begin alike is the smaller.
 
-Bounds: DIGITS_MAX significant digits, and an exponent between -EXPONENT_MAX and EXPONENT_MAX. Both are far beyond what
-Avro writers use, and keep a hostile ``1E+999999999`` from becoming a gigabyte of digits further up.
+Bounds: DIGITS_MAX significant digits, and an exponent between -EXPONENT_MAX and EXPONENT_MAX (0, or a magnitude of
+1E-1001 and more, below 1E+1000). Both are far beyond what Avro writers use, and keep a hostile ``1E+999999999`` from
+becoming a gigabyte of digits further up.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def encode_decimal(value: Decimal, path: str) -> bytes:
             path, f"must have at most {DIGITS_MAX} significant digits in a key", f"{len(significant)} digits"
         )
     if not -EXPONENT_MAX <= exponent <= EXPONENT_MAX:
-        problem = f"must be 0, or between 1E-{EXPONENT_MAX + 1} and 1E+{EXPONENT_MAX} in magnitude"
+        problem = f"must be 0, or at least 1E-{EXPONENT_MAX + 1} and below 1E+{EXPONENT_MAX} in magnitude"
         raise InvalidArgument(path, problem, f"{value:.3E}")
     if len(significant) % 2:
         significant += b"\0"

@@ -61,7 +61,7 @@ def show_values(values: Sequence[KeyValue], types: Sequence[KeyType]) -> str:
 
 
 def show_value(value: KeyValue, key_type: KeyType | None) -> str:
-    """One value. Strings as in JSON, bytes as in Python, timestamps and dates as in RFC 3339."""
+    """One value. Strings and numbers as in JSON, bytes as in Python, timestamps and dates as in RFC 3339."""
     if key_type is KeyType.TIMESTAMP and isinstance(value, int):
         return _show_micros(value)
     match value:
@@ -77,6 +77,8 @@ def show_value(value: KeyValue, key_type: KeyType | None) -> str:
             return f"uuid {value}"
         case date():
             return value.isoformat()
+        case float():
+            return json.dumps(value)
         case _:
             return repr(value)
 
