@@ -16,13 +16,12 @@ class NodeLimits:
     - ``reads_max``: unary reads in flight.
     - ``scans_max``: streamed scans and table checks in flight; their slices take turns on one thread.
     - ``bulk_streams_max``: bulk streams in flight; ``bulk_chunks_max``: chunks in flight on each (more simply wait).
-    - ``map_reserve_bytes``: room in the map that only the node's own housekeeping may use.
-    - ``disk_reserve_bytes``: free disk below which writes are refused.
 
     - ``turn_bytes_max``, ``turn_commands_max``: what one turn, so one log entry and one transaction, may hold.
     - ``command_bytes_max``: what one proposal may change; more is refused as too large.
     - ``evaluate_slice_ms``: how long proposals are evaluated before other work of the loop gets its turn.
-    - ``remember_ms``, ``remember_requests_max``: how long, and how many, results of requests are remembered.
+    - ``remember_ms``, ``remember_requests_max``, ``remember_bytes_max``: how long results of requests are remembered, and
+      how many and how much of them at most.
     - ``ceiling_ahead_ms``: how far a read ahead of the log raises the replicated ceiling above itself.
     """
 
@@ -32,8 +31,6 @@ class NodeLimits:
     scans_max: int = 64
     bulk_streams_max: int = 64
     bulk_chunks_max: int = 4
-    map_reserve_bytes: int = 4 << 20
-    disk_reserve_bytes: int = 32 << 20
 
     turn_bytes_max: int = 4 << 20
     turn_commands_max: int = 2_048
@@ -41,12 +38,13 @@ class NodeLimits:
     evaluate_slice_ms: int = 5
     remember_ms: int = 600_000
     remember_requests_max: int = 200_000
+    remember_bytes_max: int = 64 << 20
     ceiling_ahead_ms: int = 250
 
     def check(self) -> None:
         """Raises InvalidArgument with the field, the value and the bound."""
         for each in dataclasses.fields(self):
-            check_bound(f"limits.{each.name}", getattr(self, each.name), 0 if "reserve" in each.name else 1, 1 << 40)
+            check_bound(f"limits.{each.name}", getattr(self, each.name), 1, 1 << 40)
 
 
 def check_bound(field: str, value: int, low: int, high: int) -> None:

@@ -18,8 +18,9 @@ Refusals are not remembered: they changed nothing, and the same request is worke
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import google_crc32c
 
@@ -30,8 +31,8 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 REQUEST_ID_BYTES: Final = 20
 HASH_BYTES: Final = 16
 
-# How many are forgotten per entry at most, so that a long pause is made up for in bounded transactions.
-FORGOTTEN_PER_ENTRY_MAX: Final = 4_096
+# How many are forgotten per entry at most, beyond as many as it adds: what piled up goes in bounded transactions.
+FORGOTTEN_PER_ENTRY_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +42,6 @@ class Remembered:
     request_hash: bytes
     ts: Timestamp
     reply: bytes
-
-
-class RequestWriter(Protocol):
-    """The requests sub-database in a write transaction."""
-
-    def put_request(self, request_id: bytes, value: bytes) -> None: ...
-
-    def delete_request(self, request_id: bytes) -> None: ...
-
-    def oldest_requests(self, count: int) -> list[bytes]: ...
 
 
 def encode_remembered(request_id: bytes, remembered: Remembered) -> bytes:
@@ -101,16 +92,38 @@ def check_same_request(request_hash: bytes, first_hash: bytes) -> None:
         raise InvalidArgument("request_id", "was used for another request before")
 
 
-def forget(
-    oldest: list[bytes], excess: int, last_ts: Timestamp, epoch_began: Timestamp, remember_ms: int
-) -> list[bytes]:
-    """Which of the ``oldest`` ids, in their order, are to be forgotten: ``excess`` of them, and all that are too old."""
-    forgotten = 0
-    for request_id in oldest:
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """How much is remembered: for ``remember_ms`` of the log's time, and at most so many results and bytes of them."""
+
+    remember_ms: int
+    requests_max: int
+    bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remembering:
+    """The state that decides what is forgotten: the log's time, and how much the table holds."""
+
+    last_ts: Timestamp
+    epoch_began: Timestamp
+    requests: int
+    bytes: int
+
+
+def to_forget(oldest: Iterable[tuple[bytes, int]], state: Remembering, memory: Memory) -> list[tuple[bytes, int]]:
+    """Which of the ``oldest`` (id, bytes), in their order, go: what is too old, and what is too much."""
+    forgotten: list[tuple[bytes, int]] = []
+    excess_requests = state.requests - memory.requests_max
+    excess_bytes = state.bytes - memory.bytes_max
+    for request_id, size_bytes in oldest:
         ts = Timestamp.from_bytes(request_id[:TIMESTAMP_BYTES])
-        # Wall times of two epochs cannot be compared; those of the last one age with the new one.
-        began_ms = ts.wall_ms if ts.epoch == last_ts.epoch else epoch_began.wall_ms
-        if forgotten >= excess and last_ts.wall_ms - began_ms <= remember_ms:
+        # Wall times of two epochs cannot be compared; those of an earlier one age with the new one.
+        began_ms = ts.wall_ms if ts.epoch == state.last_ts.epoch else state.epoch_began.wall_ms
+        is_too_old = state.last_ts.wall_ms - began_ms > memory.remember_ms
+        if not is_too_old and excess_requests <= 0 and excess_bytes <= 0:
             break
-        forgotten += 1
-    return oldest[:forgotten]
+        forgotten.append((request_id, size_bytes))
+        excess_requests -= 1
+        excess_bytes -= size_bytes
+    return forgotten

@@ -2,7 +2,8 @@
 
 Format 1, numbers big-endian (golden files pin it)::
 
-    format 1 | index 8 | term 8 | last_ts 12 | ceiling 12 | epoch_began 12 | request_floor 12 | requests 8 | CRC-32C 4
+    format 1 | index 8 | term 8 | last_ts 12 | ceiling 12 | epoch_began 12 | request_floor 12 | requests 8
+    | request_bytes 8 | CRC-32C 4
 
 The checksum is little-endian, as everywhere, and covers all bytes before it.
 """
@@ -19,7 +20,7 @@ from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import ZERO, Timestamp
 
 FORMAT: Final = 1
-_LAYOUT: Final = struct.Struct(">BQQ12s12s12s12sQ")
+_LAYOUT: Final = struct.Struct(">BQQ12s12s12s12sQQ")
 _CHECKSUM: Final = struct.Struct("<I")
 
 
@@ -32,7 +33,7 @@ class AppliedState:
     - ``ceiling``: reads ahead of the log were served up to here at most; a restart begins above it.
     - ``epoch_began``: the first timestamp of the current epoch.
     - ``request_floor``: results of requests with an id below this timestamp are no longer remembered.
-    - ``requests``: how many are.
+    - ``requests``, ``request_bytes``: how many are, and the bytes of their records.
     """
 
     index: int = 0
@@ -42,6 +43,7 @@ class AppliedState:
     epoch_began: Timestamp = ZERO
     request_floor: Timestamp = ZERO
     requests: int = 0
+    request_bytes: int = 0
 
     def encode(self) -> bytes:
         record = _LAYOUT.pack(
@@ -53,6 +55,7 @@ class AppliedState:
             bytes(self.epoch_began),
             bytes(self.request_floor),
             self.requests,
+            self.request_bytes,
         )
         return record + _CHECKSUM.pack(google_crc32c.value(record))
 
@@ -62,8 +65,8 @@ class AppliedState:
         record, checksum = encoded[:-4], encoded[-4:]
         if len(record) != _LAYOUT.size or _CHECKSUM.pack(google_crc32c.value(record)) != checksum:
             raise DataLoss("the node's state", f"a record of {len(encoded)} bytes with a wrong length or checksum")
-        format_, index, term, last_ts, ceiling, epoch_began, request_floor, requests = _LAYOUT.unpack(record)
+        format_, index, term, last_ts, ceiling, epoch_began, request_floor, *counts = _LAYOUT.unpack(record)
         if format_ != FORMAT:
             raise DataLoss("the node's state", f"format {format_} is unknown, this version reads {FORMAT}")
         times = map(Timestamp.from_bytes, (last_ts, ceiling, epoch_began, request_floor))
-        return cls(index, term, *times, requests)
+        return cls(index, term, *times, *counts)

@@ -214,9 +214,8 @@ class Turns:
         try:
             ts = self._clock.tick()
             layers = [self._open.layer] if self._storing is None else [self._storing.layer, self._open.layer]
-            with self._machine.snapshot(ts) as snapshot:
-                evaluation = proposal.evaluate(OverlayReader(snapshot, layers), ts)
-            self._accept(proposal, ts, evaluation)
+            reader = OverlayReader(self._machine.snapshot(ts), layers)
+            self._accept(proposal, ts, proposal.evaluate(reader, ts))
         except CortadoError as refusal:
             self._rest(proposal, refusal)
         except Exception:

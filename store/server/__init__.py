@@ -1,0 +1,6 @@
+"""The gRPC server: services over a node, and the composition root."""
+
+from cortado.store.server.config import ServerConfig
+from cortado.store.server.serving import serve
+
+__all__ = ["ServerConfig", "serve"]

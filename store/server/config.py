@@ -15,7 +15,6 @@ from cortado.errors import InvalidArgument
 from cortado.store.node.limits import NodeLimits, check_bound
 
 DEFAULT_LISTEN: Final = "127.0.0.1:7621"
-DEFAULT_MAP_SIZE_BYTES: Final = 1 << 40
 MESSAGE_BYTES_MAX: Final = 8 << 20
 
 
@@ -27,7 +26,8 @@ class ServerConfig:
     - ``listen``: ``host:port``; port 0 takes a free one. Other hosts than loopback need ``insecure``, since nothing
       protects the connection yet.
     - ``port_file``: where to write the address that is served, once it is (for scripts); None for nowhere.
-    - ``map_size_bytes``: bound on the data, address space rather than disk: the file grows as it is used.
+    - ``map_size_bytes``: bound on the data; address space rather than disk, since the file grows as it is used. None
+      for the engine's default, which is large.
     - ``max_clock_offset_ms``: how far ahead of the physical clock a timestamp from outside may be.
     - ``clock_offset_ms``: for tests only: added to the physical clock, to see what a wrong one does.
     - ``cluster_id``: name of the cluster; empty: what the directory says, or a new one at the first start.
@@ -38,7 +38,7 @@ class ServerConfig:
     listen: str = DEFAULT_LISTEN
     insecure: bool = False
     port_file: Path | None = None
-    map_size_bytes: int = DEFAULT_MAP_SIZE_BYTES
+    map_size_bytes: int | None = None
     max_clock_offset_ms: int = 250
     clock_offset_ms: int = 0
     cluster_id: str = ""
@@ -51,7 +51,8 @@ class ServerConfig:
         if not self.insecure and not _is_loopback(host):
             problem = "connections are not encrypted, so it must be a loopback address unless --insecure is given"
             raise InvalidArgument("listen", problem, self.listen)
-        check_bound("map_size_bytes", self.map_size_bytes, 1 << 20, 1 << 46)
+        if self.map_size_bytes is not None:
+            check_bound("map_size_bytes", self.map_size_bytes, 1 << 20, 1 << 46)
         check_bound("max_clock_offset_ms", self.max_clock_offset_ms, 1, 60_000)
         check_bound("stop_grace_ms", self.stop_grace_ms, 0, 600_000)
         if len(self.cluster_id) > 100 or not self.cluster_id.isascii():

@@ -1,0 +1,146 @@
+"""``cortado.v1.KeyValue``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from google.protobuf.message import Message
+
+from cortado.errors import InvalidArgument
+from cortado.proto.v1 import kv_pb2
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.kv.operations import (
+    KvDelete,
+    KvDeleted,
+    KvOperation,
+    KvPair,
+    KvPut,
+    KvRangeDeleted,
+    evaluate_batch,
+    evaluate_delete,
+    evaluate_delete_range,
+    evaluate_put,
+    get,
+)
+from cortado.store.kv.ranges import KvRange
+from cortado.store.kv.scan import KvScan, KvScanRequest, begin_scan, read_slice, resume_scan
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.reader import Reader
+from cortado.store.server.convert import condition_value, read_at_text
+from cortado.store.server.rpc import Call
+from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_ROWS_MAX, Service, Step
+
+
+class KeyValueService(Service):
+    """Bytes by bytes, in namespaces."""
+
+    async def get(self, request: kv_pb2.KvGetRequest, call: Call) -> Message:
+        with self.node.reads.place():
+            read_ts = await self.read_ts(request.at)
+            pair = get(self.node.reader(read_ts), request.namespace, request.key)
+        return kv_pb2.KvGetResponse(header=self.header(read_ts), pair=None if pair is None else _pair(pair))
+
+    async def put(self, request: kv_pb2.KvPutRequest, call: Call) -> bytes:
+        put = KvPut(request.key, request.value, condition_value(request.condition, kv=True))
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            return evaluate_put(reader, commit_ts, request.namespace, put)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            return kv_pb2.KvPutResponse(header=self.header(ts), etag=str(ts))
+
+        return await self.write(call, request, request.request_id, evaluate, reply)
+
+    async def delete(self, request: kv_pb2.KvDeleteRequest, call: Call) -> bytes:
+        delete = KvDelete(request.key, condition_value(request.condition, kv=True))
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            return evaluate_delete(reader, request.namespace, delete)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, KvDeleted)
+            return kv_pb2.KvDeleteResponse(header=self.header(ts), existed=value.existed)
+
+        return await self.write(call, request, request.request_id, evaluate, reply)
+
+    async def delete_range(self, request: kv_pb2.KvDeleteRangeRequest, call: Call) -> bytes:
+        within = _range(request.range)
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            return evaluate_delete_range(reader, request.namespace, within)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, KvRangeDeleted)
+            return kv_pb2.KvDeleteRangeResponse(header=self.header(ts), deleted=value.deleted)
+
+        return await self.write(call, request, request.request_id, evaluate, reply)
+
+    async def batch(self, request: kv_pb2.KvBatchRequest, call: Call) -> bytes:
+        operations = [_operation(each, f"operations[{i}]") for i, each in enumerate(request.operations)]
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            return evaluate_batch(reader, commit_ts, request.namespace, operations)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            return kv_pb2.KvBatchResponse(header=self.header(ts), etag=str(ts))
+
+        return await self.write(call, request, request.request_id, evaluate, reply)
+
+    async def scan(self, request: kv_pb2.KvScanRequest, call: Call) -> AsyncIterator[bytes]:
+        with self.node.scans.place():
+            scan = await self._plan(request)
+            async for reply in self.stream(self._step(scan, request.page_size or None)):
+                yield reply
+
+    async def _plan(self, request: kv_pb2.KvScanRequest) -> KvScan:
+        scan_request = KvScanRequest(
+            namespace=request.namespace,
+            within=_range(request.range),
+            reverse=request.reverse,
+            limit=request.limit,
+            keys_only=request.keys_only,
+            at=read_at_text(request.at),
+        )
+        if request.page_token:
+            scan = resume_scan(scan_request, request.page_token)
+            return replace(scan, read_ts=await self.node.resolve_read(scan.read_ts))
+        return begin_scan(scan_request, await self.read_ts(request.at))
+
+    def _step(self, scan: KvScan, page_left: int | None) -> Step:
+        """Read a slice; where the page ends with it, or the scan, no step follows."""
+
+        def step() -> tuple[bytes, Step | None]:
+            rows_max = SLICE_ROWS_MAX if page_left is None else min(SLICE_ROWS_MAX, page_left)
+            found = read_slice(self.node.store, scan, rows_max=rows_max, bytes_max=SLICE_BYTES_MAX)
+            rest = found.rest
+            reply = kv_pb2.KvScanResponse(
+                header=self.header(scan.read_ts),
+                pairs=map(_pair, found.pairs),
+                next_page_token=b"" if rest is None else rest.page_token(),
+            )
+            left = None if page_left is None else page_left - len(found.pairs)
+            following = None if rest is None or left == 0 else self._step(rest, left)
+            return reply.SerializeToString(), following
+
+        return step
+
+
+def _pair(pair: KvPair) -> kv_pb2.KvPair:
+    return kv_pb2.KvPair(key=pair.key, value=pair.value, etag=str(pair.etag))
+
+
+def _range(message: kv_pb2.KvRange) -> KvRange:
+    return KvRange(message.start, message.end, message.prefix)
+
+
+def _operation(message: kv_pb2.KvOperation, field: str) -> KvOperation:
+    match message.WhichOneof("operation"):
+        case "put":
+            condition = condition_value(message.put.condition, field=f"{field}.put.condition", kv=True)
+            return KvPut(message.put.key, message.put.value, condition)
+        case "delete":
+            condition = condition_value(message.delete.condition, field=f"{field}.delete.condition", kv=True)
+            return KvDelete(message.delete.key, condition)
+        case _:
+            raise InvalidArgument(field, "must set one of put and delete")

@@ -1,0 +1,114 @@
+"""From methods that return messages or raise our errors to handlers that gRPC serves.
+
+A service is a class with one method per call of its ``.proto`` service, named in snake case::
+
+    async def put(self, request: KvPutRequest, call: Call) -> KvPutResponse | bytes        unary
+    def scan(self, request: KvScanRequest, call: Call) -> AsyncIterator[... | bytes]       one request, many replies
+    def bulk(self, requests: AsyncIterator[...], call: Call) -> AsyncIterator[...]         both ways
+
+:func:`rpc_handler` finds them by the service's descriptor, so that a call that is declared and not served is found when
+the server starts. A reply may be bytes that are serialized already: what a write is answered is made once, and the
+request table remembers the same bytes.
+
+A :class:`~cortado.errors.CortadoError` ends a call with its code and details. Any other exception is a defect: it is
+logged, and the caller gets ``INTERNAL`` without the details of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, NoReturn, TypeAlias
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from cortado.errors import CortadoError, Internal
+from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
+
+_LOG: Final = logging.getLogger(__name__)
+
+Reply: TypeAlias = Message | bytes
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class Call:
+    """What a method may know of the call that it serves."""
+
+    __slots__ = ("_context", "method")
+
+    def __init__(self, method: str, context: Context) -> None:
+        self.method = method
+        self._context = context
+
+    def time_remaining_s(self) -> float | None:
+        """Seconds until the caller gives up; None where the caller set no deadline."""
+        remaining: float | None = self._context.time_remaining()
+        return remaining
+
+
+def rpc_handler(service: ServiceDescriptor, servicer: object) -> grpc.GenericRpcHandler:
+    """Serve every call of ``service`` by the methods of ``servicer``. Raises AttributeError where one is missing."""
+    handlers = {method.name: _handler(method, getattr(servicer, _snake_case(method.name))) for method in service.methods}
+    return grpc.method_handlers_generic_handler(service.full_name, handlers)
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _handler(method: MethodDescriptor, behaviour: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
+    deserialize = GetMessageClass(method.input_type).FromString
+    if not method.server_streaming:
+        unary = _unary(method.full_name, behaviour)
+        return grpc.unary_unary_rpc_method_handler(unary, deserialize, _serialize)
+    streaming = _streaming(method.full_name, behaviour)
+    if method.client_streaming:
+        return grpc.stream_stream_rpc_method_handler(streaming, deserialize, _serialize)
+    return grpc.unary_stream_rpc_method_handler(streaming, deserialize, _serialize)
+
+
+def _serialize(reply: Reply) -> bytes:
+    return reply if isinstance(reply, bytes) else reply.SerializeToString()
+
+
+def _unary(
+    name: str, behaviour: Callable[[Message, Call], Awaitable[Reply]]
+) -> Callable[[Message, Context], Awaitable[Reply]]:
+    async def serve(request: Message, context: Context) -> Reply:
+        try:
+            return await behaviour(request, Call(name, context))
+        except CortadoError as error:
+            await _end(context, error)
+        except Exception as defect:
+            await _end(context, _defect(name, defect))
+
+    return serve
+
+
+def _streaming(
+    name: str, behaviour: Callable[[Any, Call], AsyncIterator[Reply]]
+) -> Callable[[Any, Context], AsyncIterator[Reply]]:
+    async def serve(request: Any, context: Context) -> AsyncIterator[Reply]:
+        try:
+            async for reply in behaviour(request, Call(name, context)):
+                yield reply
+        except CortadoError as error:
+            await _end(context, error)
+        except Exception as defect:
+            await _end(context, _defect(name, defect))
+
+    return serve
+
+
+def _defect(name: str, defect: Exception) -> Internal:
+    _LOG.error("a defect in %s", name, exc_info=defect)
+    return Internal(f"{type(defect).__name__} in {name}; see the server's log")
+
+
+async def _end(context: Context, error: CortadoError) -> NoReturn:
+    await context.abort(status_code(error), status_message(error), trailing_metadata(error))
+    raise AssertionError("abort returned")

@@ -1,0 +1,99 @@
+"""What all services do alike: headers, reads at a time, writes with a request id, streams of slices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from typing import Final, Protocol, TypeAlias
+
+from google.protobuf.message import Message
+
+from cortado.proto.v1 import common_pb2
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.evaluation import Evaluate
+from cortado.store.node.node import Node
+from cortado.store.node.requests import HASH_BYTES
+from cortado.store.server.convert import read_at, timestamp_message
+from cortado.store.server.rpc import Call
+
+SLICE_ROWS_MAX: Final = 4_000
+SLICE_BYTES_MAX: Final = 1 << 20
+SLICE_MS_MAX: Final = 10.0
+
+Step: TypeAlias = "Callable[[], tuple[bytes, Step | None]]"
+"""One slice of a stream: the reply that it makes, serialized, and the step after it."""
+
+
+class WriteRequest(Protocol):
+    """Any request message that changes something."""
+
+    @property
+    def request_id(self) -> bytes: ...
+
+
+class Service:
+    """Base of the services: they hold a node and nothing else."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def header(self, ts: Timestamp) -> common_pb2.Header:
+        identity = self.node.identity
+        return common_pb2.Header(
+            cluster_id=identity.cluster_id,
+            node_id=identity.node_id,
+            term=self.node.term,
+            timestamp=timestamp_message(ts),
+        )
+
+    async def read_ts(self, at: common_pb2.ReadAt) -> Timestamp:
+        """The timestamp that a request's ``at`` means. Raises InvalidArgument, TimestampInFuture."""
+        return await self.node.resolve_read(read_at(at, self.node.clock.epoch))
+
+    async def write(
+        self,
+        call: Call,
+        request: Message,
+        request_id: bytes,
+        evaluate: Evaluate,
+        reply: Callable[[Timestamp, object], Message],
+    ) -> bytes:
+        """Write through the node; returns the reply's bytes, this call's or those of the first with this id."""
+        result = await self.node.write(
+            evaluate,
+            size_bytes=request.ByteSize(),
+            request_id=request_id,
+            request_hash=request_hash(call.method, request) if request_id else b"",
+            encode_reply=lambda ts, value: reply(ts, value).SerializeToString(),
+        )
+        return result.reply
+
+    async def stream(self, step: Step | None) -> AsyncIterator[bytes]:
+        """Run ``step`` and those after it on the scan thread, one ahead of what is sent.
+
+        A caller who goes away or is slow stops it: at most two slices are made that nobody took.
+        """
+        ahead: asyncio.Future[tuple[bytes, Step | None]] | None = None
+        try:
+            while step is not None or ahead is not None:
+                if ahead is None:
+                    assert step is not None
+                    ahead = asyncio.ensure_future(self.node.scan(step))
+                reply, step = await ahead
+                ahead = None if step is None else asyncio.ensure_future(self.node.scan(step))
+                yield reply
+                step = None
+        finally:
+            if ahead is not None:
+                ahead.cancel()
+                with suppress(asyncio.CancelledError):
+                    await ahead
+
+
+def request_hash(method: str, request: Message) -> bytes:
+    """What makes two requests the same: the method and all fields."""
+    digest = blake2b(method.encode(), digest_size=HASH_BYTES)
+    digest.update(request.SerializeToString(deterministic=True))
+    return digest.digest()
