@@ -107,6 +107,37 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
+class AvroRows:
+    """Avro bodies of one schema end to end; ``lengths`` are little-endian unsigned integers of 4 bytes, one a row."""
+
+    schema_id: int
+    bodies: bytes
+    lengths: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRows:
+    """JSON objects in the subject's newest version."""
+
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkChunk:
+    """Many documents for one table, each written or refused by itself, all that are written in one commit.
+
+    The outcome is that of writing them one after another. What ``unchanged_since``
+    does stands in :mod:`cortado.store.tables.bulk`.
+    """
+
+    database: str
+    table: str
+    rows: AvroRows | JsonRows
+    mode: PutMode = PutMode.UPSERT
+    unchanged_since: Timestamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BulkWritten:
     """Of one chunk: how many rows are now stored as given, and why each other one is not, by its place from 0."""
 

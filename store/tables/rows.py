@@ -29,6 +29,9 @@ from cortado.store.keys.types import KeyPart, KeyType, KeyValue
 DOCUMENT_BYTES_MAX: Final = 1 << 20
 """An Avro body may have this many bytes."""
 
+JSON_BYTES_MAX: Final = 4 << 20
+"""A document as JSON may have this many characters before it is even read."""
+
 BATCH_ROWS_MAX: Final = 10_000
 BATCH_BYTES_MAX: Final = 4 << 20
 """An atomic batch, or one chunk of a bulk stream, may have this many rows and bytes of bodies."""

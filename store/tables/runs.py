@@ -12,19 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.tables.rows import SCHEMA_ID_BYTES
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Lengths: TypeAlias = NDArray[np.uint32]
+Lengths: TypeAlias = NDArray[np.uint32]
 
 PROJECTED: Final = 0
 """The schema id of rows in a schema that is not registered: a projection's."""
@@ -63,14 +62,14 @@ def split_runs(payloads: Sequence[bytes], versions: bytes = b"") -> list[Run]:
     starts = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(payloads)]
     return [
         _run(heads[start], payloads[start:end], versions[start * TIMESTAMP_BYTES : end * TIMESTAMP_BYTES])
-        for start, end in zip(starts, starts[1:], strict=False)
+        for start, end in pairwise(starts)
     ]
 
 
-def rows_by_schema(payloads: Sequence[bytes]) -> dict[int, NDArray[np.intp]]:
+def rows_by_schema(payloads: Sequence[bytes]) -> dict[int, list[int]]:
     """Which rows each schema wrote, wherever they stand. Raises DataLoss for a payload without a schema id."""
     ids = np.frombuffer(_joined_heads(list(map(_head, payloads))), dtype=">u4")
-    return {int(schema_id): np.flatnonzero(ids == schema_id) for schema_id in np.unique(ids)}
+    return {int(schema_id): np.flatnonzero(ids == schema_id).tolist() for schema_id in np.unique(ids)}
 
 
 def join_bodies(payloads: Sequence[bytes]) -> tuple[bytes, Lengths]:

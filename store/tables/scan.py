@@ -19,17 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cortado.errors import DataLoss, InvalidArgument, NotFound
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.filter.bind import BoundFilter, bind
-from cortado.store.filter.parse import parse_filter
-from cortado.store.keys.codec import encode_parts
+from cortado.store.filter.bind import compile_filter
+from cortado.store.filter.truth import BoundFilter
+from cortado.store.keys.codec import INVERTED, encode_parts
 from cortado.store.keys.keyspace import (
     KeyRange,
     index_prefix,
@@ -47,9 +48,6 @@ from cortado.store.tables.convert import Conversion, plan_conversion
 from cortado.store.tables.indexes import index_label
 from cortado.store.tables.runs import Run, join_versions
 from cortado.store.tables.view import TableView
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SLICE_ROWS_MAX: Final = 2_000
 SLICE_BYTES_MAX: Final = 1 << 20
@@ -161,14 +159,14 @@ def plan_scan(catalog: Catalog, scan: Scan, read_ts: Timestamp) -> ScanPlan:
             raise NotFound("index", f"{scan.index} of table {view.table.full_name}")
     if scan.limit is not None and scan.limit < 0:
         raise InvalidArgument("limit", "must not be negative", str(scan.limit))
-    reader_schema = view.writer(scan.schema_id or view.newest_id)
+    conversion = plan_conversion(view, scan.schema_id, scan.columns, json=scan.json)
     return ScanPlan(
         view=view,
         range=scan_range(view.table, index, scan.lower, scan.upper, scan.prefix),
         index=index,
         reverse=scan.reverse,
-        filter=bind(parse_filter(scan.filter), reader_schema) if scan.filter else None,
-        conversion=plan_conversion(view, scan.schema_id, scan.columns, json=scan.json),
+        filter=compile_filter(scan.filter, conversion.reader_schema),
+        conversion=conversion,
         read_ts=read_ts,
         limit=scan.limit,
         with_versions=scan.with_versions,
@@ -285,17 +283,13 @@ def _rows(
             where = index_label(plan.view.table, index)
             raise DataLoss(where, f"an entry names row {plan.view.show_key(primary_key)}, which does not exist")
         payloads.append(version.payload)
-        suffixes.append(_inverted(version.ts) if plan.with_versions else b"")
+        suffixes.append(bytes(version.ts).translate(INVERTED) if plan.with_versions else b"")
     return payloads, suffixes
-
-
-def _inverted(ts: Timestamp) -> bytes:
-    return bytes(byte ^ 0xFF for byte in bytes(ts))
 
 
 def _mask(plan: ScanPlan, bound: BoundFilter, payloads: Sequence[bytes]) -> NDArray[np.bool_]:
     """Which rows the filter is true of: its columns, schema by schema, as the reader's schema has them."""
     mask = np.zeros(len(payloads), dtype=np.bool_)
     for rows, columns in decode_columns(plan.view, payloads, plan.conversion.reader_schema, bound.paths):
-        mask[rows] = bound.mask(columns)
+        mask[rows] = bound.mask(columns, len(rows))
     return mask

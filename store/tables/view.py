@@ -24,6 +24,7 @@ class TableView:
         self.table = catalog.table(database, name)
         self.newest_id, self.newest = catalog.newest_schema(self.table.subject)
         self.row_prefix = row_prefix(self.table.table_id)
+        self.key_label = f"primary key of table {self.table.full_name}"
 
     # --- schemas -----------------------------------------------------------------------------------------------
 
@@ -61,7 +62,7 @@ class TableView:
             if value is None:
                 raise InvalidArgument(f"{field}.{part.path}", "a part of the primary key cannot be null", "null")
         primary_key = encode_parts(values, parts)
-        check_key_length(self.row_key(primary_key), f"the primary key of table {self.table.full_name}")
+        check_key_length(self.row_key(primary_key), self.key_label)
         return primary_key
 
     def key_of(self, document: Mapping[str, Any]) -> bytes:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 from cortado.errors import InvalidArgument, NotFound, TooLarge
 from cortado.schema.documents import decode_document, encode_document
-from cortado.schema.json_format import parse_json_document
+from cortado.schema.model import Schema
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyValue
@@ -25,6 +25,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.tables.batch import RowChange, mutations_of
 from cortado.store.tables.changes import apply_changes
+from cortado.store.tables.json_input import encode_json_document
 from cortado.store.tables.operations import (
     AvroDocument,
     Delete,
@@ -141,7 +142,7 @@ def _stage(
 
 
 def _stage_put(reader: Reader, view: TableView, put: Put, row: int) -> RowChange:
-    payload, new = encode_input(view, put.document)
+    payload, new = read_input(view, put.document)
     primary_key = view.key_of(new)
     old = None
     if view.table.indexes or put.condition is not None or put.mode is not PutMode.UPSERT:
@@ -176,21 +177,22 @@ def _stage_delete(reader: Reader, view: TableView, delete: Delete, row: int) -> 
     return RowChange(view, primary_key, _decode_old(view, live), None, None, row)
 
 
-def encode_input(view: TableView, document: DocumentInput) -> tuple[bytes, dict[str, object]]:
+def read_input(view: TableView, document: DocumentInput) -> tuple[bytes, dict[str, Any]]:
     """``(payload, document as the newest version reads it)``. Raises InvalidDocument, TooLarge, NotFound."""
-    match document:
-        case AvroDocument(schema_id, body):
-            _check_size(body)
-            schema = view.writer(schema_id, "document.schema_id")
-        case JsonDocument(text, asked_id):
-            schema_id = asked_id or view.newest_id
-            schema = view.writer(schema_id, "document.schema_id")
-            body = encode_document(schema, parse_json_document(schema, text))
-            _check_size(body)
-        case _:
-            assert_never(document)
+    schema_id = document.schema_id
+    if isinstance(document, JsonDocument) and schema_id == 0:
+        schema_id = view.newest_id
+    schema = view.writer(schema_id, "document.schema_id")
+    body = encode_body(schema, document)
     reader_schema = None if schema_id == view.newest_id else view.newest
     return encode_payload(schema_id, body), decode_document(schema, body, reader_schema)
+
+
+def encode_body(schema: Schema, document: DocumentInput) -> bytes:
+    """The Avro body of a document in ``schema``; one that came as Avro is not checked here but for its size."""
+    body = document.body if isinstance(document, AvroDocument) else encode_json_document(schema, document.text)
+    _check_size(body)
+    return body
 
 
 def _check(condition: Condition | None, view: TableView, primary_key: bytes, live: Version | None, row: int) -> None:
@@ -204,7 +206,7 @@ def _check_size(body: bytes) -> None:
         raise TooLarge("document", problem, f"{len(body)} bytes", len(body), DOCUMENT_BYTES_MAX)
 
 
-def _decode_old(view: TableView, live: Version | None) -> dict[str, object] | None:
+def _decode_old(view: TableView, live: Version | None) -> dict[str, Any] | None:
     """The old document, where index entries may have to go."""
     return view.decode(live.payload) if live is not None and view.table.indexes else None
 

@@ -1,0 +1,133 @@
+"""A bulk chunk against what is stored: many rows, each written or refused by itself, in one commit.
+
+What a chunk means is simple: its rows are written one after another, in their order (``sequence.py`` does just that).
+So where a key comes twice, the later row wins and both count as written. Nearly every chunk has no key twice and no
+unique value in dispute; then the order of its rows makes no difference, and this module does all of them at once:
+
+1. read the old row of every key, unless nothing depends on them (an upsert into a table without indexes);
+2. refuse by the mode, and by ``unchanged_since``;
+3. compare the entries of old and new rows, index by index, and move those that differ.
+
+``unchanged_since`` serves a job (a Spark write) that began at that time and whose tasks may be run twice. A row whose
+live version is newer and the same byte for byte was written by the first run: it counts as written, and nothing
+changes. One that is newer and differs is a ``WriteConflict``: another writer, or a key that the job holds twice. A row
+that is the same as an *older* version is written again, so that a second row of its key is found out, too. (A delete
+after that time is not noticed: what is deleted has no version to compare.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.tables.chunk import PreparedChunk, RowErrors, prepare_chunk
+from cortado.store.tables.columns import decode_columns
+from cortado.store.tables.entries import entries_of_columns, indexed_paths
+from cortado.store.tables.operations import BulkChunk, BulkWritten
+from cortado.store.tables.sequence import EntryKeys, RowRules, Verdict, write_in_sequence
+from cortado.store.tables.view import TableView
+
+
+def evaluate_bulk(
+    reader: Reader, commit_ts: Timestamp, catalog: Catalog, chunk: BulkChunk, prepared: PreparedChunk | None = None
+) -> Evaluation:
+    """Reply: :class:`BulkWritten`. ``prepared`` saves the decoding, and is made anew if the table has changed since.
+
+    Raises as :func:`prepare_chunk` does; whatever is wrong with single rows is in the reply.
+    """
+    if prepared is None or not prepared.fits(TableView(catalog, chunk.database, chunk.table)):
+        prepared = prepare_chunk(catalog, chunk)
+    rules = RowRules(prepared, chunk.mode, chunk.unchanged_since, commit_ts)
+    live: Sequence[Version | None] = [None] * len(prepared)
+    if prepared.entries or not rules.accept_all:
+        live = reader.get_many(prepared.row_keys)
+    old = _old_entries(prepared, live)
+    errors: RowErrors = {}
+    mutations = _write_at_once(reader, prepared, live, old, rules, errors)
+    if mutations is None:
+        errors = {}
+        mutations = write_in_sequence(reader, prepared, live, old, rules, errors)
+    written = len(prepared) - len(errors)
+    return Evaluation(mutations, BulkWritten(commit_ts, written, tuple(sorted({**prepared.errors, **errors}.items()))))
+
+
+def _write_at_once(
+    reader: Reader,
+    prepared: PreparedChunk,
+    live: Sequence[Version | None],
+    old: Sequence[EntryKeys],
+    rules: RowRules,
+    errors: RowErrors,
+) -> Mutations | None:
+    """What changes, or None where the order of the rows matters; ``errors`` takes what is wrong with rows."""
+    if len(set(prepared.row_keys)) != len(prepared):
+        return None
+    rows: Sequence[int] = range(len(prepared))
+    if not rules.accept_all:
+        rows = _accepted(prepared, live, rules, errors)
+    mutations = Mutations(_pick(prepared.row_keys, rows), list(_pick(prepared.payloads, rows)))
+    for new, old_keys in zip(prepared.entries, old or [None] * len(prepared.entries), strict=True):
+        moved = rows if old_keys is None else [row for row in rows if old_keys[row] != new.keys[row]]
+        if new.index.unique:
+            wanted = [new.keys[row] for row in moved if new.exclusive[row]]
+            if len(set(wanted)) != len(wanted) or _any_stored(reader.get_many(wanted)):
+                return None
+        mutations.keys += _pick(new.keys, moved)
+        mutations.payloads += new.payloads(prepared.primary_keys, moved)
+        removed = [] if old_keys is None else [key for row in moved if (key := old_keys[row]) is not None]
+        mutations.keys += removed
+        mutations.payloads += [None] * len(removed)
+    return mutations
+
+
+def _accepted(
+    prepared: PreparedChunk, live: Sequence[Version | None], rules: RowRules, errors: RowErrors
+) -> Sequence[int]:
+    """The rows to write: without the refused ones, and those that are there already."""
+    rows = []
+    for row, version in enumerate(live):
+        verdict = rules.judge(row, version)
+        if verdict is Verdict.WRITE:
+            rows.append(row)
+        elif verdict is not Verdict.UNCHANGED:
+            errors[prepared.places[row]] = verdict
+    return rows
+
+
+def _old_entries(prepared: PreparedChunk, live: Sequence[Version | None]) -> list[EntryKeys]:
+    """For each index the key of each row's stored entry, None where there is no row; nothing where there are none."""
+    if not prepared.entries or not _any_stored(live):
+        return []
+    keys: list[EntryKeys] = [
+        [None if version is None else key for key, version in zip(new.keys, live, strict=True)]
+        for new in prepared.entries
+    ]
+    changed = [
+        (row, version.payload)
+        for row, version in enumerate(live)
+        if version is not None and version.payload != prepared.payloads[row]
+    ]
+    if not changed:
+        return keys
+    view = prepared.view
+    payloads = [payload for _, payload in changed]
+    for chosen, columns in decode_columns(view, payloads, view.newest, set(indexed_paths(view.table))):
+        rows = [changed[place][0] for place in chosen.tolist()]
+        stored = entries_of_columns(view.table, columns, [prepared.primary_keys[row] for row in rows])
+        for entry_keys, entries in zip(keys, stored, strict=True):
+            for row, key in zip(rows, entries.keys, strict=True):
+                entry_keys[row] = key
+    return keys
+
+
+def _any_stored(versions: Sequence[Version | None]) -> bool:
+    return any(version is not None for version in versions)
+
+
+def _pick(values: list[LogicalKey] | list[bytes], rows: Sequence[int]) -> list:  # type: ignore[type-arg]
+    return list(values) if isinstance(rows, range) else [values[row] for row in rows]

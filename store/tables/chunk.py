@@ -1,0 +1,220 @@
+"""One chunk of a bulk stream, made ready: everything about it that does not depend on what is stored.
+
+The bodies are decoded column by column, and only the key's and the indexed fields become values; every row is checked
+on the way. What is left are parallel lists of keys and payloads of the good rows, and an error for each bad one::
+
+    bodies + lengths -> columns of the key and of indexed fields -> row keys, index entries, payloads
+
+A bad row is found either by the decoder, which names it, or because a whole column could not be turned into keys. Then
+the rows are asked one by one, the bad ones are set aside, and the others go through again: only bad input is slow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from cortado.errors import (
+    ConditionFailed,
+    CortadoError,
+    InvalidArgument,
+    InvalidDocument,
+    KeyTooLong,
+    TooLarge,
+    UniqueViolation,
+    WriteConflict,
+)
+from cortado.schema.columnar.column import Column
+from cortado.schema.model import Schema
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.keys.bulk import row_keys
+from cortado.store.keys.keyspace import ROW_PREFIX_BYTES, index_key, row_key
+from cortado.store.keys.types import KeyPart, KeyValue, LogicalKey
+from cortado.store.tables.columns import read_columns
+from cortado.store.tables.entries import IndexEntries, entries_of_columns, indexed_paths
+from cortado.store.tables.indexes import index_label
+from cortado.store.tables.operations import AvroRows, BulkChunk, JsonDocument, JsonRows
+from cortado.store.tables.rows import BATCH_BYTES_MAX, BATCH_ROWS_MAX, DOCUMENT_BYTES_MAX, encode_payload
+from cortado.store.tables.view import TableView
+from cortado.store.tables.write import encode_body
+
+RowErrors = dict[int, CortadoError]
+
+
+@dataclass(slots=True)
+class PreparedChunk:
+    """The good rows of a chunk as parallel lists, in order; ``places`` says where each stood in the request.
+
+    Good for any state of the store in which the table and its newest schema are those of ``view``.
+    """
+
+    view: TableView
+    places: Sequence[int]
+    row_keys: list[LogicalKey]
+    primary_keys: list[bytes]
+    payloads: list[bytes]
+    entries: list[IndexEntries]
+    errors: RowErrors = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.row_keys)
+
+    def fits(self, view: TableView) -> bool:
+        return self.view.table == view.table and self.view.newest_id == view.newest_id
+
+
+def prepare_chunk(catalog: Catalog, chunk: BulkChunk) -> PreparedChunk:
+    """Decode and check a chunk. Raises NotFound (database, table, schema), InvalidArgument and TooLarge for the chunk
+    as a whole; what is wrong with a row is in ``errors``."""
+    view = TableView(catalog, chunk.database, chunk.table)
+    errors: RowErrors = {}
+    if isinstance(chunk.rows, JsonRows):
+        rows = _encode_json(view, chunk.rows, errors)
+        schema_id, writer = view.newest_id, view.newest
+    else:
+        rows = _read_rows(chunk.rows)
+        schema_id, writer = chunk.rows.schema_id, view.writer(chunk.rows.schema_id, "rows.schema_id")
+    oversized = np.flatnonzero(rows.lengths > DOCUMENT_BYTES_MAX).tolist()
+    if oversized:
+        rows = rows.without({row: _too_large(int(rows.lengths[row])) for row in oversized}, errors)
+    while True:
+        try:
+            return _prepare(view, rows, schema_id, writer, errors)
+        except _BadRows as bad:
+            rows = rows.without(bad.errors, errors)
+
+
+class _BadRows(Exception):
+    """Some rows are not fit to be written, for these reasons."""
+
+    def __init__(self, errors: Mapping[int, CortadoError]) -> None:
+        super().__init__()
+        self.errors = errors
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Bodies that are still thought to be good, and where they stood in the request."""
+
+    bodies: bytes
+    lengths: npt.NDArray[np.uint32]
+    places: Sequence[int]
+
+    def cut(self) -> list[bytes]:
+        ends = list(accumulate(self.lengths.tolist(), initial=0))
+        return [self.bodies[start:end] for start, end in pairwise(ends)]
+
+    def without(self, bad: Mapping[int, CortadoError], errors: RowErrors) -> _Rows:
+        """The other rows. The errors of the bad ones go to ``errors``, under their places in the request."""
+        for row, error in bad.items():
+            errors[self.places[row]] = _at_row(error, self.places[row])
+        kept = [row for row in range(len(self.places)) if row not in bad]
+        bodies = self.cut()
+        return _Rows(b"".join([bodies[row] for row in kept]), self.lengths[kept], [self.places[row] for row in kept])
+
+
+def _prepare(view: TableView, rows: _Rows, schema_id: int, writer: Schema, errors: RowErrors) -> PreparedChunk:
+    table = view.table
+    key_paths = [part.path for part in table.key]
+    columns, bad = read_columns(rows.bodies, rows.lengths, writer, view.newest, {*key_paths, *indexed_paths(table)})
+    if bad:
+        raise _BadRows(bad)
+    try:
+        keys = row_keys(
+            table.table_id, table.key, [columns[path].key_values() for path in key_paths], what=view.key_label
+        )
+        primary_keys = [key[ROW_PREFIX_BYTES:] for key in keys] if table.indexes else []
+        entries = entries_of_columns(table, columns, primary_keys) if table.indexes else []
+    except InvalidArgument as refused:
+        raise _BadRows(_row_by_row(view, columns, len(rows.places))) from refused
+    head = encode_payload(schema_id, b"")
+    ends = list(accumulate(rows.lengths.tolist(), initial=0))
+    bodies = rows.bodies
+    payloads = [head + bodies[start:end] for start, end in pairwise(ends)]
+    return PreparedChunk(view, rows.places, keys, primary_keys, payloads, entries, errors)
+
+
+def _row_by_row(view: TableView, columns: Mapping[str, Column], count: int) -> RowErrors:
+    """Which rows cannot have their keys, and why."""
+    table = view.table
+    lists = {path: _as_list(columns[path]) for path in {*(part.path for part in table.key), *indexed_paths(table)}}
+
+    def values(parts: Sequence[KeyPart], row: int) -> list[KeyValue]:
+        return [lists[part.path][row] for part in parts]
+
+    errors: RowErrors = {}
+    for row in range(count):
+        try:
+            primary_key = row_key(table.table_id, table.key, values(table.key, row), what=view.key_label)
+            for index in table.indexes:
+                index_key(
+                    table.table_id,
+                    index.index_id,
+                    index.parts,
+                    values(index.parts, row),
+                    primary_key[ROW_PREFIX_BYTES:],
+                    unique=index.unique,
+                    what=index_label(table, index),
+                )
+        except KeyTooLong as error:
+            errors[row] = error
+        except InvalidArgument as error:
+            errors[row] = InvalidDocument(error.field, error.problem, error.value)
+    return errors
+
+
+def _as_list(column: Column) -> Sequence[KeyValue]:
+    values = column.key_values()
+    return values.tolist() if isinstance(values, np.ndarray) else values
+
+
+def _read_rows(rows: AvroRows) -> _Rows:
+    if len(rows.lengths) % 4:
+        raise InvalidArgument("rows.lengths", "must have 4 bytes a row", f"{len(rows.lengths)} bytes")
+    lengths = np.frombuffer(rows.lengths, dtype="<u4").astype(np.uint32, copy=False)
+    _check_bounds(len(lengths), len(rows.bodies))
+    total = int(lengths.sum(dtype=np.uint64))
+    if total != len(rows.bodies):
+        problem = f"rows.bodies has {len(rows.bodies)} bytes, the lengths add up to another number"
+        raise InvalidArgument("rows.lengths", problem, str(total))
+    return _Rows(rows.bodies, lengths, range(len(lengths)))
+
+
+def _encode_json(view: TableView, rows: JsonRows, errors: RowErrors) -> _Rows:
+    _check_bounds(len(rows.texts), 0)
+    bodies: list[bytes] = []
+    places: list[int] = []
+    for place, text in enumerate(rows.texts):
+        try:
+            bodies.append(encode_body(view.newest, JsonDocument(text)))
+            places.append(place)
+        except InvalidArgument as error:
+            errors[place] = _at_row(error, place)
+    lengths = np.fromiter(map(len, bodies), dtype=np.uint32, count=len(bodies))
+    _check_bounds(len(bodies), int(lengths.sum(dtype=np.uint64)))
+    return _Rows(b"".join(bodies), lengths, places)
+
+
+def _check_bounds(rows: int, body_bytes: int) -> None:
+    if rows > BATCH_ROWS_MAX:
+        raise TooLarge("rows", f"a chunk may have {BATCH_ROWS_MAX} rows", str(rows), rows, BATCH_ROWS_MAX)
+    if body_bytes > BATCH_BYTES_MAX:
+        problem = f"a chunk may have {BATCH_BYTES_MAX} bytes of documents"
+        raise TooLarge("rows", problem, f"{body_bytes} bytes", body_bytes, BATCH_BYTES_MAX)
+
+
+def _too_large(length: int) -> TooLarge:
+    problem = f"a document may have {DOCUMENT_BYTES_MAX} bytes of Avro"
+    return TooLarge("document", problem, f"{length} bytes", length, DOCUMENT_BYTES_MAX)
+
+
+def _at_row(error: CortadoError, row: int) -> CortadoError:
+    """The error with its place in the request, where it says one."""
+    if isinstance(error, InvalidDocument | ConditionFailed | UniqueViolation | WriteConflict):
+        return dataclasses.replace(error, row=row)
+    return error

@@ -1,0 +1,103 @@
+"""From rows as they are stored to rows as a scan returns them: as written, through one schema, projected, as JSON.
+
+Rows that need no change are never decoded. The others go through columns, all rows of one writer at a time::
+
+    as written      payloads ------------------------------------------> runs, one for each change of schema
+    one schema      payloads -> columns -> resolved ------> encoded ---> one run
+    projected       payloads -> columns -> resolved, pruned -> encoded -> one run, of a schema that has no id
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from cortado.schema.columnar.decode import decode_rows
+from cortado.schema.columnar.encode import encode_rows
+from cortado.schema.json_format import to_json_value
+from cortado.schema.model import Schema
+from cortado.store.tables.columns import decode_group
+from cortado.store.tables.projection import Projection, project
+from cortado.store.tables.runs import PROJECTED, Lengths, Run, join_bodies, rows_by_schema, split_runs
+from cortado.store.tables.view import TableView
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How a scan's rows are returned. ``schema_id`` 0 leaves rows as they were written, unless they are projected.
+
+    ``reader_schema`` is what paths in filters and projections mean.
+    """
+
+    view: TableView
+    reader_schema: Schema
+    schema_id: int
+    projection: Projection | None
+    json: bool
+
+    @property
+    def projected_schema(self) -> str:
+        return "" if self.projection is None else self.projection.schema.text
+
+    def runs(self, payloads: Sequence[bytes], versions: bytes = b"") -> list[Run]:
+        """Runs of these rows, in their order. Raises DataLoss for a stored row that does not decode."""
+        if not payloads:
+            return []
+        if self.projection is None and self.schema_id == 0:
+            return split_runs(payloads, versions)
+        groups = rows_by_schema(payloads)
+        if self.projection is None and set(groups) == {self.schema_id}:
+            return split_runs(payloads, versions)
+        parts = [self._convert(schema_id, [payloads[row] for row in rows]) for schema_id, rows in groups.items()]
+        target = PROJECTED if self.projection is not None else self.schema_id
+        if len(parts) == 1:
+            return [Run(target, *parts[0], versions)]
+        bodies: list[bytes] = [b""] * len(payloads)
+        lengths = np.zeros(len(payloads), dtype=np.uint32)
+        for rows, (joined, part_lengths) in zip(groups.values(), parts, strict=True):
+            lengths[rows] = part_lengths
+            for row, body in zip(rows, cut(joined, part_lengths), strict=True):
+                bodies[row] = body
+        return [Run(target, b"".join(bodies), lengths, versions)]
+
+    def json_rows(self, runs: Sequence[Run]) -> list[str]:
+        """The rows of runs that this conversion made, as JSON texts."""
+        schema = self.reader_schema if self.projection is None else self.projection.schema
+        return [text for run in runs for text in _json_rows(schema, run)]
+
+    def _convert(self, writer_id: int, payloads: Sequence[bytes]) -> tuple[bytes, Lengths]:
+        """Rows of one writer in the target schema."""
+        if self.projection is None and writer_id == self.schema_id:
+            return join_bodies(payloads)
+        paths = None if self.projection is None else self.projection.fields
+        columns = decode_group(self.view, writer_id, payloads, self.reader_schema, paths)
+        if self.projection is None:
+            return encode_rows(self.reader_schema, columns, len(payloads))
+        return encode_rows(self.projection.schema, self.projection.prune(columns), len(payloads))
+
+
+def plan_conversion(view: TableView, schema_id: int, columns: Sequence[str], *, json: bool) -> Conversion:
+    """Raises NotFound (schema, field), InvalidArgument."""
+    reader_id = schema_id or view.newest_id
+    reader_schema = view.writer(reader_id)
+    projection = project(reader_schema, columns, view.table.full_name) if columns else None
+    # A JSON row does not say which schema wrote it, so all are read through one.
+    return Conversion(view, reader_schema, reader_id if json else schema_id, projection, json)
+
+
+def cut(joined: bytes, lengths: Lengths) -> list[bytes]:
+    """Each of the bodies that were joined."""
+    ends = list(accumulate(lengths.tolist(), initial=0))
+    return [joined[start:end] for start, end in pairwise(ends)]
+
+
+def _json_rows(schema: Schema, run: Run) -> list[str]:
+    columns = decode_rows(schema, run.bodies, run.lengths).columns
+    names = list(columns)
+    values = zip(*(column.to_pylist() for column in columns.values()), strict=True)
+    documents = (dict(zip(names, row, strict=True)) for row in values)
+    return [json.dumps(to_json_value(schema, document), ensure_ascii=False) for document in documents]

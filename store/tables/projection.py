@@ -1,0 +1,193 @@
+"""Projection: the schema of chosen fields, and the columns that it keeps.
+
+``["carrier", "engine.type"]`` of a flight gives documents of the shape ``{"carrier": ..., "engine": {"type": ...}}``:
+the fields in the order in which they were asked for, nested ones inside of their (perhaps nullable) records, so a
+projected document reads like the whole one with parts left out. A record that lost fields is another type than the
+registered one, and gets a name of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, assert_never
+
+from cortado.errors import InvalidArgument, NotFound
+from cortado.schema.columnar.column import Column, RecordColumn
+from cortado.schema.model import (
+    NO_DEFAULT,
+    Array,
+    AvroType,
+    Enum,
+    Field,
+    Fixed,
+    Logical,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+)
+from cortado.schema.parse import parse_document_schema
+from cortado.store.tables.rows import path_names
+
+Tree: TypeAlias = "dict[str, Tree | None]"
+"""What to keep of a record: its fields in order, each whole (None) or in part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Chosen fields of a reader's schema: ``schema`` is that of projected documents."""
+
+    schema: Schema
+    tree: Tree
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields of the whole document that are needed, in order."""
+        return list(self.tree)
+
+    def prune(self, columns: Mapping[str, Column]) -> dict[str, Column]:
+        """The projected document's columns, from the whole fields' ones."""
+        return {
+            field.name: _prune(columns[field.name], field.type, self.tree[field.name])
+            for field in self.schema.record.fields
+        }
+
+
+def project(schema: Schema, paths: Sequence[str], table_name: str) -> Projection:
+    """The projection to these paths. Raises NotFound for a field that the schema lacks, InvalidArgument for a path
+    that is named twice or goes through something else than records."""
+    return _project(schema, tuple(paths), table_name)
+
+
+@functools.lru_cache(maxsize=128)
+def _project(schema: Schema, paths: tuple[str, ...], table_name: str) -> Projection:
+    """Kept, because each page of a scan asks again, and a schema that is parsed anew has its codecs compiled anew."""
+    tree: Tree = {}
+    for place, path in enumerate(paths):
+        if path in paths[:place]:
+            raise InvalidArgument("columns", "names a field twice", path)
+        _check_path(schema.record, path, table_name)
+        _add(tree, path_names(path))
+    text = json.dumps(_Writer().record(schema.record, tree, "projection"))
+    return Projection(parse_document_schema(text), tree)
+
+
+def _check_path(root: Record, path: str, table_name: str) -> None:
+    found: AvroType = root
+    for depth, name in enumerate(path_names(path)):
+        record = _record_of(found)
+        if record is None:
+            parent = ".".join(path_names(path)[:depth])
+            raise InvalidArgument("columns", f"{parent} of table {table_name} is no record, and has no fields", path)
+        field = record.field(name)
+        if field is None:
+            raise NotFound("field", f"{path} of table {table_name}")
+        found = field.type
+
+
+def _record_of(avro_type: AvroType) -> Record | None:
+    """A record, or the record of a nullable one."""
+    inner = avro_type.nullable if isinstance(avro_type, Union) else avro_type
+    return inner if isinstance(inner, Record) else None
+
+
+def _add(tree: Tree, names: Sequence[str]) -> None:
+    """Keep the field of that path; the whole of a record wins over its parts."""
+    name, *below = names
+    if not below:
+        tree[name] = None
+        return
+    inner = tree.setdefault(name, {})
+    if inner is not None:
+        _add(inner, below)
+
+
+def _prune(column: Column, projected: AvroType, tree: Tree | None) -> Column:
+    record = _record_of(projected)
+    if tree is None or record is None:
+        return column
+    assert isinstance(column, RecordColumn)
+    children = {
+        field.name: _prune(column.children[field.name], field.type, tree[field.name]) for field in record.fields
+    }
+    return dataclasses.replace(column, type=record, children=children)
+
+
+class _Writer:
+    """Types as the JSON of a schema, each named type declared where it first comes."""
+
+    def __init__(self) -> None:
+        self._declared: set[str] = set()
+
+    def record(self, record: Record, tree: Tree | None, suffix: str) -> Any:
+        """A record, or what ``tree`` keeps of it under another name."""
+        if tree is None:
+            return self.type(record)
+        fields = []
+        for name, below in tree.items():
+            field = record.field(name)
+            assert field is not None  # The path was checked.
+            fields.append(self._field(field, below, f"{suffix}_{name}"))
+        return {"type": "record", **_names(f"{record.name}_{suffix}"), "fields": fields}
+
+    def type(self, avro_type: AvroType) -> Any:
+        match avro_type:
+            case Primitive(kind=kind, logical=logical):
+                return kind.value if logical is None else {"type": kind.value, **_logical(logical)}
+            case Array(items=items):
+                return {"type": "array", "items": self.type(items)}
+            case Map(values=values):
+                return {"type": "map", "values": self.type(values)}
+            case Union(branches=branches):
+                return [self.type(branch) for branch in branches]
+            case Fixed() | Enum() | Record():
+                if avro_type.name in self._declared:
+                    return avro_type.name
+                self._declared.add(avro_type.name)
+                return self._declaration(avro_type)
+            case _:
+                assert_never(avro_type)
+
+    def _declaration(self, named: Fixed | Enum | Record) -> dict[str, Any]:
+        declaration: dict[str, Any] = _names(named.name)
+        match named:
+            case Fixed(size=size, logical=logical):
+                declaration |= {"type": "fixed", "size": size, **({} if logical is None else _logical(logical))}
+            case Enum(symbols=symbols, default=default):
+                declaration |= {"type": "enum", "symbols": list(symbols)}
+                declaration |= {} if default is None else {"default": default}
+            case Record(fields=fields):
+                declaration |= {"type": "record", "fields": [self._field(field, None, "") for field in fields]}
+            case _:
+                assert_never(named)
+        return declaration
+
+    def _field(self, field: Field, tree: Tree | None, suffix: str) -> dict[str, Any]:
+        if tree is None:
+            declared: dict[str, Any] = {"name": field.name, "type": self.type(field.type)}
+            return declared if field.default is NO_DEFAULT else {**declared, "default": field.default}
+        # Without its default, which was one of the whole record.
+        record = _record_of(field.type)
+        assert record is not None
+        inner = self.record(record, tree, suffix)
+        if isinstance(field.type, Union):
+            inner = [inner if branch is record else "null" for branch in field.type.branches]
+        return {"name": field.name, "type": inner}
+
+
+def _names(full_name: str) -> dict[str, Any]:
+    """Name and namespace, the latter also where it is empty: else it would be the enclosing type's."""
+    namespace, _, name = full_name.rpartition(".")
+    return {"name": name, "namespace": namespace}
+
+
+def _logical(logical: Logical) -> dict[str, Any]:
+    declared: dict[str, Any] = {"logicalType": logical.kind.value}
+    if logical.precision:
+        declared |= {"precision": logical.precision, "scale": logical.scale}
+    return declared

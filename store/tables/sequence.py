@@ -1,0 +1,172 @@
+"""The rows of a chunk one after another: what a bulk write means, row by row.
+
+Each row sees the rows before it: a key that came before is there, a unique value that an earlier row took is taken,
+and one that an earlier row gave up is free. It is the slow way (``bulk.py`` goes it only where the order matters) and
+the definition that a property test holds the fast way to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Literal, TypeAlias
+
+from cortado.errors import ConditionFailed, UniqueViolation, WriteConflict
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.codec import decode_parts
+from cortado.store.keys.keyspace import INDEX_PREFIX_BYTES, primary_key_of
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.tables.chunk import PreparedChunk, RowErrors
+from cortado.store.tables.indexes import IndexEntry
+from cortado.store.tables.operations import PutMode
+from cortado.store.tables.rows import show_values
+
+EntryKeys: TypeAlias = list[LogicalKey | None]
+
+
+class Verdict(Enum):
+    """What becomes of a row that is not refused."""
+
+    WRITE = auto()
+    UNCHANGED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class RowRules:
+    """What a row must fulfil, uniqueness aside: the mode, and ``unchanged_since`` (see ``bulk.py``)."""
+
+    prepared: PreparedChunk
+    mode: PutMode
+    unchanged_since: Timestamp | None
+    commit_ts: Timestamp
+
+    @property
+    def accept_all(self) -> bool:
+        return self.mode is PutMode.UPSERT and self.unchanged_since is None
+
+    def judge(
+        self, row: int, live: Version | None
+    ) -> Literal[Verdict.WRITE, Verdict.UNCHANGED] | ConditionFailed | WriteConflict:
+        """What becomes of a row whose key's live version is ``live``."""
+        since = self.unchanged_since
+        if since is not None and live is not None and live.ts > since:
+            if live.payload == self.prepared.payloads[row]:
+                return Verdict.UNCHANGED
+            return WriteConflict(self._key(row), str(since), str(live.ts), row=self.prepared.places[row])
+        if self.mode is PutMode.INSERT and live is not None:
+            return ConditionFailed(self._key(row), "absent", str(live.ts), row=self.prepared.places[row])
+        if self.mode is PutMode.REPLACE and live is None:
+            return ConditionFailed(self._key(row), "present", "absent", row=self.prepared.places[row])
+        return Verdict.WRITE
+
+    def _key(self, row: int) -> str:
+        return self.prepared.view.show_key(primary_key_of(self.prepared.row_keys[row]))
+
+
+def write_in_sequence(
+    reader: Reader,
+    prepared: PreparedChunk,
+    live: Sequence[Version | None],
+    old: Sequence[EntryKeys],
+    rules: RowRules,
+    errors: RowErrors,
+) -> Mutations:
+    """What changes; ``errors`` takes what is wrong with rows, by their places in the request."""
+    chunk = _Sequence(reader, prepared, live, old, rules)
+    for row in range(len(prepared)):
+        error = chunk.write(row)
+        if error is not None:
+            errors[prepared.places[row]] = error
+    return chunk.mutations()
+
+
+class _Sequence:
+    """The state of the chunk's keys after the rows that were written so far."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        prepared: PreparedChunk,
+        live: Sequence[Version | None],
+        old: Sequence[EntryKeys],
+        rules: RowRules,
+    ) -> None:
+        self._prepared = prepared
+        self._rules = rules
+        # By row key: its live version, and the keys of its entries.
+        self._rows: dict[LogicalKey, tuple[Version | None, list[LogicalKey]]] = {}
+        self._stored_entries: dict[LogicalKey, bytes] = {}
+        for row, row_key in enumerate(prepared.row_keys):
+            primary_key = primary_key_of(row_key)
+            entries = {
+                key: primary_key if new.index.unique else b""
+                for new, keys in zip(prepared.entries, old, strict=False)
+                if (key := keys[row]) is not None
+            }
+            self._rows[row_key] = (live[row], list(entries))
+            self._stored_entries.update(entries)
+        wanted = {new.keys[row] for new in prepared.entries for row in range(len(prepared)) if new.exclusive[row]}
+        asked = list(wanted)
+        # By entry: the primary key of the row that holds it, None where it is free.
+        self._holders = {
+            key: None if holder is None else holder.payload
+            for key, holder in zip(asked, reader.get_many(asked) if asked else (), strict=True)
+        }
+        self._written: dict[LogicalKey, bytes] = {}
+        self._entries: dict[LogicalKey, bytes | None] = {}
+
+    def write(self, row: int) -> ConditionFailed | WriteConflict | UniqueViolation | None:
+        """Write one row, or say why not."""
+        prepared = self._prepared
+        row_key = prepared.row_keys[row]
+        live, before = self._rows[row_key]
+        verdict = self._rules.judge(row, live)
+        if verdict is Verdict.UNCHANGED:
+            return None
+        if verdict is not Verdict.WRITE:
+            return verdict
+        primary_key = primary_key_of(row_key)
+        after = [new.entry(row, primary_key) for new in prepared.entries]
+        for entry in after:
+            holder = self._holders.get(entry.key) if entry.exclusive else None
+            if holder is not None and holder != primary_key:
+                return self._violation(row, entry, holder)
+        self._move(before, after)
+        self._written[row_key] = prepared.payloads[row]
+        self._rows[row_key] = (
+            Version(self._rules.commit_ts, prepared.payloads[row]),
+            [entry.key for entry in after],
+        )
+        return None
+
+    def mutations(self) -> Mutations:
+        mutations = Mutations(list(self._written), list(self._written.values()))
+        for key, payload in self._entries.items():
+            # An entry that came and went within the chunk was never stored, one that went and came back still is.
+            if payload != self._stored_entries.get(key):
+                mutations.keys.append(key)
+                mutations.payloads.append(payload)
+        return mutations
+
+    def _move(self, before: Sequence[LogicalKey], after: Sequence[IndexEntry]) -> None:
+        for key in before:
+            self._entries[key] = None
+            if key in self._holders:
+                self._holders[key] = None
+        for entry in after:
+            self._entries[entry.key] = entry.payload
+            if entry.exclusive:
+                self._holders[entry.key] = entry.payload
+
+    def _violation(self, row: int, entry: IndexEntry, holder: bytes) -> UniqueViolation:
+        view, parts = self._prepared.view, entry.index.parts
+        return UniqueViolation(
+            index=entry.index.name,
+            values=show_values(decode_parts(entry.key[INDEX_PREFIX_BYTES:], parts), parts),
+            key=view.show_key(primary_key_of(self._prepared.row_keys[row])),
+            existing_key=view.show_key(holder),
+            row=self._prepared.places[row],
+        )
