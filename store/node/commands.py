@@ -6,8 +6,8 @@
       Command  ts 0.1763643600000.4      puts and deletes, the reply to remember, perhaps a control
       Command  ts 0.1763643600000.5      ...
 
-Timestamps rise strictly within an entry and along the log. Applying is mechanical: a replica that holds this entry holds
-exactly the log before it, so what a command was worked out against is what it is applied to.
+Timestamps rise strictly within an entry and along the log. Applying is mechanical: a replica that holds this entry
+holds exactly the log before it, so what a command was worked out against is what it is applied to.
 
 As bytes an entry is ``cortado.internal.LogEntry`` (``proto/internal/log.proto``), golden files pin them. Within a
 process a group of one never encodes.

@@ -20,8 +20,8 @@ class NodeLimits:
     - ``turn_bytes_max``, ``turn_commands_max``: what one turn, so one log entry and one transaction, may hold.
     - ``command_bytes_max``: what one proposal may change; more is refused as too large.
     - ``evaluate_slice_ms``: how long proposals are evaluated before other work of the loop gets its turn.
-    - ``remember_ms``, ``remember_requests_max``, ``remember_bytes_max``: how long results of requests are remembered, and
-      how many and how much of them at most.
+    - ``remember_ms``, ``remember_requests_max``, ``remember_bytes_max``: how long results of requests are remembered,
+      and how many and how much of them at most.
     - ``ceiling_ahead_ms``: how far a read ahead of the log raises the replicated ceiling above itself.
     """
 

@@ -58,7 +58,7 @@ class NodeIdentity:
     node_id: str
 
 
-def no_reply(ts: Timestamp, reply: object) -> bytes:
+def no_reply(_ts: Timestamp, _reply: object) -> bytes:
     """For callers within the process, who take the domain's reply as it is."""
     return b""
 
@@ -87,9 +87,7 @@ class Node:
         state = self._machine.state
         # Above everything that was ever committed or promised, whatever the physical clock says.
         self.clock = Clock(physical_ms, last=max(state.last_ts, state.ceiling), max_offset_ms=max_clock_offset_ms)
-        self._log = SingleLog(
-            identity.node_id, term=state.term + 1, last_index=state.index, last_term=state.term
-        )
+        self._log = SingleLog(identity.node_id, term=state.term + 1, last_index=state.index, last_term=state.term)
         self._catalog_cache = CatalogCache()
         self.writes = Gate("writes", count_max=self.limits.writes_max, bytes_max=self.limits.write_bytes_max)
         self.reads = Gate("reads", count_max=self.limits.reads_max)
@@ -176,27 +174,28 @@ class Node:
                 return WriteResult(known.ts, known.reply, repeated=True)
         self._engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES)
         self.writes.enter(size_bytes)
-        proposal = Proposal(
-            evaluate, encode_reply, size_bytes, request_id, request_hash, self._loop.create_future()
-        )
+        proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, self._loop.create_future())
         if request_id:
             self._requests_in_flight[request_id] = proposal
         self._turns.propose(proposal)
         return await self._answer(proposal)
 
     async def bump_epoch(
-        self, from_epoch: int, *, request_id: bytes = b"", request_hash: bytes = b"", encode_reply: EncodeReply = no_reply
+        self,
+        from_epoch: int,
+        *,
+        request_id: bytes = b"",
+        request_hash: bytes = b"",
+        encode_reply: EncodeReply = no_reply,
     ) -> WriteResult:
         """Begin the epoch after ``from_epoch``. Raises InvalidArgument where that is not the current one."""
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        def evaluate(_reader: Reader, commit_ts: Timestamp) -> Evaluation:
             if from_epoch != commit_ts.epoch:
                 raise InvalidArgument("from_epoch", f"the current epoch is {commit_ts.epoch}", str(from_epoch))
             return Evaluation(_NOTHING, from_epoch + 1, BumpEpoch(from_epoch + 1))
 
-        return await self.write(
-            evaluate, request_id=request_id, request_hash=request_hash, encode_reply=encode_reply
-        )
+        return await self.write(evaluate, request_id=request_id, request_hash=request_hash, encode_reply=encode_reply)
 
     async def _answer(self, proposal: Proposal) -> WriteResult:
         proposal.waiters += 1
@@ -207,10 +206,12 @@ class Node:
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
         """Housekeeping: it is not counted as a write, and may use the reserve."""
-        evaluation = Evaluation(_NOTHING, None, RaiseCeiling(ceiling))
-        proposal = Proposal(
-            lambda reader, commit_ts: evaluation, no_reply, 0, b"", b"", self._loop.create_future(), is_housekeeping=True
-        )
+
+        def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            return Evaluation(_NOTHING, None, RaiseCeiling(ceiling))
+
+        done: asyncio.Future[WriteResult] = self._loop.create_future()
+        proposal = Proposal(evaluate, no_reply, 0, b"", b"", done, is_housekeeping=True)
         self._turns.propose(proposal)
         await self._answer(proposal)
 

@@ -29,7 +29,12 @@ class ReadPoints:
     """Finds the timestamp to read at. ``raise_ceiling`` returns when the new ceiling is durable."""
 
     def __init__(
-        self, turns: Turns, clock: Clock, *, ceiling_ahead_ms: int, raise_ceiling: Callable[[Timestamp], Awaitable[None]]
+        self,
+        turns: Turns,
+        clock: Clock,
+        *,
+        ceiling_ahead_ms: int,
+        raise_ceiling: Callable[[Timestamp], Awaitable[None]],
     ) -> None:
         self._turns = turns
         self._clock = clock

@@ -4,13 +4,13 @@ A caller who got no answer sends the same request with the same id again. The id
 cluster gave out (12), then random bytes (8). The result of each request is written in the transaction that applies it,
 so it is remembered exactly if it happened::
 
-    request id 20  ->  hash of the request 16 | commit timestamp 12 | reply | CRC-32C 4 (little-endian, of key and value)
+    request id 20  ->  hash of the request 16 | commit timestamp 12 | reply | CRC-32C 4 (little-endian, id and value)
 
 - The same id with the same hash gets the remembered reply. Nothing is executed.
 - The same id with another hash is InvalidArgument: the caller reuses ids.
 - Ids sort by their timestamps, so the oldest are the first in the table. They are forgotten by age and by count, as a
-  function of the log alone, and the floor rises to just above the last one forgotten. An id below the floor may belong to
-  a request that happened or not: OutcomeUnknown, *too old*, and never executed.
+  function of the log alone, and the floor rises to just above the last one forgotten. An id below the floor may belong
+  to a request that happened or not: OutcomeUnknown, *too old*, and never executed.
 - An idle group forgets nothing, so the floor stays below every timestamp that a caller can have seen since.
 
 Refusals are not remembered: they changed nothing, and the same request is worked out again.
@@ -46,16 +46,21 @@ class Remembered:
 
 def encode_remembered(request_id: bytes, remembered: Remembered) -> bytes:
     value = remembered.request_hash.ljust(HASH_BYTES, b"\0") + bytes(remembered.ts) + remembered.reply
-    return value + google_crc32c.value(request_id + value).to_bytes(4, "little")
+    return value + _checksum(request_id, value)
 
 
 def decode_remembered(request_id: bytes, encoded: bytes) -> Remembered:
     """Raises DataLoss where the checksum does not hold."""
     value, checksum = encoded[:-4], encoded[-4:]
-    if google_crc32c.value(request_id + value).to_bytes(4, "little") != checksum or len(value) < HASH_BYTES + 12:
+    if _checksum(request_id, value) != checksum or len(value) < HASH_BYTES + 12:
         raise DataLoss("a remembered request", request_id.hex())
     hash_end = HASH_BYTES + TIMESTAMP_BYTES
     return Remembered(value[:HASH_BYTES], Timestamp.from_bytes(value[HASH_BYTES:hash_end]), value[hash_end:])
+
+
+def _checksum(request_id: bytes, value: bytes) -> bytes:
+    checksum: int = google_crc32c.value(request_id + value)
+    return checksum.to_bytes(4, "little")
 
 
 def check_request_id(request_id: bytes, clock: Clock) -> Timestamp:
@@ -73,8 +78,8 @@ def check_request_id(request_id: bytes, clock: Clock) -> Timestamp:
 def answer_of(request_id: bytes, request_hash: bytes, encoded: bytes | None, floor: Timestamp) -> Remembered | None:
     """What the table says of a request: the remembered answer, or None for one that must be executed.
 
-    ``encoded`` and ``floor`` must come from one read transaction. Raises OutcomeUnknown below the floor, InvalidArgument
-    where the id was used for another request.
+    ``encoded`` and ``floor`` must come from one read transaction. Raises OutcomeUnknown below the floor,
+    InvalidArgument where the id was used for another request.
     """
     if encoded is None:
         if Timestamp.from_bytes(request_id[:TIMESTAMP_BYTES]) < floor:

@@ -68,5 +68,12 @@ class AppliedState:
         format_, index, term, last_ts, ceiling, epoch_began, request_floor, *counts = _LAYOUT.unpack(record)
         if format_ != FORMAT:
             raise DataLoss("the node's state", f"format {format_} is unknown, this version reads {FORMAT}")
-        times = map(Timestamp.from_bytes, (last_ts, ceiling, epoch_began, request_floor))
-        return cls(index, term, *times, *counts)
+        return cls(
+            index,
+            term,
+            Timestamp.from_bytes(last_ts),
+            Timestamp.from_bytes(ceiling),
+            Timestamp.from_bytes(epoch_began),
+            Timestamp.from_bytes(request_floor),
+            *counts,
+        )

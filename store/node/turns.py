@@ -30,7 +30,15 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Final
 
-from cortado.errors import CortadoError, Internal, InvalidArgument, OutcomeUnknown, ResourceExhausted, TooLarge, Unavailable
+from cortado.errors import (
+    CortadoError,
+    Internal,
+    InvalidArgument,
+    OutcomeUnknown,
+    ResourceExhausted,
+    TooLarge,
+    Unavailable,
+)
 from cortado.raft.log import Ready, ReplicatedLog
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import EPOCH_MAX, Timestamp
@@ -158,7 +166,9 @@ class Turns:
         ready = self._log.ready()
         self._storing = turn
         machine, state = self._machine, self.applied
-        self._storage.submit(lambda: machine.apply(state, ready.committed), lambda outcome: self._stored(ready, outcome))
+        self._storage.submit(
+            lambda: machine.apply(state, ready.committed), lambda outcome: self._stored(ready, outcome)
+        )
 
     def _stored(self, ready: Ready, outcome: object) -> None:
         """The storage thread's word on the turn that it was given."""

@@ -11,7 +11,6 @@ from cortado.proto.v1 import cluster_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.node import Node
 from cortado.store.server.convert import timestamp_message
-from cortado.store.server.rpc import Call
 from cortado.store.server.service import Service, request_hash
 
 
@@ -22,7 +21,7 @@ class ClusterService(Service):
         super().__init__(node)
         self._data_dir = data_dir
 
-    async def status(self, request: cluster_pb2.StatusRequest, call: Call) -> Message:
+    async def status(self, _request: cluster_pb2.StatusRequest) -> Message:
         status = self.node.status()
         return cluster_pb2.StatusResponse(
             header=self.header(self.node.read_ts()),
@@ -43,7 +42,7 @@ class ClusterService(Service):
             loop_lag_ms_max=status.loop_lag_ms_max,
         )
 
-    async def clock(self, request: cluster_pb2.ClockRequest, call: Call) -> Message:
+    async def clock(self, _request: cluster_pb2.ClockRequest) -> Message:
         clock = self.node.clock
         last_applied = self.node.read_ts()
         return cluster_pb2.ClockResponse(
@@ -54,15 +53,15 @@ class ClusterService(Service):
             max_offset_ms=clock.max_offset_ms,
         )
 
-    async def bump_epoch(self, request: cluster_pb2.BumpEpochRequest, call: Call) -> bytes:
-        def encode_reply(ts: Timestamp, value: object) -> bytes:
+    async def bump_epoch(self, request: cluster_pb2.BumpEpochRequest) -> bytes:
+        def encode_reply(ts: Timestamp, _value: object) -> bytes:
             return cluster_pb2.BumpEpochResponse(header=self.header(ts), epoch=ts.epoch).SerializeToString()
 
         request_id = request.request_id
         result = await self.node.bump_epoch(
             request.from_epoch,
             request_id=request_id,
-            request_hash=request_hash(call.method, request) if request_id else b"",
+            request_hash=request_hash(request) if request_id else b"",
             encode_reply=encode_reply,
         )
         return result.reply

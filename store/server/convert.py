@@ -92,8 +92,7 @@ def key_values(message: common_pb2.Key, parts: Sequence[KeyPart], field: str = "
         problem = f"has {len(message.parts)} parts, {len(parts)} are declared: {declared}"
         raise InvalidArgument(field, problem)
     return tuple(
-        _part_value(value, part, f"{field}.{part.path}")
-        for value, part in zip(message.parts, parts, strict=False)
+        _part_value(value, part, f"{field}.{part.path}") for value, part in zip(message.parts, parts, strict=False)
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import replace
 
 from google.protobuf.message import Message
@@ -28,70 +29,70 @@ from cortado.store.kv.scan import KvScan, KvScanRequest, begin_scan, read_slice,
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.server.convert import condition_value, read_at_text
-from cortado.store.server.rpc import Call
 from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_ROWS_MAX, Service, Step
 
 
 class KeyValueService(Service):
     """Bytes by bytes, in namespaces."""
 
-    async def get(self, request: kv_pb2.KvGetRequest, call: Call) -> Message:
+    async def get(self, request: kv_pb2.KvGetRequest) -> Message:
         with self.node.reads.place():
             read_ts = await self.read_ts(request.at)
             pair = get(self.node.reader(read_ts), request.namespace, request.key)
         return kv_pb2.KvGetResponse(header=self.header(read_ts), pair=None if pair is None else _pair(pair))
 
-    async def put(self, request: kv_pb2.KvPutRequest, call: Call) -> bytes:
+    async def put(self, request: kv_pb2.KvPutRequest) -> bytes:
         put = KvPut(request.key, request.value, condition_value(request.condition, kv=True))
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return evaluate_put(reader, commit_ts, request.namespace, put)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(ts: Timestamp, _value: object) -> Message:
             return kv_pb2.KvPutResponse(header=self.header(ts), etag=str(ts))
 
-        return await self.write(call, request, request.request_id, evaluate, reply)
+        return await self.write(request, request.request_id, evaluate, reply)
 
-    async def delete(self, request: kv_pb2.KvDeleteRequest, call: Call) -> bytes:
+    async def delete(self, request: kv_pb2.KvDeleteRequest) -> bytes:
         delete = KvDelete(request.key, condition_value(request.condition, kv=True))
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             return evaluate_delete(reader, request.namespace, delete)
 
         def reply(ts: Timestamp, value: object) -> Message:
             assert isinstance(value, KvDeleted)
             return kv_pb2.KvDeleteResponse(header=self.header(ts), existed=value.existed)
 
-        return await self.write(call, request, request.request_id, evaluate, reply)
+        return await self.write(request, request.request_id, evaluate, reply)
 
-    async def delete_range(self, request: kv_pb2.KvDeleteRangeRequest, call: Call) -> bytes:
+    async def delete_range(self, request: kv_pb2.KvDeleteRangeRequest) -> bytes:
         within = _range(request.range)
 
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             return evaluate_delete_range(reader, request.namespace, within)
 
         def reply(ts: Timestamp, value: object) -> Message:
             assert isinstance(value, KvRangeDeleted)
             return kv_pb2.KvDeleteRangeResponse(header=self.header(ts), deleted=value.deleted)
 
-        return await self.write(call, request, request.request_id, evaluate, reply)
+        return await self.write(request, request.request_id, evaluate, reply)
 
-    async def batch(self, request: kv_pb2.KvBatchRequest, call: Call) -> bytes:
+    async def batch(self, request: kv_pb2.KvBatchRequest) -> bytes:
         operations = [_operation(each, f"operations[{i}]") for i, each in enumerate(request.operations)]
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return evaluate_batch(reader, commit_ts, request.namespace, operations)
 
-        def reply(ts: Timestamp, value: object) -> Message:
+        def reply(ts: Timestamp, _value: object) -> Message:
             return kv_pb2.KvBatchResponse(header=self.header(ts), etag=str(ts))
 
-        return await self.write(call, request, request.request_id, evaluate, reply)
+        return await self.write(request, request.request_id, evaluate, reply)
 
-    async def scan(self, request: kv_pb2.KvScanRequest, call: Call) -> AsyncIterator[bytes]:
+    async def scan(self, request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
         with self.node.scans.place():
             scan = await self._plan(request)
-            async for reply in self.stream(self._step(scan, request.page_size or None)):
-                yield reply
+            async with aclosing(self.stream(self._step(scan, request.page_size or None))) as replies:
+                async for reply in replies:
+                    yield reply
 
     async def _plan(self, request: kv_pb2.KvScanRequest) -> KvScan:
         scan_request = KvScanRequest(

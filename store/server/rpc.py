@@ -2,13 +2,15 @@
 
 A service is a class with one method per call of its ``.proto`` service, named in snake case::
 
-    async def put(self, request: KvPutRequest, call: Call) -> KvPutResponse | bytes        unary
-    def scan(self, request: KvScanRequest, call: Call) -> AsyncIterator[... | bytes]       one request, many replies
-    def bulk(self, requests: AsyncIterator[...], call: Call) -> AsyncIterator[...]         both ways
+    async def put(self, request: KvPutRequest) -> KvPutResponse | bytes        unary
+    def scan(self, request: KvScanRequest) -> AsyncIterator[... | bytes]       one request, many replies
+    def bulk(self, requests: AsyncIterator[...]) -> AsyncIterator[...]         both ways
 
 :func:`rpc_handler` finds them by the service's descriptor, so that a call that is declared and not served is found when
 the server starts. A reply may be bytes that are serialized already: what a write is answered is made once, and the
 request table remembers the same bytes.
+
+gRPC itself cancels a method whose caller went away or whose deadline passed.
 
 A :class:`~cortado.errors.CortadoError` ends a call with its code and details. Any other exception is a defect: it is
 logged, and the caller gets ``INTERNAL`` without the details of it.
@@ -18,7 +20,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
@@ -35,24 +38,9 @@ Reply: TypeAlias = Message | bytes
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
-class Call:
-    """What a method may know of the call that it serves."""
-
-    __slots__ = ("_context", "method")
-
-    def __init__(self, method: str, context: Context) -> None:
-        self.method = method
-        self._context = context
-
-    def time_remaining_s(self) -> float | None:
-        """Seconds until the caller gives up; None where the caller set no deadline."""
-        remaining: float | None = self._context.time_remaining()
-        return remaining
-
-
 def rpc_handler(service: ServiceDescriptor, servicer: object) -> grpc.GenericRpcHandler:
     """Serve every call of ``service`` by the methods of ``servicer``. Raises AttributeError where one is missing."""
-    handlers = {method.name: _handler(method, getattr(servicer, _snake_case(method.name))) for method in service.methods}
+    handlers = {each.name: _handler(each, getattr(servicer, _snake_case(each.name))) for each in service.methods}
     return grpc.method_handlers_generic_handler(service.full_name, handlers)
 
 
@@ -76,11 +64,11 @@ def _serialize(reply: Reply) -> bytes:
 
 
 def _unary(
-    name: str, behaviour: Callable[[Message, Call], Awaitable[Reply]]
+    name: str, behaviour: Callable[[Message], Awaitable[Reply]]
 ) -> Callable[[Message, Context], Awaitable[Reply]]:
     async def serve(request: Message, context: Context) -> Reply:
         try:
-            return await behaviour(request, Call(name, context))
+            return await behaviour(request)
         except CortadoError as error:
             await _end(context, error)
         except Exception as defect:
@@ -90,12 +78,13 @@ def _unary(
 
 
 def _streaming(
-    name: str, behaviour: Callable[[Any, Call], AsyncIterator[Reply]]
+    name: str, behaviour: Callable[[Any], AsyncGenerator[Reply, None]]
 ) -> Callable[[Any, Context], AsyncIterator[Reply]]:
     async def serve(request: Any, context: Context) -> AsyncIterator[Reply]:
         try:
-            async for reply in behaviour(request, Call(name, context)):
-                yield reply
+            async with aclosing(behaviour(request)) as replies:
+                async for reply in replies:
+                    yield reply
         except CortadoError as error:
             await _end(context, error)
         except Exception as defect:

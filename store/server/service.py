@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from hashlib import blake2b
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from google.protobuf.message import Message
 
@@ -16,7 +16,6 @@ from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.node.node import Node
 from cortado.store.node.requests import HASH_BYTES
 from cortado.store.server.convert import read_at, timestamp_message
-from cortado.store.server.rpc import Call
 
 SLICE_ROWS_MAX: Final = 4_000
 SLICE_BYTES_MAX: Final = 1 << 20
@@ -24,13 +23,6 @@ SLICE_MS_MAX: Final = 10.0
 
 Step: TypeAlias = "Callable[[], tuple[bytes, Step | None]]"
 """One slice of a stream: the reply that it makes, serialized, and the step after it."""
-
-
-class WriteRequest(Protocol):
-    """Any request message that changes something."""
-
-    @property
-    def request_id(self) -> bytes: ...
 
 
 class Service:
@@ -54,7 +46,6 @@ class Service:
 
     async def write(
         self,
-        call: Call,
         request: Message,
         request_id: bytes,
         evaluate: Evaluate,
@@ -65,12 +56,12 @@ class Service:
             evaluate,
             size_bytes=request.ByteSize(),
             request_id=request_id,
-            request_hash=request_hash(call.method, request) if request_id else b"",
+            request_hash=request_hash(request) if request_id else b"",
             encode_reply=lambda ts, value: reply(ts, value).SerializeToString(),
         )
         return result.reply
 
-    async def stream(self, step: Step | None) -> AsyncIterator[bytes]:
+    async def stream(self, step: Step | None) -> AsyncGenerator[bytes, None]:
         """Run ``step`` and those after it on the scan thread, one ahead of what is sent.
 
         A caller who goes away or is slow stops it: at most two slices are made that nobody took.
@@ -92,8 +83,8 @@ class Service:
                     await ahead
 
 
-def request_hash(method: str, request: Message) -> bytes:
-    """What makes two requests the same: the method and all fields."""
-    digest = blake2b(method.encode(), digest_size=HASH_BYTES)
+def request_hash(request: Message) -> bytes:
+    """What makes two requests the same: the kind, which stands for the method, and all fields."""
+    digest = blake2b(request.DESCRIPTOR.full_name.encode(), digest_size=HASH_BYTES)
     digest.update(request.SerializeToString(deterministic=True))
     return digest.digest()

@@ -5,8 +5,9 @@
     serve(config) ─► engine (data directory) ─► Node ─► services on a gRPC server ─► until SIGTERM or SIGINT
                                                   `──── a failed disk, or a defect in applying: the process ends
 
-Exit: :func:`serve` returns after a clean stop. Where the disk failed under a write, the process ends with code 74, where
-applying the log failed otherwise, with 70 (``sysexits.h``): nothing may go on in an engine whose state nobody knows.
+Exit: :func:`serve` returns after a clean stop. Where the disk failed under a write, the process ends with code 74,
+where applying the log failed otherwise, with 70 (``sysexits.h``): nothing may go on in an engine whose state nobody
+knows.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 # Two busy threads hand the interpreter over at this interval; Python's own 5 ms would be what a point read waits.
 SWITCH_INTERVAL_S: Final = 0.0005
+
+PENDING_CALLS_MAX: Final = 65_536
 
 EXIT_SOFTWARE: Final = 70
 EXIT_IO: Final = 74
@@ -104,6 +107,11 @@ async def _start_server(config: ServerConfig, node: Node) -> tuple[grpc.aio.Serv
             ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
             # Two servers must not share a port by accident.
             ("grpc.so_reuseport", 0),
+            # What arrived and was not looked at yet must not be dropped at random, as CANCELLED, which is gRPC's habit
+            # from 1,000 calls on: the node's gates refuse, with a reason. (A bound on streams is no help: its own
+            # refusals reach the caller as broken connections.)
+            ("grpc.server.max_pending_requests", PENDING_CALLS_MAX),
+            ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS_MAX),
         ]
     )
     services = _services(config, node)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.dict_reader import DictStore
 
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.node.overlay import Layer, OverlayReader
+from support.dict_reader import DictStore
 
 KEYS = st.sampled_from([LogicalKey(bytes([letter])) for letter in b"abcdefgh"])
 WRITES = st.lists(st.dictionaries(KEYS, st.one_of(st.none(), st.binary(max_size=3)), max_size=5), max_size=4)
@@ -40,7 +40,7 @@ def overlaid(
     return OverlayReader(engine.snapshot(), layers), twin
 
 
-@given(WRITES, st.lists(WRITES, max_size=2), st.tuples(KEYS, KEYS), st.booleans(), st.one_of(st.none(), st.integers(0, 5)))
+@given(WRITES, st.lists(WRITES, max_size=2), st.tuples(KEYS, KEYS), st.booleans(), st.none() | st.integers(0, 5))
 def test_a_reader_over_what_is_in_flight_sees_what_it_would_see_if_it_were_applied(
     durable: list[dict[LogicalKey, bytes | None]],
     turns: list[list[dict[LogicalKey, bytes | None]]],
