@@ -1,0 +1,1 @@
+"""Avro bodies to and from columns, many rows at once. The map of the package is in :mod:`...columnar.decode`."""

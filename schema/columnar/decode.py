@@ -1,0 +1,167 @@
+"""Avro bodies to columns, many rows at once, every byte checked.
+
+How the package fits together::
+
+    bodies ──▶ decode.py ──▶ columns ──▶ resolve.py (another schema's columns)
+               │  │            │   ▲
+         lanes.py blocks.py    │   └──── arrow.py ◀──▶ Arrow, Spark
+               skip.py         ├───────▶ values.py ──▶ Python
+                               └───────▶ encode.py ──▶ bodies
+
+A schema is compiled once to a tree of nodes. Reading walks the tree once for all rows: each node takes the positions
+of its values, one lane for each row that has it, and gives a column and the positions after. A nullable field goes on
+with the lanes whose branch is not null; an array's items become lanes of their own. So a chunk costs some numpy calls
+for each field, whatever its rows, and chunks of 1,000 rows and more are what this is for.
+
+Nothing in a body is trusted: see :mod:`cortado.schema.columnar.lanes` for how a malformed row is set aside without
+disturbing the others. A row is only marked; the reader of single documents then says what is wrong with it. If any row
+is bad the good ones are read again without it, which keeps columns free of what was read from bad rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from cortado.errors import Internal, InvalidArgument, InvalidDocument, TooLarge
+from cortado.schema.columnar.column import Bools, Column, Ints
+from cortado.schema.columnar.columns import expand, field_column
+from cortado.schema.columnar.lanes import Lanes
+from cortado.schema.columnar.nodes import KEEP, Compiler, RecordNode, Want, WantFields
+from cortado.schema.documents import validate_body
+from cortado.schema.limits import DOCUMENT_BYTES_MAX
+from cortado.schema.model import Record, Schema, Union
+
+_BATCH_BYTES_MAX = 2**31 - 1 - (1 << 16)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRows:
+    """What :func:`decode_rows` found.
+
+    ``columns`` are by path and have one row for each body. ``errors`` are by row number, in order; such a row is null
+    in every column, even where its type is not nullable.
+    """
+
+    columns: dict[str, Column]
+    errors: dict[int, InvalidDocument]
+
+
+@lru_cache(maxsize=1024)
+def _compile(schema: Schema) -> RecordNode:
+    return Compiler(schema.record).compile()
+
+
+def decode_rows(
+    schema: Schema,
+    bodies: bytes | memoryview,
+    lengths: npt.ArrayLike,
+    *,
+    columns: Collection[str] | None = None,
+) -> DecodedRows:
+    """Read the ``bodies``, which lie behind each other and are ``lengths`` bytes long, written with ``schema``.
+
+    ``columns`` names the fields to keep, nested ones by path (``address.city``) through records and nullable records;
+    None keeps all fields of the document. Every row is checked in full, whatever is kept. Raises InvalidArgument if
+    ``lengths`` do not add up to the bodies, or a path is not in the schema.
+    """
+    lengths = np.asarray(lengths, np.int64)
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    if total != len(bodies) or (len(lengths) and int(lengths.min()) < 0):
+        raise InvalidArgument("lengths", f"must add up to the {len(bodies)} bytes of the bodies", str(total))
+    if total > _BATCH_BYTES_MAX:
+        raise InvalidArgument("bodies", f"are over the limit of {_BATCH_BYTES_MAX} bytes in one batch", str(total))
+    wanted = None if columns is None else _wanted(schema.record, columns)
+    root = _compile(schema)
+    want = KEEP if wanted is None else wanted
+    bad = lengths > DOCUMENT_BYTES_MAX
+    read = _read(root, bodies, lengths, bad, want)
+    errors: dict[int, InvalidDocument] = {}
+    if bad.any():
+        errors = _diagnose(schema, bodies, lengths, np.flatnonzero(bad))
+        good = np.flatnonzero(~bad)
+        kept = memoryview(bodies)
+        starts = (ends - lengths).tolist()
+        bodies = b"".join([kept[starts[row] : starts[row] + int(lengths[row])] for row in good.tolist()])
+        still_bad = np.zeros(len(good), np.bool_)
+        read = _read(root, bodies, lengths[good], still_bad, want)
+        if still_bad.any():
+            raise Internal("rows were malformed only beside others")
+        read = expand(read, ~bad)
+    names = [each.name for each in schema.record.fields] if columns is None else columns
+    return DecodedRows({name: field_column(read, name) for name in names}, errors)
+
+
+def check_rows(schema: Schema, bodies: bytes | memoryview, lengths: npt.ArrayLike) -> dict[int, InvalidDocument]:
+    """What is wrong with the bodies, by row number; empty if nothing is."""
+    return decode_rows(schema, bodies, lengths, columns=()).errors
+
+
+def _read(root: RecordNode, bodies: bytes | memoryview, lengths: Ints, bad: Bools, want: Want) -> Column:
+    """One pass over all rows. Sets ``bad`` where a row is malformed; the column is then good for nothing."""
+    ends = np.cumsum(lengths)
+    # A row without bytes would share its end with the row before it; unless no row needs bytes, it is bad anyway.
+    if root.least == 0:
+        bad |= lengths != 0
+        return root.blank(len(lengths))
+    bad |= lengths == 0
+    lanes = Lanes(bodies, ends)
+    pos = ends - lengths
+    pos[bad] = lanes.park
+    column, after = root.read(lanes, pos, ends, want)
+    bad |= lanes.bad
+    bad |= after != ends
+    if column is None:
+        raise Internal("a root that was not kept")
+    return column
+
+
+def _diagnose(
+    schema: Schema, bodies: bytes | memoryview, lengths: Ints, rows: npt.NDArray[np.intp]
+) -> dict[int, InvalidDocument]:
+    """What is wrong with each of these rows, as the reader of single documents puts it."""
+    whole = memoryview(bodies)
+    ends = np.cumsum(lengths)
+    errors = {}
+    for row in rows.tolist():
+        body = bytes(whole[int(ends[row] - lengths[row]) : int(ends[row])])
+        try:
+            validate_body(schema, body)
+        except InvalidDocument as error:
+            error.row = row
+            errors[row] = error
+        except TooLarge as error:
+            errors[row] = InvalidDocument(error.field, error.problem, error.value, row=row)
+        else:
+            raise Internal(f"a row was refused for no reason: {body[:200].hex()}")
+    return errors
+
+
+def _wanted(record: Record, paths: Collection[str]) -> WantFields:
+    """The paths as a tree of what to keep. A path and one below it keep the whole of the first."""
+    wanted: dict[str, Want] = {}
+    for path in paths:
+        _add_wanted(record, wanted, path.split("."), path)
+    return wanted
+
+
+def _add_wanted(record: Record, wanted: dict[str, Want], steps: list[str], path: str) -> None:
+    found = record.field(steps[0])
+    if found is None:
+        raise InvalidArgument(path, f"no such field in {record.name}", steps[0])
+    if len(steps) == 1:
+        wanted[steps[0]] = KEEP
+        return
+    inner = found.type.nullable if isinstance(found.type, Union) else found.type
+    if not isinstance(inner, Record):
+        raise InvalidArgument(path, f"{steps[0]} is not a record")
+    below = wanted.get(steps[0])
+    if below is None:
+        below = wanted[steps[0]] = {}
+    if isinstance(below, dict):
+        _add_wanted(inner, below, steps[1:], path)
