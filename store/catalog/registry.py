@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from cortado.errors import IncompatibleSchema, TooLarge
-from cortado.schema.compatibility import CompatibilityMode, Incompatibility, check_against
+from cortado.schema.compatibility import DEFAULT_MODE, CompatibilityMode, Incompatibility, check_against
 from cortado.schema.model import Schema
 from cortado.schema.pinned import check_pinned
 from cortado.store import names
@@ -29,7 +29,6 @@ from cortado.store.catalog.descriptors import SchemaVersion, SubjectState
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 
-DEFAULT_MODE: Final = CompatibilityMode.BACKWARD_TRANSITIVE
 VERSIONS_MAX: Final = 1_000
 SUBJECTS_MAX: Final = 10_000
 
