@@ -42,7 +42,7 @@ def encode_decimal(value: Decimal, path: str) -> bytes:
     negative, digit_values, scale = value.as_tuple()
     if not isinstance(scale, int):
         raise InvalidArgument(path, "must be a finite decimal", str(value))
-    digits = bytes(digit_values).lstrip(b"\0")
+    digits = bytes(digit_values)
     # Not Decimal.normalize(): that rounds to the context's 28 digits.
     significant = digits.rstrip(b"\0")
     if not significant:

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from cortado.errors import DataLoss, InvalidArgument, InvalidDocument, KeyTooLong
-from cortado.store.keys.codec import decode_parts, encode_columns, encode_part, encode_parts, successor_of_prefix
+from cortado.store.keys.codec import (
+    INVERTED,
+    decode_part,
+    decode_parts,
+    encode_columns,
+    encode_part,
+    encode_parts,
+    successor_of_prefix,
+)
 from cortado.store.keys.keyspace import (
     LOGICAL_KEY_BYTES_MAX,
     index_key,
@@ -226,3 +234,39 @@ def test_a_part_of_another_declaration_reads_as_damage() -> None:
         decode_parts(encoded + encoded, [KeyPart("p", KeyType.INT64)])
     with pytest.raises(DataLoss, match="cut off"):
         decode_parts(b"", [KeyPart("p", KeyType.INT64)])
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("40", id="an unknown tag"),
+        pytest.param("1002", id="a bool of 2"),
+        pytest.param("14800000000000", id="an int64 of 6 bytes"),
+        pytest.param("187fffffffffffffff", id="negative zero"),
+        pytest.param("18fff8000000000001", id="another NaN"),
+        pytest.param("247ff506c5", id="the day before the calendar"),
+        pytest.param("30000200ff0001", id="a zero that is not escaped"),
+        pytest.param("30ff0001", id="not UTF-8"),
+        pytest.param("30eda0800001", id="a surrogate"),
+        pytest.param("306100", id="a string without its end"),
+        pytest.param("1c", id="a decimal of nothing"),
+        pytest.param("1c04", id="a decimal of no sign"),
+        pytest.param("1c03800100", id="a decimal of no digits"),
+        pytest.param("1c0380016600", id="a pair of digits above 99"),
+        pytest.param("1c0380010200", id="a decimal that begins with a zero"),
+        pytest.param("1c0380010b0100", id="a decimal that ends with zeros"),
+        pytest.param("1c0390000b00", id="a decimal beyond the exponent"),
+        pytest.param("1c03" + "8001" + "0b" * 129 + "00", id="a decimal of too many digits"),
+        pytest.param("1c0380010b", id="a decimal without its end"),
+    ],
+)
+def test_bytes_that_encoding_never_makes_read_as_damage(malformed: str) -> None:
+    for key_type in KeyType:
+        for descending in (False, True):
+            raw = bytes.fromhex(malformed)
+            encoded = raw.translate(INVERTED) if descending else raw
+            with pytest.raises(DataLoss):
+                decode_parts(encoded, [KeyPart("p", key_type, descending)])
+            with pytest.raises(DataLoss):
+                decode_part(encoded)
