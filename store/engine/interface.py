@@ -16,10 +16,10 @@ all; after ``write`` returns, a crash or power loss takes nothing of it away. Ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 KEY_BYTES_MAX: Final = 511
 """LMDB's compiled-in limit."""
@@ -36,6 +36,9 @@ class Space(StrEnum):
     """Results of requests that carried an id, to be repeated instead of executed again."""
     LOG = "log"
     """Entries of the replicated log, and its hard state."""
+
+
+PointReader: TypeAlias = Callable[[bytes], tuple[bytes, bytes] | None]
 
 
 class Page(NamedTuple):
@@ -60,6 +63,9 @@ class ReadTransaction(Protocol):
 
     def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
         """The first item at or after ``key``, in one seek."""
+
+    def seek_many(self, space: Space, keys: Iterable[bytes]) -> list[tuple[bytes, bytes] | None]:
+        """:meth:`seek` for each, in the order asked."""
 
     def page(
         self,
@@ -101,8 +107,8 @@ class Engine(Protocol):
     def read(self) -> AbstractContextManager[ReadTransaction]:
         """A short transaction, on any thread."""
 
-    def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
-        """:meth:`ReadTransaction.seek` in a transaction of its own: the fastest point read there is."""
+    def point_reader(self, space: Space) -> PointReader:
+        """A function that does :meth:`ReadTransaction.seek` in a transaction of its own: the fastest read there is."""
 
     def write(self) -> AbstractContextManager[WriteTransaction]:
         """Commits durably at the end of the block, on the same thread; an exception in the block undoes everything.

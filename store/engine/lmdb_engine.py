@@ -35,7 +35,7 @@ from cortado.store.engine.failures import (
     map_full,
     read_failure,
 )
-from cortado.store.engine.interface import MapUse, Page, Space
+from cortado.store.engine.interface import MapUse, Page, PointReader, Space
 
 MAP_BYTES_DEFAULT: Final = 256 << 30
 MAP_BYTES_MIN: Final = 1 << 20
@@ -43,10 +43,13 @@ RESERVE_BYTES_MAX: Final = 64 << 20
 
 _LOOK_AGAIN_AFTER_BYTES: Final = 16 << 20
 
-# Read first what a short range needs, then more at a time; never so much that a run of the largest values
-# (1 MiB each) fills the memory before their size is looked at.
+# Read first what a short range needs, then more at a time. Where values are large, never so many that a run of the
+# largest (1 MiB each) fills the memory before their sizes are looked at.
 _FIRST_BATCH: Final = 16
 _BATCH_MAX: Final = 128
+_BATCH_MAX_OF_SMALL: Final = 2_048
+# All values over half a page stand on overflow pages: where these are few, no batch can be large.
+_OVERFLOW_BYTES_FEW: Final = 8 << 20
 
 _Spaces: TypeAlias = "dict[Space, lmdb._Database]"
 
@@ -115,15 +118,18 @@ class LmdbEngine:
     def read(self) -> LmdbReadTransaction:
         return LmdbReadTransaction(self)
 
-    def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
-        try:
-            transaction = self._begin(self._spaces[space])
-            cursor = transaction.cursor()
-            item = cursor.item() if cursor.set_range(key) else None
-            transaction.abort()
-        except lmdb.Error as error:
-            raise read_failure(error) from error
-        return item
+    def point_reader(self, space: Space) -> PointReader:
+        begin, database = self._begin, self._spaces[space]
+
+        def seek(key: bytes) -> tuple[bytes, bytes] | None:
+            try:
+                # The cursor alone refers to the transaction, which ends with it, at the return.
+                cursor = begin(database).cursor()
+                return cursor.item() if cursor.set_range(key) else None
+            except lmdb.Error as error:
+                raise read_failure(error) from error
+
+        return seek
 
     def write(self) -> LmdbWriteTransaction:
         return LmdbWriteTransaction(self)
@@ -210,6 +216,7 @@ class LmdbReadTransaction:
     def __init__(self, engine: LmdbEngine) -> None:
         self._engine = engine
         self._spaces = engine._spaces
+        self._page_size = engine._page_size
         self._transaction: lmdb.Transaction[bytes]
 
     def __enter__(self) -> Self:
@@ -233,6 +240,11 @@ class LmdbReadTransaction:
         cursor = self._transaction.cursor(self._spaces[space])
         return cursor.item() if cursor.set_range(key) else None
 
+    def seek_many(self, space: Space, keys: Iterable[bytes]) -> list[tuple[bytes, bytes] | None]:
+        cursor = self._transaction.cursor(self._spaces[space])
+        to, item = cursor.set_range, cursor.item
+        return [item() if to(key) else None for key in keys]
+
     def page(
         self,
         space: Space,
@@ -249,7 +261,7 @@ class LmdbReadTransaction:
         keys: list[bytes] = []
         values: list[bytes] = []
         items = cursor.iterprev() if reverse else cursor.iternext()
-        batch = _FIRST_BATCH
+        batch = batch_max = _FIRST_BATCH
         while len(keys) < max_items and max_bytes > 0:
             wanted = min(batch, max_items - len(keys))
             found = list(islice(items, wanted))
@@ -263,9 +275,15 @@ class LmdbReadTransaction:
             values += map(_value_of, found)
             if exhausted:
                 return Page(keys, values, True)
-            max_bytes -= sum(map(len, found_keys)) + sum(map(len, values[-len(found) :]))
-            batch = min(batch * 4, _BATCH_MAX)
+            max_bytes -= wanted * len(keys[0]) + sum(map(len, values[-wanted:]))
+            if batch == _FIRST_BATCH:
+                batch_max = self._batch_max(space)
+            batch = min(batch * 8, batch_max)
         return Page(keys, values, False)
+
+    def _batch_max(self, space: Space) -> int:
+        overflow_pages = self._transaction.stat(self._spaces[space])["overflow_pages"]
+        return _BATCH_MAX_OF_SMALL if overflow_pages * self._page_size <= _OVERFLOW_BYTES_FEW else _BATCH_MAX
 
     def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
         cursor = self._transaction.cursor(self._spaces[space])

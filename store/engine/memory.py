@@ -15,7 +15,7 @@ from typing import Self
 
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import map_full
-from cortado.store.engine.interface import MapUse, Page, Space
+from cortado.store.engine.interface import MapUse, Page, PointReader, Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,12 @@ class MemoryEngine:
     def read(self) -> MemoryReadTransaction:
         return MemoryReadTransaction(self)
 
-    def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
-        with self.read() as transaction:
-            return transaction.seek(space, key)
+    def point_reader(self, space: Space) -> PointReader:
+        def seek(key: bytes) -> tuple[bytes, bytes] | None:
+            with self.read() as transaction:
+                return transaction.seek(space, key)
+
+        return seek
 
     def write(self) -> MemoryWriteTransaction:
         return MemoryWriteTransaction(self)
@@ -87,6 +90,9 @@ class MemoryReadTransaction:
         items = self._state[space]
         place = bisect_left(items.keys, key)
         return (items.keys[place], items.values[items.keys[place]]) if place < len(items.keys) else None
+
+    def seek_many(self, space: Space, keys: Iterable[bytes]) -> list[tuple[bytes, bytes] | None]:
+        return [self.seek(space, key) for key in keys]
 
     def page(
         self,

@@ -15,7 +15,7 @@ from typing import Final
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.chunks import logical_of, suffix_from
+from cortado.store.mvcc.reader import logical_of, suffix_from
 
 KEYS_PER_STEP: Final = 10_000
 _SAMPLES_MAX: Final = 4_096

@@ -26,12 +26,11 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.reader import Version
 
 PUT: Final = b"P"
 DELETE: Final = b"D"
 PUT_KIND: Final = PUT[0]
-DELETE_BYTES: Final = 5
-"""Length of a delete's engine value; no put is shorter, and a put with a payload is longer."""
 
 RESIDUE: Final = 0x48674BC7
 """CRC-32C over any bytes followed by their own CRC-32C, little-endian."""
@@ -39,7 +38,7 @@ RESET: Final = bytes.fromhex("6cd087d3")
 """Brings a CRC that stands at RESIDUE back to that of no bytes, which is 0."""
 
 _extend = google_crc32c.extend
-_checksum = google_crc32c.value
+checksum = google_crc32c.value
 _pack_checksum = Struct("<I").pack
 
 
@@ -59,18 +58,20 @@ def encode_versions(
     suffix = suffix_of(ts)
     engine_keys = [key + suffix for key in keys]
     bodies = [DELETE if payload is None else PUT + payload for payload in payloads]
-    checksums = map(_pack_checksum, map(_extend, map(_checksum, engine_keys), bodies))
+    checksums = map(_pack_checksum, map(_extend, map(checksum, engine_keys), bodies))
     return list(zip(engine_keys, map(add, bodies, checksums), strict=True))
 
 
-def is_intact(engine_key: bytes, engine_value: bytes) -> bool:
-    return bool(_extend(_checksum(engine_key), engine_value) == RESIDUE)
+def decode_version(engine_key: bytes, engine_value: bytes) -> Version | None:
+    """A stored version; None for a delete. Raises DataLoss, naming the key, where its checksum is wrong."""
+    if checksum(engine_key + engine_value) != RESIDUE:
+        raise damaged(engine_key, engine_value)
+    return Version(engine_key, engine_value[1:-4]) if engine_value[0] == PUT_KIND else None
 
 
-def check_intact(engine_key: bytes, engine_value: bytes) -> None:
-    """Raises DataLoss, naming the key."""
-    if not is_intact(engine_key, engine_value):
-        raise DataLoss(dump(engine_key), f"a stored version of {len(engine_value)} bytes has a wrong checksum")
+def damaged(engine_key: bytes, engine_value: bytes) -> DataLoss:
+    """What to raise for a version with a wrong checksum: names its key."""
+    return DataLoss(dump(engine_key), f"a stored version of {len(engine_value)} bytes has a wrong checksum")
 
 
 def check_all_intact(engine_keys: Sequence[bytes], engine_values: Sequence[bytes]) -> None:
@@ -78,7 +79,8 @@ def check_all_intact(engine_keys: Sequence[bytes], engine_values: Sequence[bytes
     pieces = [RESET] * (3 * len(engine_keys))
     pieces[0::3] = engine_keys
     pieces[1::3] = engine_values
-    if _checksum(b"".join(pieces)) != 0:
+    if checksum(b"".join(pieces)) != 0:
         for engine_key, engine_value in zip(engine_keys, engine_values, strict=True):
-            check_intact(engine_key, engine_value)
+            if checksum(engine_key + engine_value) != RESIDUE:
+                raise damaged(engine_key, engine_value)
         raise DataLoss(f"versions from {dump(engine_keys[0])}", "their checksums together are wrong")
