@@ -1,0 +1,368 @@
+"""From values to a body: writers compiled from a type, which take nothing that they would have to change.
+
+::
+
+    write(out, value, walk)      appends the value's bytes to ``out``
+
+A general encoder is lenient: fastavro takes ``True`` for a long, cuts 1.5 to 1 for an int and drops a decimal's spare
+digits, even when asked to be strict. Here each of these is refused with the field's path. Since the check is a
+comparison of types in the closure that writes anyway, it costs next to nothing.
+
+A field that is missing takes its default, if it has one. A field that the schema lacks is refused.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias, assert_never
+
+from cortado.errors import InvalidDocument
+from cortado.schema.decoding import free_items_of
+from cortado.schema.defaults import default_bytes
+from cortado.schema.limits import DEPTH_MAX, INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from cortado.schema.logical_values import ToStored, to_stored
+from cortado.schema.model import NO_DEFAULT, NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
+from cortado.schema.names import branch_name
+from cortado.schema.union_branches import class_of_type, class_of_value, fits_at_sight, meaning_of_type
+from cortado.schema.values import Branch
+from cortado.schema.varint import append_long, encoded_long
+from cortado.schema.walk import MISTAKES, Walk, located, shown, too_deep
+
+Write: TypeAlias = Callable[[bytearray, Any, Walk], None]
+
+_pack_float = struct.Struct("<f").pack
+_pack_double = struct.Struct("<d").pack
+
+
+def write_null(_out: bytearray, value: Any, _walk: Walk) -> None:
+    if value is not None:
+        raise _wrong("null", value)
+
+
+def write_boolean(out: bytearray, value: Any, _walk: Walk) -> None:
+    if value is True:
+        out.append(1)
+    elif value is False:
+        out.append(0)
+    else:
+        raise _wrong("a bool", value)
+
+
+def write_int(out: bytearray, value: Any, _walk: Walk) -> None:
+    if type(value) is not int and (not isinstance(value, int) or isinstance(value, bool)):
+        raise _wrong("an int", value)
+    if not INT_MIN <= value <= INT_MAX:
+        raise InvalidDocument("", f"an int is from {INT_MIN} to {INT_MAX}", shown(value))
+    append_long(out, value)
+
+
+def write_long(out: bytearray, value: Any, _walk: Walk) -> None:
+    if type(value) is not int and (not isinstance(value, int) or isinstance(value, bool)):
+        raise _wrong("an int", value)
+    if not LONG_MIN <= value <= LONG_MAX:
+        raise InvalidDocument("", f"a long is from {LONG_MIN} to {LONG_MAX}", shown(value))
+    append_long(out, value)
+
+
+def write_float(out: bytearray, value: Any, _walk: Walk) -> None:
+    if type(value) is not float:
+        value = _exact_float(value)
+    try:
+        out += _pack_float(value)
+    except OverflowError:
+        raise InvalidDocument("", "does not fit into a float of 32 bits", shown(value)) from None
+
+
+def write_double(out: bytearray, value: Any, _walk: Walk) -> None:
+    if type(value) is not float:
+        value = _exact_float(value)
+    out += _pack_double(value)
+
+
+def _exact_float(value: Any) -> float:
+    if isinstance(value, float):
+        return float(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong("a float", value)
+    try:
+        exact = float(value)
+    except OverflowError:
+        exact = 0.0
+    if exact != value:
+        raise InvalidDocument("", "no float has exactly this value", shown(value))
+    return exact
+
+
+def write_bytes(out: bytearray, value: Any, _walk: Walk) -> None:
+    if type(value) is not bytes:
+        value = _as_bytes(value)
+    append_long(out, len(value))
+    out += value
+
+
+def _as_bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise _wrong("bytes", value)
+    return bytes(value)
+
+
+def write_string(out: bytearray, value: Any, _walk: Walk) -> None:
+    if not isinstance(value, str):
+        raise _wrong("a str", value)
+    encoded = value.encode()
+    length = len(encoded)
+    if length < 64:
+        out.append(length << 1)
+    else:
+        append_long(out, length)
+    out += encoded
+
+
+def _wrong(wanted: str, value: Any) -> InvalidDocument:
+    return InvalidDocument("", f"must be {wanted}", shown(value))
+
+
+_PRIMITIVE_WRITERS: Final[dict[Kind, Write]] = {
+    Kind.NULL: write_null,
+    Kind.BOOLEAN: write_boolean,
+    Kind.INT: write_int,
+    Kind.LONG: write_long,
+    Kind.FLOAT: write_float,
+    Kind.DOUBLE: write_double,
+    Kind.BYTES: write_bytes,
+    Kind.STRING: write_string,
+}
+
+
+def compile_writer(root: AvroType) -> Write:
+    """The writer of ``root``'s values."""
+    return _WriterCompiler().writer(root)
+
+
+class _WriterCompiler:
+    """Compiles each record once; a recursive one is reached through the list that its fields are put into."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, Write] = {}
+
+    def writer(self, avro_type: AvroType) -> Write:
+        match avro_type:
+            case Primitive(kind=kind, logical=logical):
+                write = _PRIMITIVE_WRITERS[kind]
+                return write if logical is None else _logical_writer(to_stored(logical), write)
+            case Fixed(size=size, logical=logical):
+                write = _fixed_writer(size)
+                return write if logical is None else _logical_writer(to_stored(logical, size), write)
+            case Enum():
+                return _enum_writer(avro_type)
+            case Array(items=items):
+                return _array_writer(self.writer(items), items == NULL)
+            case Map(values=values):
+                return _map_writer(self.writer(values))
+            case Union():
+                return self.union(avro_type)
+            case Record():
+                return self.record(avro_type)
+            case _:
+                assert_never(avro_type)
+
+    def record(self, record: Record) -> Write:
+        known = self.records.get(record.name)
+        if known is not None:
+            return known
+        fields: list[tuple[str, Write, bytes | None]] = []
+        write = self.records[record.name] = _record_writer(fields, free_items_of(record))
+        for field in record.fields:
+            default = None if field.default is NO_DEFAULT else default_bytes(field.type, field.default)
+            fields.append((field.name, self.writer(field.type), default))
+        return write
+
+    def union(self, union: Union) -> Write:
+        branches = [_Branch(branch, index, self.writer(branch)) for index, branch in enumerate(union.branches)]
+        choose = _union_writer(branches)
+        value_type = union.nullable
+        if value_type is None or len(union.branches) != 2:
+            return choose
+        null_byte = 2 * union.branches.index(NULL)
+        return _nullable_writer(branches[1 - null_byte // 2].write, null_byte, choose)
+
+
+class _Branch:
+    """A union's branch as its writer sees it; ``prefix`` is its number, encoded."""
+
+    __slots__ = ("avro_type", "meaning", "name", "prefix", "write")
+
+    def __init__(self, avro_type: AvroType, index: int, write: Write) -> None:
+        self.avro_type = avro_type
+        self.name = branch_name(avro_type)
+        self.meaning = meaning_of_type(avro_type)
+        self.write = write
+        self.prefix = encoded_long(index)
+
+
+def _logical_writer(convert: ToStored, write_stored: Write) -> Write:
+    def write(out: bytearray, value: Any, walk: Walk) -> None:
+        write_stored(out, convert(value), walk)
+
+    return write
+
+
+def _fixed_writer(size: int) -> Write:
+    def write(out: bytearray, value: Any, _walk: Walk) -> None:
+        if type(value) is not bytes:
+            value = _as_bytes(value)
+        if len(value) != size:
+            raise InvalidDocument("", f"must have {size} bytes, has {len(value)}", shown(value))
+        out += value
+
+    return write
+
+
+def _enum_writer(enum: Enum) -> Write:
+    encoded = {symbol: encoded_long(index) for index, symbol in enumerate(enum.symbols)}
+
+    def write(out: bytearray, value: Any, _walk: Walk) -> None:
+        if not isinstance(value, str):
+            raise _wrong("a str", value)
+        number = encoded.get(value)
+        if number is None:
+            raise InvalidDocument("", f"not a symbol of {enum.name}", shown(value))
+        out += number
+
+    return write
+
+
+def _array_writer(write_item: Write, of_nulls: bool) -> Write:
+    def write(out: bytearray, value: Any, walk: Walk) -> None:
+        if not isinstance(value, list | tuple) or isinstance(value, Branch):
+            raise _wrong("a list", value)
+        walk.enter()
+        if of_nulls:
+            walk.take_free(len(value))
+        if value:
+            append_long(out, len(value))
+        index = 0
+        try:
+            for index, item in enumerate(value):  # noqa: B007 - the index is for the error's path
+                write_item(out, item, walk)
+        except MISTAKES as error:
+            raise located(error, f"[{index}]") from None
+        out.append(0)
+        walk.depth -= 1
+
+    return write
+
+
+def _map_writer(write_value: Write) -> Write:
+    def write(out: bytearray, value: Any, walk: Walk) -> None:
+        if not isinstance(value, Mapping):
+            raise _wrong("a dict", value)
+        walk.enter()
+        if value:
+            append_long(out, len(value))
+        key: Any = None
+        try:
+            for key, item in value.items():
+                write_string(out, key, walk)
+                write_value(out, item, walk)
+        except MISTAKES as error:
+            raise located(error, f"[{key!r}]") from None
+        out.append(0)
+        walk.depth -= 1
+
+    return write
+
+
+def _record_writer(fields: list[tuple[str, Write, bytes | None]], free_items: int) -> Write:
+    """``fields`` (name, writer, encoded default) may be filled in later: that is how a record can hold itself."""
+
+    def write(out: bytearray, value: Any, walk: Walk) -> None:
+        if type(value) is not dict and not isinstance(value, Mapping):
+            raise _wrong("a dict", value)
+        walk.depth += 1
+        if walk.depth > DEPTH_MAX:
+            raise too_deep()
+        if free_items:
+            walk.take_free(free_items)
+        filled = 0
+        name = ""
+        try:
+            for name, write_field, default in fields:
+                try:
+                    item = value[name]
+                except KeyError:
+                    if default is None:
+                        raise InvalidDocument("", "is missing, and the schema has no default for it") from None
+                    out += default
+                    filled += 1
+                    continue
+                write_field(out, item, walk)
+        except MISTAKES as error:
+            raise located(error, name) from None
+        if len(value) + filled != len(fields):
+            raise _unknown_field(value, [name for name, _, _ in fields])
+        walk.depth -= 1
+
+    return write
+
+
+def _unknown_field(value: Mapping[Any, Any], names: list[str]) -> InvalidDocument:
+    unknown = next(key for key in value if key not in names)
+    if isinstance(unknown, str):
+        return InvalidDocument(unknown, "the schema has no such field")
+    return InvalidDocument("", "a field's name must be a str", shown(unknown))
+
+
+def _nullable_writer(write_value: Write, null_byte: int, choose: Write) -> Write:
+    value_byte = 2 - null_byte
+
+    def write(out: bytearray, value: Any, walk: Walk) -> None:
+        if value is None:
+            out.append(null_byte)
+        elif type(value) is Branch:
+            choose(out, value, walk)
+        else:
+            out.append(value_byte)
+            write_value(out, value, walk)
+
+    return write
+
+
+def _union_writer(branches: list[_Branch]) -> Write:
+    by_name = {branch.name: branch for branch in branches}
+    by_class: dict[str, list[_Branch]] = {}
+    for branch in branches:
+        by_class.setdefault(class_of_type(branch.avro_type), []).append(branch)
+    names = ", ".join(by_name)
+
+    def write(out: bytearray, value: Any, walk: Walk) -> None:
+        if isinstance(value, Branch):
+            chosen = by_name.get(value.name)
+            if chosen is None:
+                raise InvalidDocument("", f"the union has no branch {value.name}; it has {names}")
+            value = value.value
+        else:
+            chosen = _choose(by_class, names, value)
+        out += chosen.prefix
+        chosen.write(out, value, walk)
+
+    return write
+
+
+def _choose(by_class: dict[str, list[_Branch]], names: str, value: Any) -> _Branch:
+    value_class = class_of_value(value)
+    of_class = by_class.get(value_class, [])
+    if not of_class and value_class == "int":
+        of_class = by_class.get("float", [])
+    fitting = [branch for branch in of_class if fits_at_sight(branch.avro_type, value)]
+    if not fitting and of_class:
+        # None fits; the last of them says why (of int and long, or float and double, the wider one comes last).
+        if len({branch.meaning for branch in of_class}) == 1:
+            return of_class[-1]
+    elif fitting:
+        if len({branch.meaning for branch in fitting}) == 1:
+            return fitting[0]
+        which = " or ".join(branch.name for branch in fitting)
+        raise InvalidDocument("", f"could be {which}: say which with Branch(name, value)", shown(value))
+    raise InvalidDocument("", f"must be one of {names}", shown(value))

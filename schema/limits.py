@@ -1,0 +1,44 @@
+"""Bounds on schemas and bodies. Each closes a door that a small hostile input would otherwise open wide.
+
+*Depth* counts containers, that is records, arrays and maps, the outermost as 1; a union adds nothing. It is bounded
+in the schema (each named type expanded where it is used, up to its recursion) and in the data.
+
+*Free items* are values that take no bytes: nulls and records of nothing else. A block of a billion of them is five
+bytes long, so a body may hold only so many of them in its arrays and maps.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SCHEMA_BYTES_MAX: Final = 256 * 1024
+"""Length of a declaration, as UTF-8."""
+
+SCHEMA_FIELDS_MAX: Final = 2_000
+"""Fields declared in one schema, all its records together."""
+
+EXPANDED_FIELDS_MAX: Final = 10_000
+"""Fields reachable by distinct paths: thirty records that each hold two of the next would have a billion."""
+
+DEFAULT_VALUES_MAX: Final = 10_000
+"""Values in one default, with the defaults that fill it in."""
+
+FIXED_BYTES_MAX: Final = 1024 * 1024
+"""Size of a fixed type."""
+
+DECIMAL_PRECISION_MAX: Final = 1_000
+"""Digits of a decimal."""
+
+DEPTH_MAX: Final = 64
+"""Nested containers, in a schema and in a document."""
+
+DOCUMENT_BYTES_MAX: Final = 1024 * 1024
+"""Length of a body."""
+
+FREE_ITEMS_MAX: Final = 1_000_000
+"""Values without bytes in the arrays and maps of one body."""
+
+INT_MIN: Final = -(2**31)
+INT_MAX: Final = 2**31 - 1
+LONG_MIN: Final = -(2**63)
+LONG_MAX: Final = 2**63 - 1
