@@ -1,0 +1,12 @@
+"""The command line, ``cortado``: everything that the API does, for people and for scripts.
+
+One module per group of commands in ``commands/``; a command parses what it was given, calls the Python client, and
+renders the answer. What all of them share stands beside: the global options (``session.py``), rendering
+(``render.py``), errors and exit codes (``failures.py``), keys and bytes as text (``parse.py``).
+"""
+
+from __future__ import annotations
+
+from cortado.store.cli.app import main
+
+__all__ = ["main"]

@@ -121,6 +121,10 @@ class DocumentCodec:
         writer, reader = self.reader_of(schema_id)
         return decode_document(writer, body, reader), reader or writer
 
+    def encode_json(self, value: Any) -> tuple[int, bytes]:
+        """As :meth:`encode`, for a document in its JSON form."""
+        return self.encode(self.from_json(value))
+
     def from_json(self, value: Any) -> dict[str, Any]:
         """A document out of its JSON form. Raises InvalidDocument with the field's path."""
         try:
@@ -133,6 +137,15 @@ class DocumentCodec:
     def _from_json(self, value: Any) -> dict[str, Any]:
         document: dict[str, Any] = from_json_value(self.schema()[1].root, value)
         return document
+
+    def changes_from_json(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Values at field paths out of their JSON form. Raises InvalidDocument with the path."""
+        try:
+            return _changes_from_json(self.schema()[1], changes)
+        except InvalidDocument:
+            if not self.refresh():
+                raise
+        return _changes_from_json(self.schema()[1], changes)
 
     def changes_to_json(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """New values at field paths, as JSON. Raises InvalidDocument for a path that the schema lacks."""
@@ -158,6 +171,10 @@ def type_at(root: AvroType, path: str) -> AvroType:
 
 def _changes_to_json(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
     return {path: to_json_value(type_at(schema.root, path), value) for path, value in changes.items()}
+
+
+def _changes_from_json(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {path: from_json_value(type_at(schema.root, path), value, path) for path, value in changes.items()}
 
 
 def decoder_of(writer: Schema, reader: Schema | None) -> Callable[[bytes], dict[str, Any]]:

@@ -105,7 +105,9 @@ class KeyValue:
         more keys than one commit may change.
         """
         if prefix is None and not start and not end:
-            raise InvalidArgument("range", 'must be given: start, end or prefix (prefix=b"" for all keys)')
+            raise InvalidArgument(
+                "range", "must be given: start, end or prefix (an empty prefix is the whole namespace)"
+            )
         request = kv_pb2.KvDeleteRangeRequest(namespace=self.namespace, range=_range(start, end, prefix))
         reply = self._connection.write(self._stub.DeleteRange, request, timeout_s=self._timeout_s)
         deleted: int = reply.deleted

@@ -92,7 +92,7 @@ class Attempts:
         retryable = isinstance(error, TryAgain)
         if not retryable:
             raise self._ending(error, failure.answered)
-        backoff_s = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2 ** min(self.count - 1, 10)) * self.random()
+        backoff_s = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0 ** min(self.count - 1, 10)) * self.random()
         delay_s = max(backoff_s, error.retry_delay_ms / 1000 if isinstance(error, TryAgain) else 0.0)
         deadline_s = self.deadline_s
         if not failure.sent and self.connect_deadline_s is not None:

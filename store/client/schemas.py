@@ -221,12 +221,13 @@ def mode_to_proto(mode: CompatibilityMode | str) -> schemas_pb2.CompatibilityMod
         known = CompatibilityMode(str(mode).upper())
     except ValueError:
         raise InvalidArgument("mode", f"must be one of {', '.join(CompatibilityMode)}", str(mode)) from None
-    return schemas_pb2.CompatibilityMode.Value(_MODE_PREFIX + known.name)
+    number: schemas_pb2.CompatibilityMode = getattr(schemas_pb2, _MODE_PREFIX + known.name)
+    return number
 
 
 def mode_from_proto(mode: int) -> CompatibilityMode:
     """The mode of a number."""
-    name = schemas_pb2.CompatibilityMode.Name(mode)  # type: ignore[arg-type]
+    name = schemas_pb2.CompatibilityMode.Name(mode)
     return CompatibilityMode[name.removeprefix(_MODE_PREFIX)]
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from cortado.errors import InvalidArgument, InvalidDocument, NotFound
 from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.bulk import (
@@ -269,7 +271,21 @@ class Table:
         stored version is newer than that and differs. Raises OutcomeUnknown where no answer came in time.
         """
         load = self._bulk_load(mode, unchanged_since, progress)
-        return load.run(self._chunks_of_documents(documents, chunk_limits(chunk_rows), load.result))
+        rows_max = chunk_limits(chunk_rows)
+        return load.run(_chunks_of_documents(documents, self.codec.encode, rows_max, load.result))
+
+    def bulk_json(
+        self,
+        values: Iterable[Any],
+        *,
+        mode: PutMode = "upsert",
+        chunk_rows: int = 1_000,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult:
+        """As :meth:`bulk`, for documents in their JSON form (as :meth:`Document.to_json` gives them)."""
+        load = self._bulk_load(mode, None, progress)
+        rows_max = chunk_limits(chunk_rows)
+        return load.run(_chunks_of_documents(values, self.codec.encode_json, rows_max, load.result))
 
     def bulk_batches(
         self,
@@ -333,7 +349,7 @@ class Table:
         for reply in self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s):
             if reply.projected_schema and reply.projected_schema != projected_text:
                 projected_text = reply.projected_schema
-                projected = parse_schema(projected_text)
+                projected = _projection(projected_text)
             for batch in reply.batches:
                 schema = self._schemas.by_id(batch.schema_id) if batch.schema_id else projected
                 if schema is None:
@@ -381,25 +397,6 @@ class Table:
         )
         return BulkLoad(self._connection, start, timeout_s=self._timeout_s, progress=progress)
 
-    def _chunks_of_documents(
-        self, documents: Iterable[Mapping[str, Any]], chunk_rows: int, result: BulkResult
-    ) -> Iterator[Chunk]:
-        codec = self.codec
-        pending = _PendingChunk()
-        for row, document in enumerate(documents):
-            try:
-                schema_id, body = codec.encode(document)
-            except InvalidDocument as error:
-                error.row = row
-                result.refuse(row, error)
-                continue
-            if pending.rows and not pending.takes(schema_id, body, chunk_rows):
-                yield pending.close()
-                pending = _PendingChunk()
-            pending.add(row, schema_id, body)
-        if pending.rows:
-            yield pending.close()
-
 
 class _PendingChunk:
     """Rows that are collected for one chunk."""
@@ -424,12 +421,38 @@ class _PendingChunk:
         return Chunk(row_batch(self._schema_id, self._bodies), self.rows)
 
 
+def _chunks_of_documents(
+    documents: Iterable[Any], encode: Callable[[Any], tuple[int, bytes]], chunk_rows: int, result: BulkResult
+) -> Iterator[Chunk]:
+    pending = _PendingChunk()
+    for row, document in enumerate(documents):
+        try:
+            schema_id, body = encode(document)
+        except InvalidArgument as error:
+            if isinstance(error, InvalidDocument):
+                error.row = row
+            result.refuse(row, error)
+            continue
+        if pending.rows and not pending.takes(schema_id, body, chunk_rows):
+            yield pending.close()
+            pending = _PendingChunk()
+        pending.add(row, schema_id, body)
+    if pending.rows:
+        yield pending.close()
+
+
 def put_mode(mode: str) -> documents_pb2.PutMode:
     """A mode's number. Raises InvalidArgument naming the modes there are."""
     known = _MODES.get(mode)
     if known is None:
         raise InvalidArgument("mode", f"must be one of {', '.join(_MODES)}", repr(mode))
     return known
+
+
+@lru_cache(256)
+def _projection(text: str) -> Schema:
+    # Kept, since whoever decodes compiles a schema once per object.
+    return parse_schema(text)
 
 
 def _chunks_of_batches(batches: Iterable[tuple[int, bytes, bytes] | RowBatch]) -> Iterator[Chunk]:

@@ -1,0 +1,107 @@
+"""The app: all groups of commands under ``cortado``, and how a run of it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import typer
+
+import cortado
+from cortado.errors import Cancelled, CortadoError, Internal
+from cortado.store.cli import failures
+from cortado.store.cli.commands import clock, database, documents, key, kv, schema, server, status, table
+from cortado.store.cli.session import EndpointOption, Output, OutputOption, Session, TimeoutOption
+
+# The parser's own complaints; typer names only the leaves of their tree.
+_UsageError: Final[type[Exception]] = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException" and issubclass(kind, Exception)
+)
+
+
+def build() -> typer.Typer:
+    """The whole command line."""
+    app = typer.Typer(
+        name="cortado",
+        help="Cortado: a replicated, ordered key-value and document store.\n\nStart a server with [bold]cortado server"
+        "[/bold], then look at it with [bold]cortado status[/bold]. Each command's --help ends with examples.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["--help", "-h"]},
+    )
+    app.callback()(_globals)
+    for module in (server, status, schema, database, table, documents, kv, clock, key):
+        module.add_to(app)
+    return app
+
+
+def _globals(
+    context: typer.Context,
+    endpoint: EndpointOption = None,
+    output: OutputOption = None,
+    timeout: TimeoutOption = None,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        sys.stdout.write(f"cortado {cortado.__version__}\n")
+        raise typer.Exit
+    context.obj = Session.from_environment().with_options(endpoint, output, timeout)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """One run; returns the exit code. What went wrong is one line on standard error, never a traceback."""
+    as_json = wants_json(arguments)
+    try:
+        outcome = build()(args=list(arguments), prog_name="cortado", standalone_mode=False)
+        sys.stdout.flush()
+        return outcome if isinstance(outcome, int) else failures.OK
+    except failures.CheckFailed as found:
+        return found.exit_code
+    except CortadoError as error:
+        if not isinstance(error, Cancelled):
+            failures.report(error, as_json=as_json)
+        return failures.exit_code_of(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return failures.INTERRUPTED
+    except _UsageError as error:
+        failures.report_usage(_message(error), as_json=as_json)
+        return failures.USAGE
+    except BrokenPipeError:
+        _silence_stdout()
+        return failures.BROKEN_PIPE
+    except Exception as error:
+        if os.environ.get("CORTADO_DEBUG"):
+            raise
+        problem = f"{type(error).__name__}: {error} (set CORTADO_DEBUG=1 for a traceback)"
+        failures.report(Internal(problem), as_json=as_json)
+        return failures.INTERNAL
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether ``-o json`` was asked for, also where the rest does not parse."""
+    wanted = False
+    for i, argument in enumerate(arguments):
+        if argument == "--":
+            break
+        if argument in ("-o", "--output"):
+            wanted = list(arguments[i + 1 : i + 2]) == [Output.JSON.value]
+        elif argument in ("-ojson", "--output=json"):
+            wanted = True
+    return wanted
+
+
+def _message(error: Any) -> str:
+    return " ".join(str(error.format_message()).split()).rstrip(".")
+
+
+def _silence_stdout() -> None:
+    # The interpreter flushes at its end, and would complain about the pipe once more.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def main() -> None:
+    """The ``cortado`` script."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The groups of commands, a module each; ``add_to(app)`` puts them into the app."""

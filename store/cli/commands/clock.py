@@ -1,0 +1,88 @@
+"""``cortado clock``: the node's time, and the way out of a wrong one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from cortado.store.cli.session import Session, command
+
+
+def add_to(app: typer.Typer) -> None:
+    group = typer.Typer(help="The server's clock.", no_args_is_help=True)
+    app.add_typer(group, name="clock")
+
+    @command(
+        group,
+        "show",
+        examples="""
+            cortado clock show
+            cortado clock show -o json
+        """,
+    )
+    def show(session: Session) -> None:
+        """Show the clock's timestamp beside the physical clock.
+
+        Use the timestamp to read later as of now, with --at.
+        """
+        with session.client() as client:
+            found = client.clock()
+        if session.as_json:
+            session.show.json(
+                {
+                    "now": str(found.now),
+                    "epoch": found.now.epoch,
+                    "wall_ms": found.now.wall_ms,
+                    "logical": found.now.logical,
+                    "physical_ms": found.physical_ms,
+                    "ahead_ms": found.ahead_ms,
+                    "last_applied": str(found.last_applied),
+                    "max_offset_ms": found.max_offset_ms,
+                }
+            )
+            return
+        physical = datetime.fromtimestamp(found.physical_ms / 1000, UTC)
+        session.show.record(
+            [
+                ("now", f"{found.now} ({found.now.as_datetime():%Y-%m-%d %H:%M:%S}Z)"),
+                ("epoch", found.now.epoch),
+                ("physical clock", f"{found.physical_ms} ({physical:%Y-%m-%d %H:%M:%S}Z)"),
+                ("ahead of it by", f"{found.ahead_ms} ms"),
+                ("last applied", found.last_applied),
+                ("largest offset taken", f"{found.max_offset_ms} ms"),
+            ]
+        )
+
+    @command(
+        group,
+        "bump-epoch",
+        examples="""
+            cortado clock bump-epoch
+            cortado clock bump-epoch --yes
+        """,
+    )
+    def bump_epoch(
+        session: Session,
+        yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+        from_epoch: Annotated[
+            int | None, typer.Option(help="The epoch to leave.", show_default="the current one", metavar="N")
+        ] = None,
+    ) -> None:
+        """Begin a new epoch, where a wrong clock has got into the timestamps.
+
+        Every later timestamp sorts after every earlier one, and its wall time is the physical clock's again. No data
+        is lost. An epoch cannot be taken back, and there are 65,535 of them.
+        """
+        with session.client() as client:
+            found = client.clock()
+            leaving = found.now.epoch if from_epoch is None else from_epoch
+            if not yes:
+                question = f"Leave epoch {leaving}, whose clock is at {found.now.as_datetime():%Y-%m-%d %H:%M:%S}Z?"
+                typer.confirm(question, abort=True, err=True)
+            epoch = client.bump_epoch(leaving)
+        if session.as_json:
+            session.show.json({"epoch": epoch})
+        else:
+            session.show.line(f"epoch {epoch} begins")

@@ -1,0 +1,235 @@
+r"""``cortado kv``: the key-value API.
+
+Keys and values are text; ``\xNN`` stands for a byte, and ``\\`` for a backslash, both ways.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from cortado.errors import InvalidArgument, NotFound
+from cortado.store.cli.commands.table import AtOption
+from cortado.store.cli.input import STDIN, read_bytes
+from cortado.store.cli.parse import bytes_to_text, parse_bytes
+from cortado.store.cli.render import count
+from cortado.store.cli.session import Session, command
+from cortado.store.client import KvPair
+
+NamespaceArgument: TypeAlias = Annotated[str, typer.Argument(help="The namespace.")]
+KeyArgument: TypeAlias = Annotated[str, typer.Argument(help=r"The key; \xNN is a byte, \\ a backslash.")]
+MatchOption: TypeAlias = Annotated[
+    str | None, typer.Option("--if-match", help="Only if the key's etag is this one.", metavar="ETAG")
+]
+FromOption: TypeAlias = Annotated[str | None, typer.Option("--from", help="Where the range begins.", metavar="KEY")]
+ToOption: TypeAlias = Annotated[
+    str | None, typer.Option("--to", help="Where the range ends, exclusive.", metavar="KEY")
+]
+PrefixOption: TypeAlias = Annotated[
+    str | None, typer.Option("--prefix", help="All keys that begin so.", metavar="TEXT")
+]
+
+SCAN_LIMIT = 100
+"""How many pairs a scan shows as a table, where no --limit was given."""
+
+
+def add_to(app: typer.Typer) -> None:
+    group = typer.Typer(help="The key-value API: bytes by bytes, in namespaces.", no_args_is_help=True)
+    app.add_typer(group, name="kv")
+    _add_reading(group)
+    _add_writing(group)
+    _add_deleting(group)
+
+
+def _add_reading(group: typer.Typer) -> None:
+    @command(
+        group,
+        "get",
+        examples="""
+            cortado kv get sessions user:1
+            cortado kv get sessions user:1 --raw > value.bin
+            cortado kv get sessions user:1 --at 2025-11-20T13:00:00Z -o json
+        """,
+    )
+    def get(
+        session: Session,
+        namespace: NamespaceArgument,
+        key: KeyArgument,
+        at: AtOption = None,
+        raw: Annotated[bool, typer.Option("--raw", help="Write the value's bytes as they are, and no more.")] = False,
+    ) -> None:
+        """Show the value of a key. Exit code 3 where there is none."""
+        with session.client() as client:
+            found = client.kv(namespace).get(parse_bytes(key, "KEY"), at=at)
+        if found is None:
+            raise NotFound("key", f"{key} in namespace {namespace}")
+        if raw:
+            sys.stdout.buffer.write(found.value)
+            sys.stdout.buffer.flush()
+        elif session.as_json:
+            session.show.json(_pair_json(found))
+        else:
+            session.show.line(bytes_to_text(found.value))
+
+    @command(
+        group,
+        "scan",
+        examples="""
+            cortado kv scan sessions
+            cortado kv scan sessions --prefix user: --limit 10
+            cortado kv scan sessions --from a --to n --reverse -o json
+        """,
+    )
+    def scan(
+        session: Session,
+        namespace: NamespaceArgument,
+        start: FromOption = None,
+        end: ToOption = None,
+        prefix: PrefixOption = None,
+        reverse: Annotated[bool, typer.Option("--reverse", help="In descending order of the key.")] = False,
+        limit: Annotated[
+            int | None,
+            typer.Option(
+                help="At most so many.", show_default=f"{SCAN_LIMIT} as a table, all with -o json", min=0, metavar="N"
+            ),
+        ] = None,
+        at: AtOption = None,
+    ) -> None:
+        """Show the pairs of a range in the order of their keys, as of one timestamp."""
+        shown_max = SCAN_LIMIT if limit is None and not session.as_json else None
+        with session.client() as client:
+            found = client.kv(namespace).scan(
+                parse_bytes(start or "", "--from"),
+                parse_bytes(end or "", "--to"),
+                prefix=None if prefix is None else parse_bytes(prefix, "--prefix"),
+                reverse=reverse,
+                limit=limit if shown_max is None else shown_max + 1,
+                at=at,
+            )
+            if session.as_json:
+                for pair in found:
+                    session.show.json(_pair_json(pair))
+                return
+            pairs = list(found)
+        shown = pairs if shown_max is None else pairs[:shown_max]
+        rows = [(bytes_to_text(pair.key), bytes_to_text(pair.value), pair.etag) for pair in shown]
+        session.show.table(("key", "value", "etag"), rows)
+        more = ", and there are more (--limit)" if len(pairs) > len(shown) else ""
+        session.show.note(count(len(shown), "pair") + more)
+
+
+def _add_writing(group: typer.Typer) -> None:
+    @command(
+        group,
+        "put",
+        examples="""
+            cortado kv put sessions user:1 'signed in'
+            cortado kv put sessions user:1 --file value.bin
+            cortado kv put sessions user:1 'signed in' --if-absent
+        """,
+    )
+    def put(
+        session: Session,
+        namespace: NamespaceArgument,
+        key: KeyArgument,
+        value: Annotated[str | None, typer.Argument(help=r"The value; \xNN is a byte, - is standard input.")] = None,
+        file: Annotated[
+            str | None, typer.Option("--file", "-f", help="Take a file's bytes; - for stdin.", metavar="PATH")
+        ] = None,
+        if_absent: Annotated[bool, typer.Option("--if-absent", help="Only if the key does not exist.")] = False,
+        if_present: Annotated[bool, typer.Option("--if-present", help="Only if the key exists.")] = False,
+        if_match: MatchOption = None,
+    ) -> None:
+        """Store a value under a key."""
+        if (value is None) == (file is None):
+            raise InvalidArgument("VALUE", "must be given, or else --file")
+        content = read_bytes(file or STDIN) if value is None or value == STDIN else parse_bytes(value, "VALUE")
+        with session.client() as client:
+            etag = client.kv(namespace).put(
+                parse_bytes(key, "KEY"), content, if_absent=if_absent, if_present=if_present, if_match=if_match
+            )
+        _show_etag(session, etag)
+
+    @command(
+        group,
+        "cas",
+        examples="""
+            cortado kv cas counters visits 41 42
+        """,
+    )
+    def cas(
+        session: Session,
+        namespace: NamespaceArgument,
+        key: KeyArgument,
+        expected: Annotated[str, typer.Argument(help="The value that the key must have.")],
+        value: Annotated[str, typer.Argument(help="The value to store then.")],
+    ) -> None:
+        """Compare and set: store a value only where the key holds the expected one. Exit code 4 where it does not."""
+        with session.client() as client:
+            etag = client.kv(namespace).put(
+                parse_bytes(key, "KEY"), parse_bytes(value, "VALUE"), if_value=parse_bytes(expected, "EXPECTED")
+            )
+        _show_etag(session, etag)
+
+
+def _add_deleting(group: typer.Typer) -> None:
+    @command(
+        group,
+        "delete",
+        examples="""
+            cortado kv delete sessions user:1
+            cortado kv delete sessions user:1 --if-match 0.1763643600000.2
+        """,
+    )
+    def delete(session: Session, namespace: NamespaceArgument, key: KeyArgument, if_match: MatchOption = None) -> None:
+        """Delete a key. It is no error where there is none."""
+        with session.client() as client:
+            existed = client.kv(namespace).delete(parse_bytes(key, "KEY"), if_match=if_match)
+        if session.as_json:
+            session.show.json({"existed": existed})
+        else:
+            session.show.line("deleted" if existed else "there was no such key")
+
+    @command(
+        group,
+        "delete-range",
+        examples="""
+            cortado kv delete-range sessions --prefix user:
+            cortado kv delete-range sessions --from a --to n
+            cortado kv delete-range sessions --prefix ''
+        """,
+    )
+    def delete_range(
+        session: Session,
+        namespace: NamespaceArgument,
+        start: FromOption = None,
+        end: ToOption = None,
+        prefix: PrefixOption = None,
+    ) -> None:
+        """Delete a whole range at once; refused where it holds more keys than one commit may change.
+
+        A range must be given; --prefix '' is the whole namespace.
+        """
+        with session.client() as client:
+            deleted = client.kv(namespace).delete_range(
+                parse_bytes(start or "", "--from"),
+                parse_bytes(end or "", "--to"),
+                prefix=None if prefix is None else parse_bytes(prefix, "--prefix"),
+            )
+        if session.as_json:
+            session.show.json({"deleted": deleted})
+        else:
+            session.show.line(f"{count(deleted, 'key')} deleted")
+
+
+def _pair_json(pair: KvPair) -> dict[str, Any]:
+    return {"key": bytes_to_text(pair.key), "value": bytes_to_text(pair.value), "etag": pair.etag}
+
+
+def _show_etag(session: Session, etag: str) -> None:
+    if session.as_json:
+        session.show.json({"etag": etag})
+    else:
+        session.show.line(f"stored, with etag {etag}")

@@ -1,0 +1,234 @@
+r"""Keys, values and bytes, as they are written on a command line.
+
+A part of a key is read by its declared type, so nothing needs quotes of its own:
+
+=============  ==================================================================================
+type           written as
+=============  ==================================================================================
+bool           ``true`` or ``false``
+int64          ``1545``
+float64        ``12.5``, ``NaN``, ``Infinity``, ``-Infinity``
+bytes          base64
+string         as it is
+timestamp      RFC 3339 with a zone, such as ``2013-01-01T10:00:00Z``, or microseconds since 1970
+date           ``2013-01-01``
+decimal        ``12.50``
+uuid           ``9f0c6a52-3f6e-4a7b-8f52-4f1e6a1d2c3b``
+any, null      ``\N``
+=============  ==================================================================================
+
+A bound (``--from``, ``--to``) is one part written so, or a JSON array of several: ``'["2013-01-01T10:00:00Z", "UA"]'``.
+The bytes of the key-value API are text in which ``\xNN`` stands for a byte and ``\\`` for a backslash.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+from uuid import UUID
+
+from cortado.errors import InvalidArgument
+from cortado.store.client.values import Key, Part
+from cortado.store.keys.types import KeyPart, KeyType
+
+NULL_TEXT: Final = "\\N"
+
+_WANTED: Final = {
+    KeyType.BOOL: "true or false",
+    KeyType.INT64: "a whole number",
+    KeyType.FLOAT64: "a number",
+    KeyType.BYTES: "base64",
+    KeyType.TIMESTAMP: "a time with a zone, such as 2013-01-01T10:00:00Z, or microseconds since 1970",
+    KeyType.DATE: "a date, such as 2013-01-01",
+    KeyType.DECIMAL: "a decimal, such as 12.50",
+    KeyType.UUID: "a UUID",
+}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
+_ESCAPE = re.compile(r"\\(\\|x[0-9A-Fa-f]{2})")
+
+
+# --- keys ------------------------------------------------------------------------------------------------------
+
+
+def parse_key(texts: Sequence[str], parts: Sequence[KeyPart], *, prefix: bool = False) -> Key:
+    """A key of the arguments of a command. Raises InvalidArgument naming the part, or how many parts there are."""
+    if len(texts) > len(parts) or (len(texts) < len(parts) and not prefix):
+        declared = " ".join(f"{part.path.upper()}:{part.type}" for part in parts)
+        raise InvalidArgument("key", f"must have {'at most ' if prefix else ''}the parts {declared}", f"{len(texts)}")
+    return tuple(parse_part(text, part) for text, part in zip(texts, parts, strict=False))
+
+
+def parse_bound(text: str | None, parts: Sequence[KeyPart], option: str) -> Key | None:
+    """A bound of a range: one part, or a JSON array of parts. Raises InvalidArgument."""
+    if text is None:
+        return None
+    if not text.startswith("["):
+        return parse_key([text], parts, prefix=True)
+    values = parse_json(text, option)
+    if len(values) > len(parts):
+        raise InvalidArgument(option, f"must have at most {len(parts)} parts", f"{len(values)} parts")
+    return tuple(_part_of_json(value, part) for value, part in zip(values, parts, strict=False))
+
+
+def parse_part(text: str, part: KeyPart) -> Part:
+    """One part by its declared type. Raises InvalidArgument naming it."""
+    if text == NULL_TEXT:
+        return None
+    try:
+        return _parse_typed(text, part.type)
+    except (ValueError, InvalidOperation, OverflowError, binascii.Error):
+        raise InvalidArgument(f"key.{part.path}", f"must be {_WANTED[part.type]}", repr(text)) from None
+
+
+def _parse_typed(text: str, type: KeyType) -> Part:
+    match type:
+        case KeyType.STRING:
+            return text
+        case KeyType.BOOL:
+            return {"true": True, "false": False}[text] if text in ("true", "false") else _refuse()
+        case KeyType.INT64:
+            return int(text) if _WHOLE.fullmatch(text) else _refuse()
+        case KeyType.FLOAT64:
+            return float(text)
+        case KeyType.BYTES:
+            return base64.b64decode(text, validate=True)
+        case KeyType.TIMESTAMP:
+            return int(text) if _WHOLE.fullmatch(text) else _moment(text)
+        case KeyType.DATE:
+            return date.fromisoformat(text)
+        case KeyType.DECIMAL:
+            return Decimal(text)
+        case KeyType.UUID:
+            return UUID(text)
+
+
+def _refuse() -> Any:
+    raise ValueError
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is not None else _refuse()
+
+
+def _part_of_json(value: Any, part: KeyPart) -> Part:
+    if value is None or (isinstance(value, str) and part.type is KeyType.STRING):
+        return value
+    if isinstance(value, str):
+        return parse_part(value, part)
+    return parse_part(json.dumps(value), part) if part.type is not KeyType.STRING else _not_text(value, part)
+
+
+def _not_text(value: Any, part: KeyPart) -> Part:
+    raise InvalidArgument(f"key.{part.path}", "must be text", json.dumps(value))
+
+
+def key_to_json(key: Key | None) -> list[Any] | None:
+    """A key as JSON, which :func:`parse_bound` reads back."""
+    return None if key is None else [_part_to_json(part) for part in key]
+
+
+def _part_to_json(part: Part) -> Any:
+    match part:
+        case datetime():
+            return part.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        case date():
+            return part.isoformat()
+        case bytes():
+            return base64.b64encode(part).decode()
+        case Decimal() | UUID():
+            return str(part)
+        case float() if part != part or part in (float("inf"), float("-inf")):
+            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(part)]
+        case _:
+            return part
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------
+
+
+def parse_json(text: str, what: str) -> Any:
+    """Strict JSON. Raises InvalidArgument with the place of the mistake."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_duplicates)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InvalidArgument(what, f"must be JSON: {error.msg} at {place}", _short(text)) from None
+    except RecursionError:
+        raise InvalidArgument(what, "must be JSON: it is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidArgument(what, f"must be JSON: {error}", _short(text)) from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f'{name} is no JSON number (write it as text: "{name}")')
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands there twice")
+    return value
+
+
+def parse_assignments(texts: Sequence[str]) -> dict[str, Any]:
+    """``path=json`` of ``--set``, each path once. Raises InvalidArgument."""
+    changes: dict[str, Any] = {}
+    for text in texts:
+        path, equals, value = text.partition("=")
+        if not equals or not path:
+            raise InvalidArgument("--set", "must look like field=json", repr(text))
+        if path in changes:
+            raise InvalidArgument("--set", "must name a field once", path)
+        try:
+            changes[path] = parse_json(value, f"--set {path}")
+        except InvalidArgument as error:
+            hint = f"""{error.problem} (text needs quotes: --set '{path}="..."')"""
+            raise InvalidArgument(error.field, hint, error.value) from None
+    return changes
+
+
+# --- bytes of the key-value API --------------------------------------------------------------------------------
+
+
+def parse_bytes(text: str, what: str) -> bytes:
+    r"""Text as UTF-8, with ``\xNN`` for a byte and ``\\`` for a backslash. Raises InvalidArgument."""
+    if "\\" not in text:
+        return text.encode("utf-8", "surrogateescape")
+    encoded, end = b"", 0
+    for match in _ESCAPE.finditer(text):
+        encoded += _plain(text[end : match.start()], what)
+        encoded += b"\\" if match[1] == "\\" else bytes.fromhex(match[1][1:])
+        end = match.end()
+    return encoded + _plain(text[end:], what)
+
+
+def _plain(text: str, what: str) -> bytes:
+    if "\\" in text:
+        raise InvalidArgument(what, r"must have only the escapes \xNN and \\", repr(text))
+    return text.encode("utf-8", "surrogateescape")
+
+
+def bytes_to_text(value: bytes) -> str:
+    r"""What :func:`parse_bytes` reads back: printable UTF-8 as it is, every other byte as ``\xNN``."""
+    shown = ""
+    for char in value.decode("utf-8", "surrogateescape"):
+        if char == "\\":
+            shown += "\\\\"
+        elif char.isprintable():
+            shown += char
+        else:
+            shown += "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+    return shown
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= 60 else f"{text[:57]!r}..."

@@ -1,0 +1,129 @@
+"""A real server in a process of its own, for tests that go over the wire.
+
+It serves on a free port of loopback, says so in a file, and is waited for. Whatever a test does, it ends: a process
+that is still there when its owner is done, or when the test run ends, is killed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+READY_S = 30.0
+STOP_S = 20.0
+
+_RUNNING: set[subprocess.Popen[bytes]] = set()
+
+
+@atexit.register
+def _kill_leftovers() -> None:
+    for process in list(_RUNNING):
+        process.kill()
+        process.wait()
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 10.0) -> None:
+    """Returns once ``condition`` holds. Raises AssertionError naming ``what`` after ``timeout_s``."""
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline_s, f"{what}: not within {timeout_s} s"
+        time.sleep(0.005)
+
+
+class ServerProcess:
+    """``cortado server`` on ``data_dir``. ``endpoint`` is where it serves, ``log`` what it wrote so far."""
+
+    def __init__(self, data_dir: Path, *options: str, listen: str = "127.0.0.1:0") -> None:
+        self.data_dir = data_dir
+        self._options = options
+        self._listen = listen
+        self._port_file = data_dir.with_name(f"{data_dir.name}.port")
+        self._log_file = data_dir.with_name(f"{data_dir.name}.log")
+        self._process: subprocess.Popen[bytes] | None = None
+        self.endpoint = ""
+
+    @property
+    def log(self) -> str:
+        return self._log_file.read_text() if self._log_file.exists() else ""
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> ServerProcess:
+        """Starts it and waits until it serves. A second start serves on the same address."""
+        self._port_file.unlink(missing_ok=True)
+        with self._log_file.open("ab") as log:
+            self._process = subprocess.Popen(self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        _RUNNING.add(self._process)
+        try:
+            wait_until(self._is_ready, f"the server is ready\n{self.log}", READY_S)
+        except BaseException:
+            self.kill()
+            raise
+        self.endpoint = self._port_file.read_text().strip()
+        self._listen = self.endpoint
+        return self
+
+    def stop(self) -> int:
+        """Asks it to end, as an operator does, and returns its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Ends it as a crash would."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Stops it from doing anything, with its connections open."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def _command(self) -> Sequence[str]:
+        return [
+            *(sys.executable, "-m", "cortado.store.cli", "server"),
+            *("--data-dir", str(self.data_dir), "--listen", self._listen, "--port-file", str(self._port_file)),
+            *self._options,
+        ]
+
+    def _is_ready(self) -> bool:
+        assert self._process is not None
+        code = self._process.poll()
+        assert code is None, f"the server ended with {code}\n{self.log}"
+        return self._port_file.exists() and self._port_file.read_text().strip() != ""
+
+    def _end(self, sent: signal.Signals) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.send_signal(sent)
+        process.send_signal(signal.SIGCONT)
+        try:
+            code = process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"the server did not end within {STOP_S} s\n{self.log}") from None
+        finally:
+            _RUNNING.discard(process)
+        return code
+
+
+@contextmanager
+def running_server(data_dir: Path, *options: str) -> Iterator[ServerProcess]:
+    """A server for the length of a ``with`` block; killed if it does not end by itself."""
+    server = ServerProcess(data_dir, *options)
+    try:
+        yield server.start()
+    finally:
+        server.kill()
