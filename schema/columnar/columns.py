@@ -129,6 +129,41 @@ def _dense(validity: Bools | None, index: npt.NDArray[np.intp] | Ints) -> Ints:
     return rank[index[validity[index]]]
 
 
+def present_rows(column: Column) -> npt.NDArray[np.intp]:
+    """The rows that are not null."""
+    return np.arange(column.length) if column.validity is None else np.flatnonzero(column.validity)
+
+
+def squeeze(column: Column) -> Column:
+    """The rows that are not null: what :func:`expand` spread out."""
+    if column.validity is None:
+        return column
+    present = np.flatnonzero(column.validity)
+    length = len(present)
+    match column:
+        case FlatColumn():
+            return FlatColumn(column.type, length, column.values[present])
+        # A null row's range is empty, so the ranges that are left still follow each other.
+        case BytesColumn():
+            return BytesColumn(column.type, length, _kept(column.offsets, present), column.data)
+        case OpaqueColumn():
+            return OpaqueColumn(column.type, length, _kept(column.offsets, present), column.data)
+        case ListColumn():
+            return ListColumn(column.type, length, _kept(column.offsets, present), column.items)
+        case MapColumn():
+            return MapColumn(column.type, length, _kept(column.offsets, present), column.keys, column.values)
+        case RecordColumn():
+            return RecordColumn(column.type, length, column.children)
+        case UnionColumn():
+            return UnionColumn(column.type, length, column.branches[present], column.children)
+        case _:
+            return column
+
+
+def _kept(offsets: Offsets, present: npt.NDArray[np.intp]) -> Offsets:
+    return np.append(offsets[present], offsets[-1])
+
+
 def branch_rows(column: UnionColumn, branch: int) -> npt.NDArray[np.intp]:
     """The rows whose value is of this branch, in the order of the branch's child."""
     mine = column.branches == branch

@@ -1,0 +1,53 @@
+"""Where in the documents a value of a nested column comes from, worked out only when an error must say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cortado.errors import InvalidDocument
+from cortado.schema.columnar.column import Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The way from a document to the values of one column; without a parent, the documents themselves.
+
+    ``step`` is the field's name, ``rows`` the places of the values among the parent's (None: all of them in order),
+    ``offsets`` the parent's ranges where it is an array or a map.
+    """
+
+    parent: Origin | None = None
+    step: str = ""
+    rows: npt.NDArray[np.intp] | None = None
+    offsets: Offsets | None = None
+
+    def field(self, name: str) -> Origin:
+        return Origin(self, name)
+
+    def where(self, rows: npt.NDArray[np.intp]) -> Origin:
+        """Of the values that are there."""
+        return Origin(self, "", rows)
+
+    def items(self, offsets: Offsets) -> Origin:
+        return Origin(self, "", None, offsets)
+
+    def error(self, value: int, problem: str, shown: str = "") -> InvalidDocument:
+        """The error about one value, with its path and the number of its document."""
+        path, row = self._locate(value)
+        return InvalidDocument(path, problem, shown, row=row)
+
+    def _locate(self, value: int) -> tuple[str, int]:
+        if self.parent is None:
+            return "", value
+        step = self.step
+        if self.offsets is not None:
+            at = int(np.searchsorted(self.offsets, value, "right")) - 1
+            step = f"[{value - int(self.offsets[at])}]"
+            value = at
+        elif self.rows is not None:
+            value = int(self.rows[value])
+        path, row = self.parent._locate(value)
+        return f"{path}.{step}" if path and self.step else path + step, row
