@@ -71,6 +71,8 @@ class DataDirectory:
         ``create_engine`` makes a durable, empty engine in the directory that it is given; it is called again if an
         earlier creation was cut off. Raises DataDirectoryError.
         """
+        if path.exists() and not path.is_dir():
+            raise DataDirectoryError(str(path), "not a directory")
         try:
             path.mkdir(parents=True, exist_ok=True)
             complete = _check_format(path)
