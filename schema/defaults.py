@@ -49,7 +49,10 @@ def normal_default(avro_type: AvroType, default: Any) -> Any:
 def check_default(avro_type: AvroType, default: Any, path: str) -> None:
     """Raise InvalidSchema, at ``path`` or inside, unless ``default`` is a value of the type."""
     writer = _DefaultWriter()
-    writer.write(avro_type, default, path, 1)
+    try:
+        writer.write(avro_type, default, path, 1)
+    except _TooLarge as refusal:
+        raise InvalidSchema(refusal.path, refusal.problem) from None
     body = bytes(writer.out)
     try:
         compile_reader(avro_type)(body, 0, Walk())
@@ -61,8 +64,13 @@ def check_default(avro_type: AvroType, default: Any, path: str) -> None:
         raise InvalidSchema(f"{path}{step}{mistake.field}", mistake.problem, mistake.value) from None
 
 
-class _TooLarge(InvalidSchema):
-    """Not a mismatch that another branch of a union could mend."""
+class _TooLarge(Exception):
+    """A default beyond the limits: not a mismatch that another branch of a union could mend."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(problem)
+        self.path = path
+        self.problem = problem
 
 
 class _DefaultWriter:
@@ -138,8 +146,6 @@ class _DefaultWriter:
             append_long(self.out, index)
             try:
                 return self.write(branch, value, path, depth)
-            except _TooLarge:
-                raise
             except InvalidSchema as mistake:
                 mistakes.append(mistake)
                 del self.out[mark:]

@@ -23,8 +23,7 @@ from cortado.schema.defaults import default_bytes
 from cortado.schema.limits import DEPTH_MAX, INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from cortado.schema.logical_values import ToStored, to_stored
 from cortado.schema.model import NO_DEFAULT, NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
-from cortado.schema.names import branch_name
-from cortado.schema.union_branches import class_of_type, class_of_value, fits_at_sight, meaning_of_type
+from cortado.schema.union_branches import Chooser
 from cortado.schema.values import Branch
 from cortado.schema.varint import append_long, encoded_long
 from cortado.schema.walk import MISTAKES, Walk, located, shown, too_deep
@@ -179,26 +178,12 @@ class _WriterCompiler:
         return write
 
     def union(self, union: Union) -> Write:
-        branches = [_Branch(branch, index, self.writer(branch)) for index, branch in enumerate(union.branches)]
-        choose = _union_writer(branches)
-        value_type = union.nullable
-        if value_type is None or len(union.branches) != 2:
-            return choose
+        writers = [self.writer(branch) for branch in union.branches]
+        write_any = _union_writer(Chooser(union), writers)
+        if union.nullable is None:
+            return write_any
         null_byte = 2 * union.branches.index(NULL)
-        return _nullable_writer(branches[1 - null_byte // 2].write, null_byte, choose)
-
-
-class _Branch:
-    """A union's branch as its writer sees it; ``prefix`` is its number, encoded."""
-
-    __slots__ = ("avro_type", "meaning", "name", "prefix", "write")
-
-    def __init__(self, avro_type: AvroType, index: int, write: Write) -> None:
-        self.avro_type = avro_type
-        self.name = branch_name(avro_type)
-        self.meaning = meaning_of_type(avro_type)
-        self.write = write
-        self.prefix = encoded_long(index)
+        return _nullable_writer(writers[1 - null_byte // 2], null_byte, write_any)
 
 
 def _logical_writer(convert: ToStored, write_stored: Write) -> Write:
@@ -314,14 +299,14 @@ def _unknown_field(value: Mapping[Any, Any], names: list[str]) -> InvalidDocumen
     return InvalidDocument("", "a field's name must be a str", shown(unknown))
 
 
-def _nullable_writer(write_value: Write, null_byte: int, choose: Write) -> Write:
+def _nullable_writer(write_value: Write, null_byte: int, write_any: Write) -> Write:
     value_byte = 2 - null_byte
 
     def write(out: bytearray, value: Any, walk: Walk) -> None:
         if value is None:
             out.append(null_byte)
         elif type(value) is Branch:
-            choose(out, value, walk)
+            write_any(out, value, walk)
         else:
             out.append(value_byte)
             write_value(out, value, walk)
@@ -329,40 +314,10 @@ def _nullable_writer(write_value: Write, null_byte: int, choose: Write) -> Write
     return write
 
 
-def _union_writer(branches: list[_Branch]) -> Write:
-    by_name = {branch.name: branch for branch in branches}
-    by_class: dict[str, list[_Branch]] = {}
-    for branch in branches:
-        by_class.setdefault(class_of_type(branch.avro_type), []).append(branch)
-    names = ", ".join(by_name)
-
+def _union_writer(chooser: Chooser, writers: list[Write]) -> Write:
     def write(out: bytearray, value: Any, walk: Walk) -> None:
-        if isinstance(value, Branch):
-            chosen = by_name.get(value.name)
-            if chosen is None:
-                raise InvalidDocument("", f"the union has no branch {value.name}; it has {names}")
-            value = value.value
-        else:
-            chosen = _choose(by_class, names, value)
-        out += chosen.prefix
-        chosen.write(out, value, walk)
+        chosen, value = chooser.choose(value)
+        append_long(out, chosen)
+        writers[chosen](out, value, walk)
 
     return write
-
-
-def _choose(by_class: dict[str, list[_Branch]], names: str, value: Any) -> _Branch:
-    value_class = class_of_value(value)
-    of_class = by_class.get(value_class, [])
-    if not of_class and value_class == "int":
-        of_class = by_class.get("float", [])
-    fitting = [branch for branch in of_class if fits_at_sight(branch.avro_type, value)]
-    if not fitting and of_class:
-        # None fits; the last of them says why (of int and long, or float and double, the wider one comes last).
-        if len({branch.meaning for branch in of_class}) == 1:
-            return of_class[-1]
-    elif fitting:
-        if len({branch.meaning for branch in fitting}) == 1:
-            return fitting[0]
-        which = " or ".join(branch.name for branch in fitting)
-        raise InvalidDocument("", f"could be {which}: say which with Branch(name, value)", shown(value))
-    raise InvalidDocument("", f"must be one of {names}", shown(value))

@@ -92,6 +92,8 @@ def scaled(unscaled: int, logical: Logical) -> Decimal:
 
 
 def _decimal_from_stored(bound: int, logical: Logical, stored: bytes) -> Decimal:
+    if not stored:
+        raise InvalidDocument("", "a decimal takes at least one byte")
     unscaled = int.from_bytes(stored, signed=True)
     if not -bound < unscaled < bound:
         raise InvalidDocument("", f"a decimal of more than {logical.precision} digits")

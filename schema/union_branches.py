@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import Any, Final, assert_never
 from uuid import UUID
 
+from cortado.errors import InvalidDocument
 from cortado.schema.limits import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from cortado.schema.model import (
     NO_DEFAULT,
@@ -30,7 +31,9 @@ from cortado.schema.model import (
     Record,
     Union,
 )
-from cortado.schema.values import Duration
+from cortado.schema.names import branch_name
+from cortado.schema.values import Branch, Duration
+from cortado.schema.walk import shown
 
 _FLOAT: Final = struct.Struct("<f")
 
@@ -136,6 +139,39 @@ _CLASS_OF_PYTHON: Final[dict[type, str]] = {
     list: "list",
     tuple: "list",
 }
+
+
+class Chooser:
+    """Finds the branch of one union for a value."""
+
+    def __init__(self, union: Union) -> None:
+        self._branches = union.branches
+        self._index_of_name = {branch_name(branch): index for index, branch in enumerate(union.branches)}
+        self._of_class: dict[str, list[int]] = {}
+        for index, branch in enumerate(union.branches):
+            self._of_class.setdefault(class_of_type(branch), []).append(index)
+        self._names = ", ".join(self._index_of_name)
+
+    def choose(self, value: Any) -> tuple[int, Any]:
+        """(the branch's position, the value that it takes). Raises InvalidDocument where none or several do."""
+        if isinstance(value, Branch):
+            chosen = self._index_of_name.get(value.name)
+            if chosen is None:
+                raise InvalidDocument("", f"the union has no branch {value.name}; it has {self._names}")
+            return chosen, value.value
+        value_class = class_of_value(value)
+        of_class = self._of_class.get(value_class, [])
+        if not of_class and value_class == "int":
+            of_class = self._of_class.get("float", [])
+        fitting = [index for index in of_class if fits_at_sight(self._branches[index], value)]
+        meanings = {meaning_of_type(self._branches[index]) for index in fitting or of_class}
+        if len(meanings) == 1:
+            # Where none fits, the last one says why: of int and long, of float and double, it tends to be the wider.
+            return (fitting[0] if fitting else of_class[-1]), value
+        if not fitting:
+            raise InvalidDocument("", f"must be one of {self._names}", shown(value))
+        which = " or ".join(branch_name(self._branches[index]) for index in fitting)
+        raise InvalidDocument("", f"could be {which}: say which with Branch(name, value)", shown(value))
 
 
 def fits_at_sight(avro_type: AvroType, value: Any) -> bool:

@@ -1,0 +1,284 @@
+"""From JSON to values, compiled from a type. The format is drawn in :mod:`cortado.schema.json_format`.
+
+Only the form is judged here: that a text is a date, a number a number. Whether a value fits its type, in range, in
+digits, with every field there, is the encoder's to say.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any, Final, TypeAlias, assert_never
+
+from cortado.errors import InvalidDocument
+from cortado.schema.json_text import shown
+from cortado.schema.logical_values import uuid_of
+from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union
+from cortado.schema.names import branch_name
+from cortado.schema.union_branches import class_of_type
+from cortado.schema.values import Branch, Duration
+from cortado.schema.walk import MISTAKES, Walk, located
+
+FromJson: TypeAlias = Callable[[Any, Walk], Any]
+_Leaf: TypeAlias = Callable[[Any], Any]
+
+_DATE: Final = r"\d{4}-\d{2}-\d{2}"
+_TIME: Final = r"\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
+_PATTERNS: Final = {
+    "decimal": re.compile(r"-?\d+(\.\d+)?", re.ASCII),
+    "date": re.compile(_DATE, re.ASCII),
+    "time": re.compile(_TIME, re.ASCII),
+    "timestamp": re.compile(rf"{_DATE}T{_TIME}(Z|[+-]\d{{2}}:\d{{2}})", re.ASCII),
+    "local": re.compile(rf"{_DATE}T{_TIME}", re.ASCII),
+}
+_EXAMPLES: Final = {
+    "decimal": '"12.50"',
+    "date": '"2013-01-31"',
+    "time": '"23:59:59.5"',
+    "timestamp": '"2013-01-31T23:59:59.5Z"',
+    "local": '"2013-01-31T23:59:59.5"',
+}
+_FLOAT_WORDS: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+def compile_from_json(root: AvroType) -> FromJson:
+    """The function from JSON to ``root``'s values."""
+    return _Compiler().reader(root)
+
+
+class _Compiler:
+    def __init__(self) -> None:
+        self.records: dict[str, FromJson] = {}
+
+    def reader(self, avro_type: AvroType) -> FromJson:
+        match avro_type:
+            case Primitive() | Fixed() | Enum():
+                return _leaf(_LEAF_OF_CLASS[class_of_type(avro_type)])
+            case Array(items=items):
+                return _array(self.reader(items))
+            case Map(values=values):
+                return _map(self.reader(values))
+            case Union():
+                return self.union(avro_type)
+            case Record():
+                return self.record(avro_type)
+            case _:
+                assert_never(avro_type)
+
+    def record(self, record: Record) -> FromJson:
+        if record.name not in self.records:
+            fields: dict[str, FromJson] = {}
+            self.records[record.name] = _members(fields)
+            fields.update((field.name, self.reader(field.type)) for field in record.fields)
+        return self.records[record.name]
+
+    def union(self, union: Union) -> FromJson:
+        if union.nullable is not None:
+            return _nullable(self.reader(union.nullable))
+        branches = {branch_name(branch): self.reader(branch) for branch in union.branches if branch != NULL}
+        return _union(branches, NULL in union.branches)
+
+
+def _leaf(convert: _Leaf) -> FromJson:
+    def read(value: Any, _walk: Walk) -> Any:
+        return convert(value)
+
+    return read
+
+
+def _null(value: Any) -> None:
+    if value is not None:
+        raise _wrong("null", value)
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong("true or false", value)
+    return value
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise _wrong("an integer", value)
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) is int or type(value) is float:
+        return value
+    word = _FLOAT_WORDS.get(value) if isinstance(value, str) else None
+    if word is None:
+        raise _wrong('a number, "NaN", "Infinity" or "-Infinity"', value)
+    return word
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong("a string", value)
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str):
+        try:
+            return b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            pass
+    raise _wrong("base64 text, with padding", value)
+
+
+def _text_of(name: str, value: Any) -> str:
+    if not isinstance(value, str) or _PATTERNS[name].fullmatch(value) is None:
+        raise _wrong(f"text such as {_EXAMPLES[name]}", value)
+    return value
+
+
+def _decimal(value: Any) -> Decimal:
+    return Decimal(_text_of("decimal", value))
+
+
+def _uuid(value: Any) -> Any:
+    return uuid_of(_string(value))
+
+
+def _date(value: Any) -> date:
+    text = _text_of("date", value)
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise _wrong("a day of the calendar", value) from None
+
+
+def _time(value: Any) -> time:
+    text = _text_of("time", value)
+    try:
+        return time.fromisoformat(text)
+    except ValueError:
+        raise _wrong("a time of the day", value) from None
+
+
+def _timestamp(value: Any) -> datetime:
+    text = _text_of("timestamp", value)
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise _wrong("a moment of the years 1 to 9999", value) from None
+
+
+def _local(value: Any) -> datetime:
+    text = _text_of("local", value)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise _wrong("a moment of the years 1 to 9999", value) from None
+
+
+def _duration(value: Any) -> Duration:
+    if not isinstance(value, dict) or value.keys() != set(Duration._fields):
+        raise _wrong('an object {"months": .., "days": .., "milliseconds": ..}', value)
+    return Duration(**value)
+
+
+_LEAF_OF_CLASS: Final[dict[str, _Leaf]] = {
+    "null": _null,
+    "boolean": _boolean,
+    "int": _integer,
+    "float": _number,
+    "bytes": _bytes,
+    "str": _string,
+    "decimal": _decimal,
+    "uuid": _uuid,
+    "date": _date,
+    "time": _time,
+    "timestamp": _timestamp,
+    "local": _local,
+    "duration": _duration,
+}
+
+
+def _nullable(read_value: FromJson) -> FromJson:
+    def read(value: Any, walk: Walk) -> Any:
+        return None if value is None else read_value(value, walk)
+
+    return read
+
+
+def _union(branches: dict[str, FromJson], has_null: bool) -> FromJson:
+    wanted = ("null or " if has_null else "") + "an object with one member, named " + " or ".join(branches)
+
+    def read(value: Any, walk: Walk) -> Branch | None:
+        if value is None and has_null:
+            return None
+        if not isinstance(value, dict) or len(value) != 1:
+            raise _wrong(wanted, value)
+        ((name, inner),) = value.items()
+        read_branch = branches.get(name)
+        if read_branch is None:
+            raise _wrong(wanted, value)
+        return Branch(name, read_branch(inner, walk))
+
+    return read
+
+
+def _array(read_item: FromJson) -> FromJson:
+    def read(value: Any, walk: Walk) -> list[Any]:
+        if not isinstance(value, list):
+            raise _wrong("an array", value)
+        walk.enter()
+        items: list[Any] = []
+        try:
+            for item in value:
+                items.append(read_item(item, walk))  # noqa: PERF401 - its length is the error's path
+        except MISTAKES as error:
+            raise located(error, f"[{len(items)}]") from None
+        walk.depth -= 1
+        return items
+
+    return read
+
+
+def _map(read_value: FromJson) -> FromJson:
+    def read(value: Any, walk: Walk) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise _wrong("an object", value)
+        walk.enter()
+        entries: dict[str, Any] = {}
+        key = ""
+        try:
+            for key, item in value.items():
+                entries[key] = read_value(item, walk)
+        except MISTAKES as error:
+            raise located(error, f"[{key!r}]") from None
+        walk.depth -= 1
+        return entries
+
+    return read
+
+
+def _members(fields: dict[str, FromJson]) -> FromJson:
+    def read(value: Any, walk: Walk) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise _wrong("an object", value)
+        walk.enter()
+        members: dict[str, Any] = {}
+        name = ""
+        try:
+            for name, item in value.items():
+                read_field = fields.get(name)
+                if read_field is None:
+                    raise InvalidDocument("", "the schema has no such field")
+                members[name] = read_field(item, walk)
+        except MISTAKES as error:
+            raise located(error, name) from None
+        walk.depth -= 1
+        return members
+
+    return read
+
+
+def _wrong(wanted: str, value: Any) -> InvalidDocument:
+    return InvalidDocument("", f"must be {wanted}", shown(value))
