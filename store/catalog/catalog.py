@@ -86,7 +86,7 @@ class Catalog:
     """
 
     def __init__(self, reader: Reader, cache: CatalogCache | None = None) -> None:
-        self._reader = reader
+        self.reader = reader
         self._cache = CatalogCache() if cache is None else cache
         version = reader.get(stored.COUNTERS_KEY)
         self.changed_ts = ZERO if version is None else version.ts
@@ -200,8 +200,8 @@ class Catalog:
     # --- reading
 
     def _get(self, key: LogicalKey) -> Version | None:
-        return self._reader.get(key)
+        return self.reader.get(key)
 
     def _payloads(self, *path: str) -> Iterator[bytes]:
         start, end = meta_range(*path)
-        return (version.payload for _, version in self._reader.scan(start, end))
+        return (version.payload for _, version in self.reader.scan(start, end))

@@ -21,6 +21,7 @@ from typing import Final
 from cortado.errors import IncompatibleSchema, TooLarge
 from cortado.schema.compatibility import DEFAULT_MODE, CompatibilityMode, Incompatibility, check_against
 from cortado.schema.model import Schema
+from cortado.schema.names import simple_name
 from cortado.schema.pinned import check_pinned
 from cortado.store import names
 from cortado.store.catalog import stored
@@ -71,7 +72,7 @@ def register_schema(catalog: Catalog, subject: str, text: str) -> Evaluation:
     if check.registered is not None:
         return Evaluation(Mutations(), SchemaRegistered(check.registered, created=False))
     if not check.compatible:
-        found = [dataclasses.asdict(each) for each in check.incompatibilities]
+        found = [dataclasses.asdict(each) | {"kind": str(each.kind)} for each in check.incompatibilities]
         raise IncompatibleSchema(subject=subject, mode=check.mode.value, incompatibilities=found)
     state = _subject_or_new(catalog, subject)
     _check_room(catalog, state)
@@ -128,8 +129,14 @@ def _check_pinned_fields(catalog: Catalog, state: SubjectState, schema: Schema) 
     """Against the newest version alone: it was held to the ones before, or to the tables when they were created."""
     version, schema_id = state.versions[-1]
     newest = catalog.schema(schema_id)
+    root = simple_name(schema.record.name)
     return [
-        replace(found, version=version, message=f"{found.message} ({path} is part of {', '.join(users)})")
+        replace(
+            found,
+            path=f"{root}.{found.path}",
+            version=version,
+            message=f"{found.message} ({path} is part of {', '.join(users)})",
+        )
         for path, users in _pinned_paths(catalog, state.subject).items()
         for found in check_pinned(schema, newest, [path])
     ]

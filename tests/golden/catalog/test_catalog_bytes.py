@@ -1,0 +1,63 @@
+"""The catalogue's bytes on disk. A change here is a change of format: see docs/formats/catalog.md."""
+
+from __future__ import annotations
+
+from cortado.schema.compatibility import CompatibilityMode
+from cortado.store.catalog import stored
+from cortado.store.catalog.descriptors import IndexDescriptor, SchemaVersion, SubjectState, TableDescriptor
+from cortado.store.catalog.stored import Counters
+from cortado.store.keys.types import KeyPart, KeyType
+
+TABLE = TableDescriptor(
+    table_id=7,
+    database="air",
+    name="flights",
+    subject="air.flights",
+    key=(KeyPart("time_hour", KeyType.TIMESTAMP), KeyPart("flight", KeyType.INT64, descending=True)),
+    indexes=(IndexDescriptor(1, "by_tail", (KeyPart("tailnum", KeyType.STRING),), unique=True),),
+    version=3,
+)
+SUBJECT = SubjectState("air.flights", CompatibilityMode.BACKWARD_TRANSITIVE, (1, 300))
+SCHEMA = SchemaVersion(300, "air.flights", 2, '"x"', bytes(range(4)))
+
+
+def test_keys() -> None:
+    assert stored.COUNTERS_KEY == b"m" + b"\x30catalog\x00\x01" + b"\x01"
+    assert stored.database_key("air") == b"m" + b"\x30database\x00\x01" + b"\x30air\x00\x01" + b"\x01"
+    assert (
+        stored.table_key("air", "flights")
+        == b"m" + b"\x30table\x00\x01" + b"\x30air\x00\x01" + b"\x30flights\x00\x01" + b"\x01"
+    )
+    assert stored.schema_key(300) == b"m" + b"\x30schema\x00\x01" + b"\x14\x80\x00\x00\x00\x00\x00\x01\x2c" + b"\x01"
+    assert stored.subject_key("air.flights") == b"m" + b"\x30subject\x00\x01" + b"\x30air.flights\x00\x01" + b"\x01"
+
+
+def test_values() -> None:
+    assert stored.encode_counters(Counters(8, 301)).hex() == "080810ad02"
+    assert stored.encode_database("air").hex() == "0a03" + b"air".hex()
+    assert stored.encode_subject(SUBJECT).hex() == (
+        "0a0b" + b"air.flights".hex() + "1213" + b"BACKWARD_TRANSITIVE".hex() + "1a03" + "01" + "ac02"
+    )
+    assert stored.encode_schema(SCHEMA).hex() == (
+        "08ac02" + "120b" + b"air.flights".hex() + "1802" + "2203" + b'"x"'.hex() + "2a04" + "00010203"
+    )
+    time_hour = "0a09" + b"time_hour".hex() + "1209" + b"timestamp".hex()
+    flight = "0a06" + b"flight".hex() + "1205" + b"int64".hex() + "1801"
+    tailnum = "0a07" + b"tailnum".hex() + "1206" + b"string".hex()
+    by_tail = "0801" + "1207" + b"by_tail".hex() + "1a11" + tailnum + "2001"
+    assert stored.encode_table(TABLE).hex() == (
+        "0807" + "1203" + b"air".hex() + "1a07" + b"flights".hex() + "220b" + b"air.flights".hex()
+        + "2a16" + time_hour + "2a11" + flight + "3220" + by_tail + "3803"
+    )  # fmt: skip
+
+
+def test_values_come_back_as_they_were() -> None:
+    assert stored.decode_table(stored.encode_table(TABLE)) == TABLE
+    assert stored.decode_subject(stored.encode_subject(SUBJECT)) == SUBJECT
+    assert stored.decode_schema(stored.encode_schema(SCHEMA)) == SCHEMA
+    assert stored.decode_database(stored.encode_database("air")) == "air"
+    assert stored.decode_counters(stored.encode_counters(Counters(8, 301))) == Counters(8, 301)
+
+
+def test_an_absent_counter_begins_at_one() -> None:
+    assert Counters() == Counters(next_table_id=1, next_schema_id=1)

@@ -1,0 +1,48 @@
+"""A catalogue in a dictionary: commands evaluated and applied at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec
+
+from cortado.store.catalog.catalog import Catalog, CatalogCache
+from cortado.store.catalog.registry import SchemaRegistered, register_schema
+from cortado.store.mvcc.evaluation import Evaluation
+from support.dict_reader import DictStore
+
+P = ParamSpec("P")
+
+FLIGHT = """
+{"type": "record", "name": "Flight", "fields": [
+  {"name": "time_hour", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+  {"name": "carrier", "type": "string"},
+  {"name": "flight", "type": "int"},
+  {"name": "tailnum", "type": ["null", "string"], "default": null},
+  {"name": "arr_delay", "type": ["null", "int"]},
+  {"name": "tags", "type": {"type": "array", "items": "string"}},
+  {"name": "either", "type": ["int", "string"]},
+  {"name": "origin", "type": ["null", {"type": "record", "name": "Airport", "fields": [
+    {"name": "city", "type": "string"}]}]}
+]}
+"""
+
+
+class CatalogStore:
+    """All catalogues of it share one cache, as a node's do."""
+
+    def __init__(self) -> None:
+        self.store = DictStore()
+        self.cache = CatalogCache()
+
+    def catalog(self) -> Catalog:
+        return Catalog(self.store.snapshot(), self.cache)
+
+    def write(self, command: Callable[Concatenate[Catalog, P], Evaluation], *args: P.args, **kwargs: P.kwargs) -> Any:
+        """The reply of a command that was not refused."""
+        _, evaluation = self.store.write(lambda reader, _: command(Catalog(reader, self.cache), *args, **kwargs))
+        return evaluation.reply
+
+    def register(self, subject: str, text: str) -> SchemaRegistered:
+        reply = self.write(register_schema, subject, text)
+        assert isinstance(reply, SchemaRegistered)
+        return reply

@@ -1,0 +1,157 @@
+"""The catalogue as a view: at any time, through any overlay, and never an old answer from the cache."""
+
+from __future__ import annotations
+
+import pytest
+
+from cortado.errors import DataLoss, InvalidPageToken, NotFound
+from cortado.schema.compatibility import CompatibilityMode
+from cortado.store.catalog import stored
+from cortado.store.catalog.catalog import STATES_MAX, Catalog, CatalogCache
+from cortado.store.catalog.declare import PartDeclaration, create_database, create_table
+from cortado.store.catalog.listing import Listing, subjects_page, tables_page
+from cortado.store.catalog.registry import set_compatibility
+from cortado.store.mvcc.mutations import Mutations
+from support.catalog_store import FLIGHT, CatalogStore
+
+
+@pytest.fixture
+def store() -> CatalogStore:
+    store = CatalogStore()
+    store.write(create_database, "air")
+    store.register("air.flights", FLIGHT)
+    return store
+
+
+def test_a_catalogue_over_an_old_state_shows_that_state(store: CatalogStore) -> None:
+    before = store.store.now
+    store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
+    store.write(set_compatibility, "air.flights", CompatibilityMode.NONE)
+    old = Catalog(store.store.snapshot(before), store.cache)
+    assert store.catalog().table("air", "flights").table_id == 1
+    assert old.tables() == []
+    with pytest.raises(NotFound):
+        old.table("air", "flights")
+    assert old.subject("air.flights").mode is CompatibilityMode.BACKWARD_TRANSITIVE
+    assert store.catalog().subject("air.flights").mode is CompatibilityMode.NONE
+
+
+def test_an_empty_store_has_an_empty_catalogue() -> None:
+    catalog = CatalogStore().catalog()
+    assert (catalog.databases(), catalog.tables(), catalog.subjects()) == ([], [], [])
+    for missing in (lambda: catalog.table("a", "b"), lambda: catalog.schema(1), lambda: catalog.subject("s")):
+        with pytest.raises(NotFound):
+            missing()
+
+
+def test_every_change_changes_what_the_cache_goes_by(store: CatalogStore) -> None:
+    seen = [store.catalog().changed_ts]
+    store.write(create_database, "sea")
+    seen.append(store.catalog().changed_ts)
+    store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
+    seen.append(store.catalog().changed_ts)
+    store.register("s", FLIGHT)
+    seen.append(store.catalog().changed_ts)
+    store.write(set_compatibility, "s", CompatibilityMode.FULL)
+    seen.append(store.catalog().changed_ts)
+    assert seen == sorted(set(seen))
+
+
+def test_a_lookup_is_read_once_and_then_answered_from_the_cache(store: CatalogStore) -> None:
+    store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
+    first = store.catalog()
+    table, newest = first.table("air", "flights"), first.newest_schema("air.flights")
+    again = store.catalog()
+    again.reader = None  # type: ignore[assignment]  # whoever reads now fails
+    assert again.table("air", "flights") is table
+    assert again.newest_schema("air.flights") == newest
+
+
+def test_a_parsed_schema_is_shared_by_all_states(store: CatalogStore) -> None:
+    schema = store.catalog().schema(1)
+    store.write(create_database, "more")
+    assert store.catalog().schema(1) is schema
+
+
+def test_the_cache_keeps_the_last_states_only(store: CatalogStore) -> None:
+    cache = CatalogCache()
+    for i in range(STATES_MAX + 5):
+        store.write(create_database, f"d{i}")
+        Catalog(store.store.snapshot(), cache).databases()
+    assert len(cache._states) == STATES_MAX
+
+
+def test_what_a_lost_leader_evaluated_is_forgotten_when_it_is_told_so(store: CatalogStore) -> None:
+    fork = CatalogStore()
+    fork.cache = store.cache
+    fork.write(create_database, "air")
+    fork.register("air.flights", FLIGHT)  # the same timestamps, another history
+    store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
+    fork.write(create_database, "only_here")
+    assert store.catalog().table("air", "flights").table_id == 1
+    store.cache.clear()
+    with pytest.raises(NotFound):
+        fork.catalog().table("air", "flights")
+
+
+def test_a_damaged_value_is_data_loss_and_not_a_traceback(store: CatalogStore) -> None:
+    for key, damaged in (
+        (stored.database_key("air"), b"\xff"),
+        (stored.subject_key("air.flights"), b"\x12\x05WRONG"),
+        (stored.schema_key(1), b"\x22\x01{"),
+        (stored.table_key("air", "t"), b"\x2a\x07\x12\x05WRONG"),
+    ):
+        mutations = Mutations()
+        mutations.put(key, damaged)
+        mutations.put(stored.COUNTERS_KEY, stored.encode_counters(store.catalog().counters))
+        store.store.apply(mutations, store.store.tick())
+    for read in (
+        lambda: store.catalog().databases(),
+        lambda: store.catalog().subject("air.flights"),
+        lambda: store.catalog().schema(1),
+        lambda: store.catalog().table("air", "t"),
+    ):
+        with pytest.raises(DataLoss):
+            read()
+
+
+def test_tables_are_listed_in_pages_at_one_time(store: CatalogStore) -> None:
+    store.write(create_database, "sea")
+    for i in range(5):
+        store.write(create_table, "air", f"t{i}", key=[PartDeclaration("carrier")], subject="air.flights")
+    store.write(create_table, "sea", "t", key=[PartDeclaration("carrier")], subject="air.flights")
+    for listing, expected in (
+        (Listing("tables", "air"), [f"air.t{i}" for i in range(5)]),
+        (Listing("tables"), [*(f"air.t{i}" for i in range(5)), "sea.t"]),
+    ):
+        page = tables_page(store.catalog(), listing, None, 2)
+        names = [table.full_name for table in page.items]
+        store.write(create_table, "air", f"t9{len(expected)}", key=[PartDeclaration("carrier")], subject="air.flights")
+        while page.next_page_token:
+            token = listing.read_token(page.next_page_token)
+            assert token is not None
+            page = tables_page(Catalog(store.store.snapshot(token.read_ts), store.cache), listing, token, 2)
+            names += [table.full_name for table in page.items]
+        assert names == expected if listing.database else names == sorted(names)
+    with pytest.raises(NotFound):
+        tables_page(store.catalog(), Listing("tables", "nowhere"), None)
+
+
+def test_a_listing_s_token_is_its_own(store: CatalogStore) -> None:
+    store.register("b", FLIGHT)
+    token = subjects_page(store.catalog(), Listing("subjects"), None, 1).next_page_token
+    for other in (Listing("tables"), Listing("tables", "air")):
+        with pytest.raises(InvalidPageToken):
+            other.read_token(token)
+
+
+def test_subjects_are_listed_with_their_tables(store: CatalogStore) -> None:
+    store.register("b", FLIGHT)
+    store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
+    store.write(create_table, "air", "more", key=[PartDeclaration("carrier")], subject="air.flights")
+    page = subjects_page(store.catalog(), Listing("subjects"), None)
+    assert [(each.state.subject, each.tables) for each in page.items] == [
+        ("air.flights", ("air.flights", "air.more")),
+        ("b", ()),
+    ]
+    assert page.next_page_token == b""
