@@ -50,6 +50,12 @@ class Gate:
         self._count += 1
         self._bytes += size_bytes
 
+    def has_room(self, size_bytes: int = 0) -> bool:
+        """Whether :meth:`enter` would let it in now."""
+        if self._count >= self._count_max:
+            return False
+        return not (self._bytes_max and self._count and self._bytes + size_bytes > self._bytes_max)
+
     def leave(self, size_bytes: int = 0) -> None:
         """Give back a place that :meth:`enter` took with the same ``size_bytes``."""
         self._count -= 1

@@ -81,7 +81,7 @@ class Node:
         self.limits = limits or NodeLimits()
         self.store = VersionStore(engine)
         self._engine = engine
-        self._monotonic_ms = monotonic_ms
+        self.monotonic_ms = monotonic_ms
         memory = Memory(self.limits.remember_ms, self.limits.remember_requests_max, self.limits.remember_bytes_max)
         self._machine = StateMachine(engine, self.store, memory)
         state = self._machine.state
@@ -118,7 +118,7 @@ class Node:
             machine=self._machine,
             storage=self._storage,
             limits=self.limits,
-            monotonic_ms=self._monotonic_ms,
+            monotonic_ms=self.monotonic_ms,
             on_finished=self._finished,
             on_failure=self._fail,
         )
@@ -274,7 +274,7 @@ class Node:
             is_stopping=self._is_stopping,
             leader=self._log.leader,
             applied_index=self._turns.applied.index,
-            uptime_ms=int(self._monotonic_ms() - self._started_ms),
+            uptime_ms=int(self.monotonic_ms() - self._started_ms),
             map_used_bytes=use.used_bytes,
             map_limit_bytes=use.limit_bytes,
             disk_free_bytes=self._engine.disk_free_bytes(),

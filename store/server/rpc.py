@@ -29,8 +29,9 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from cortado.errors import CortadoError, Internal
+from cortado.errors import CortadoError, Internal, TooLarge
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
+from cortado.store.server.config import MESSAGE_BYTES_MAX
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -52,23 +53,32 @@ def _handler(method: MethodDescriptor, behaviour: Callable[..., Any]) -> grpc.Rp
     deserialize = GetMessageClass(method.input_type).FromString
     if not method.server_streaming:
         unary = _unary(method.full_name, behaviour)
-        return grpc.unary_unary_rpc_method_handler(unary, deserialize, _serialize)
+        return grpc.unary_unary_rpc_method_handler(unary, deserialize, _as_it_is)
     streaming = _streaming(method.full_name, behaviour)
     if method.client_streaming:
-        return grpc.stream_stream_rpc_method_handler(streaming, deserialize, _serialize)
-    return grpc.unary_stream_rpc_method_handler(streaming, deserialize, _serialize)
+        return grpc.stream_stream_rpc_method_handler(streaming, deserialize, _as_it_is)
+    return grpc.unary_stream_rpc_method_handler(streaming, deserialize, _as_it_is)
 
 
-def _serialize(reply: Reply) -> bytes:
-    return reply if isinstance(reply, bytes) else reply.SerializeToString()
+def _serialized(reply: Reply) -> bytes:
+    """Raises TooLarge for what no caller would take."""
+    encoded = reply if isinstance(reply, bytes) else reply.SerializeToString()
+    if len(encoded) > MESSAGE_BYTES_MAX:
+        problem = f"has {len(encoded)} bytes, a message may have {MESSAGE_BYTES_MAX}: ask for less at a time"
+        raise TooLarge("reply", problem, length=len(encoded), limit=MESSAGE_BYTES_MAX)
+    return encoded
+
+
+def _as_it_is(encoded: bytes) -> bytes:
+    return encoded
 
 
 def _unary(
     name: str, behaviour: Callable[[Message], Awaitable[Reply]]
-) -> Callable[[Message, Context], Awaitable[Reply]]:
-    async def serve(request: Message, context: Context) -> Reply:
+) -> Callable[[Message, Context], Awaitable[bytes]]:
+    async def serve(request: Message, context: Context) -> bytes:
         try:
-            return await behaviour(request)
+            return _serialized(await behaviour(request))
         except CortadoError as error:
             await _end(context, error)
         except Exception as defect:
@@ -79,12 +89,12 @@ def _unary(
 
 def _streaming(
     name: str, behaviour: Callable[[Any], AsyncGenerator[Reply, None]]
-) -> Callable[[Any, Context], AsyncIterator[Reply]]:
-    async def serve(request: Any, context: Context) -> AsyncIterator[Reply]:
+) -> Callable[[Any, Context], AsyncIterator[bytes]]:
+    async def serve(request: Any, context: Context) -> AsyncIterator[bytes]:
         try:
             async with aclosing(behaviour(request)) as replies:
                 async for reply in replies:
-                    yield reply
+                    yield _serialized(reply)
         except CortadoError as error:
             await _end(context, error)
         except Exception as defect:

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from google.protobuf.message import Message
 
 from cortado.proto.v1 import common_pb2
+from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.node.node import Node
@@ -39,6 +40,10 @@ class Service:
             term=self.node.term,
             timestamp=timestamp_message(ts),
         )
+
+    def catalog(self, read_ts: Timestamp | None = None) -> Catalog:
+        """The catalogue at ``read_ts``, or the newest that is applied, with which old documents are read too."""
+        return self.node.catalog(self.node.reader(self.node.read_ts() if read_ts is None else read_ts))
 
     async def read_ts(self, at: common_pb2.ReadAt) -> Timestamp:
         """The timestamp that a request's ``at`` means. Raises InvalidArgument, TimestampInFuture."""

@@ -30,15 +30,18 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from cortado.errors import InvalidArgument, Unavailable
-from cortado.proto.v1 import cluster_pb2, kv_pb2
+from cortado.proto.v1 import cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
+from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.rpc import rpc_handler
+from cortado.store.server.schemas_service import SchemasService
+from cortado.store.server.tables_service import TablesService
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -134,6 +137,9 @@ async def _start_server(config: ServerConfig, node: Node) -> tuple[grpc.aio.Serv
 def _services(config: ServerConfig, node: Node) -> list[tuple[ServiceDescriptor, object]]:
     return [
         (_descriptor(kv_pb2, "KeyValue"), KeyValueService(node)),
+        (_descriptor(documents_pb2, "Documents"), DocumentsService(node)),
+        (_descriptor(tables_pb2, "Tables"), TablesService(node)),
+        (_descriptor(schemas_pb2, "Schemas"), SchemasService(node)),
         (_descriptor(cluster_pb2, "Cluster"), ClusterService(node, config.data_dir)),
     ]
 

@@ -1,0 +1,153 @@
+"""One bulk stream: many chunks in flight, in order, an answer for each.
+
+::
+
+    caller ──chunk 1, 2, 3 ...──► read ──► prepare ──► node.write ──┐  each a proposal of its own;
+           ◄──answers 1, 2 ...──── in the order of the chunks ◄─────┘  several fit into one turn
+
+Reading runs ahead of answering by a bounded number of chunks, so a caller may send without waiting, and one that does
+wait gets its answer at once. Where the node's queue of writes is full, reading waits: the caller feels it as back
+pressure. A chunk's rows are refused one by one in its answer; what is wrong with a chunk as a whole ends the stream,
+and chunks without an answer may be sent again under their request ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from cortado.errors import CortadoError, InvalidArgument
+from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.reader import Reader
+from cortado.store.node.requests import HASH_BYTES
+from cortado.store.rpc_errors import to_row_error
+from cortado.store.server.document_messages import bulk_chunk
+from cortado.store.tables.bulk import evaluate_bulk
+from cortado.store.tables.chunk import prepare_chunk
+from cortado.store.tables.operations import BulkWritten
+
+if TYPE_CHECKING:
+    from cortado.store.server.service import Service
+
+_FULL_WAIT_S: Final = 0.005
+# Above it, the errors of further rows come without their fields, so that the answer fits into a message.
+_ERROR_BYTES_MAX: Final = 4 << 20
+_SHORT_MESSAGE_CHARS: Final = 100
+
+
+class BulkStream:
+    """Serves one stream of a service's node."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._node = service.node
+        self._slots = asyncio.Semaphore(self._node.limits.bulk_chunks_max)
+        self._answers: asyncio.Queue[asyncio.Future[bytes] | None] = asyncio.Queue()
+
+    async def replies(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
+        """The answers, in the order of the chunks. Raises InvalidArgument, NotFound, and what refuses a chunk."""
+        reading = asyncio.ensure_future(self._read(requests))
+        answer: asyncio.Future[bytes] | None = None
+        try:
+            while (answer := await self._answers.get()) is not None:
+                reply = await answer
+                self._slots.release()
+                yield reply
+            await reading
+        finally:
+            # What was proposed goes on in the node; only the waiting ends.
+            await _cancelled([reading, *self._unanswered(answer)])
+
+    def _unanswered(self, current: asyncio.Future[bytes] | None) -> list[asyncio.Future[bytes]]:
+        left = [] if current is None else [current]
+        while not self._answers.empty():
+            answer = self._answers.get_nowait()
+            if answer is not None:
+                left.append(answer)
+        return left
+
+    async def _read(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> None:
+        try:
+            start: documents_pb2.BulkStart | None = None
+            async for request in requests:
+                if start is None:
+                    start = _start_of(request)
+                    # An unknown table is refused before anything is sent.
+                    self._service.catalog().table(start.table.database, start.table.table)
+                    continue
+                if request.WhichOneof("message") != "chunk":
+                    raise InvalidArgument("message", "must be a chunk: the stream has started")
+                await self._slots.acquire()
+                await self._room(request.ByteSize())
+                self._answers.put_nowait(asyncio.ensure_future(self._write(start, request.chunk)))
+        finally:
+            self._answers.put_nowait(None)
+
+    async def _room(self, size_bytes: int) -> None:
+        while not self._node.writes.has_room(size_bytes):
+            await asyncio.sleep(_FULL_WAIT_S)
+
+    async def _write(self, start: documents_pb2.BulkStart, message: documents_pb2.BulkChunk) -> bytes:
+        chunk = bulk_chunk(start, message)
+        prepared = prepare_chunk(self._service.catalog(), chunk)
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            return evaluate_bulk(reader, commit_ts, self._node.catalog(reader), chunk, prepared)
+
+        def encode_reply(ts: Timestamp, value: object) -> bytes:
+            assert isinstance(value, BulkWritten)
+            return documents_pb2.BulkResponse(
+                header=self._service.header(ts),
+                sequence=message.sequence,
+                written=value.written,
+                errors=_row_errors(value.errors),
+            ).SerializeToString()
+
+        result = await self._node.write(
+            evaluate,
+            size_bytes=message.ByteSize(),
+            request_id=message.request_id,
+            request_hash=_hash(start, message) if message.request_id else b"",
+            encode_reply=encode_reply,
+        )
+        return result.reply
+
+
+def _start_of(request: documents_pb2.BulkRequest) -> documents_pb2.BulkStart:
+    if request.WhichOneof("message") != "start":
+        raise InvalidArgument("message", "must be start, first and once")
+    return request.start
+
+
+def _row_errors(errors: tuple[tuple[int, CortadoError], ...]) -> list[common_pb2.RowError]:
+    messages = []
+    size_bytes = 0
+    for row, error in errors:
+        message = to_row_error(row, error)
+        size_bytes += message.ByteSize()
+        if size_bytes > _ERROR_BYTES_MAX:
+            message.ClearField("metadata")
+            message.message = message.message[:_SHORT_MESSAGE_CHARS]
+        messages.append(message)
+    return messages
+
+
+def _hash(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -> bytes:
+    digest = blake2b(b"bulk", digest_size=HASH_BYTES)
+    digest.update(start.SerializeToString(deterministic=True))
+    digest.update(chunk.SerializeToString(deterministic=True))
+    return digest.digest()
+
+
+async def _cancelled(futures: list[asyncio.Future[bytes] | asyncio.Task[None]]) -> None:
+    """Cancel what still runs, and take what the others ended with."""
+    for each in futures:
+        each.cancel()
+    for each in futures:
+        with suppress(asyncio.CancelledError, Exception):
+            await each

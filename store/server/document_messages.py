@@ -1,0 +1,188 @@
+"""Documents and scans between their messages and the values of :mod:`cortado.store.tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from cortado.errors import InvalidArgument, InvalidDocument, NotFound
+from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.keys.types import KeyPart, KeyValue
+from cortado.store.mvcc.evaluation import Condition
+from cortado.store.server.convert import condition_value, key_values, timestamp_value
+from cortado.store.tables.json_input import parse_object
+from cortado.store.tables.operations import (
+    AvroDocument,
+    AvroRows,
+    BulkChunk,
+    Delete,
+    DocumentInput,
+    JsonDocument,
+    JsonRows,
+    Operation,
+    Put,
+    PutMode,
+    Update,
+)
+from cortado.store.tables.read import json_of, transcode
+from cortado.store.tables.rows import StoredRow
+from cortado.store.tables.runs import Run
+from cortado.store.tables.scan import Scan
+from cortado.store.tables.view import TableView
+
+_PUT_MODES: Final[dict[int, PutMode]] = {
+    documents_pb2.PUT_MODE_UPSERT: PutMode.UPSERT,
+    documents_pb2.PUT_MODE_INSERT: PutMode.INSERT,
+    documents_pb2.PUT_MODE_REPLACE: PutMode.REPLACE,
+}
+
+
+# --- documents -----------------------------------------------------------------------------------------------------
+
+
+def is_json(document_format: int) -> bool:
+    """Raises InvalidArgument for a number that names no format."""
+    if document_format not in common_pb2.DocumentFormat.values():
+        raise InvalidArgument("format", "is not a document format that this server knows", str(document_format))
+    return document_format == common_pb2.DOCUMENT_FORMAT_JSON
+
+
+def found_message(view: TableView, row: StoredRow, document_format: int, schema_id: int) -> documents_pb2.FoundDocument:
+    """A stored row in the form that was asked for. Raises NotFound or InvalidArgument for the schema id."""
+    if is_json(document_format):
+        text = json_of(view, row, schema_id)
+        document = common_pb2.Document(schema_id=schema_id or view.newest_id, json=text)
+    else:
+        read = transcode(view, row, schema_id)
+        document = common_pb2.Document(schema_id=read.schema_id, avro=read.body)
+    return documents_pb2.FoundDocument(document=document, etag=row.etag)
+
+
+def put_mode(mode: int) -> PutMode:
+    """Raises InvalidArgument for a number that names no mode."""
+    found = _PUT_MODES.get(mode)
+    if found is None:
+        raise InvalidArgument("mode", "is not a put mode that this server knows", str(mode))
+    return found
+
+
+def document_input(message: common_pb2.Document, field: str = "document") -> DocumentInput:
+    """Raises InvalidArgument where it has no body."""
+    match message.WhichOneof("body"):
+        case "avro":
+            return AvroDocument(message.schema_id, message.avro)
+        case "json":
+            return JsonDocument(message.json, message.schema_id)
+        case _:
+            raise InvalidArgument(field, "must set one of avro and json")
+
+
+def update_changes(changes_json: str, field: str = "changes_json") -> Mapping[str, Any]:
+    """The new values by field path. Raises InvalidArgument."""
+    try:
+        return parse_object(changes_json, field)
+    except InvalidDocument as malformed:
+        raise InvalidArgument(malformed.field, malformed.problem, malformed.value) from malformed
+
+
+def batch_operation(catalog: Catalog, database: str, message: documents_pb2.BatchOperation, field: str) -> Operation:
+    """One operation of a batch. Raises InvalidArgument naming it, NotFound for its table."""
+    table = message.table
+    match message.WhichOneof("operation"):
+        case "put":
+            put = message.put
+            document = document_input(put.document, f"{field}.put.document")
+            return Put(database, table, document, put_mode(put.mode), _condition(put.condition, f"{field}.put"))
+        case "update":
+            update = message.update
+            changes = update_changes(update.changes_json, f"{field}.update.changes_json")
+            key = key_values(update.key, catalog.table(database, table).key, f"{field}.update.key")
+            return Update(database, table, key, changes, _condition(update.condition, f"{field}.update"), json=True)
+        case "delete":
+            delete = message.delete
+            key = key_values(delete.key, catalog.table(database, table).key, f"{field}.delete.key")
+            return Delete(database, table, key, _condition(delete.condition, f"{field}.delete"))
+        case _:
+            raise InvalidArgument(field, "must set one of put, delete and update")
+
+
+def _condition(message: common_pb2.Condition, field: str) -> Condition | None:
+    return condition_value(message, field=f"{field}.condition")
+
+
+# --- bulk ----------------------------------------------------------------------------------------------------------
+
+
+def bulk_chunk(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -> BulkChunk:
+    """A chunk with what the stream's start said. Raises InvalidArgument."""
+    rows: AvroRows | JsonRows
+    if chunk.json_rows:
+        if chunk.HasField("rows"):
+            raise InvalidArgument("chunk.rows", "excludes json_rows")
+        rows = JsonRows(chunk.json_rows)
+    elif chunk.HasField("rows"):
+        rows = AvroRows(chunk.rows.schema_id, chunk.rows.bodies, chunk.rows.lengths)
+    else:
+        raise InvalidArgument("chunk", "must set rows or json_rows")
+    since = start.unchanged_since
+    return BulkChunk(
+        database=start.table.database,
+        table=start.table.table,
+        rows=rows,
+        mode=put_mode(start.mode),
+        unchanged_since=timestamp_value(since) if start.HasField("unchanged_since") else None,
+    )
+
+
+# --- ranges and scans ----------------------------------------------------------------------------------------------
+
+
+def scan_of(table: TableDescriptor, request: documents_pb2.ScanRequest) -> Scan:
+    """What a request asks to be scanned. Raises NotFound for its index, InvalidArgument for its bounds."""
+    parts: Sequence[KeyPart] = table.key
+    if request.index:
+        index = table.index(request.index)
+        if index is None:
+            raise NotFound("index", f"{request.index} of table {table.full_name}")
+        parts = index.parts
+    lower, upper, prefix = range_bounds(request.range, parts)
+    return Scan(
+        database=table.database,
+        table=table.name,
+        index=request.index,
+        lower=lower,
+        upper=upper,
+        prefix=prefix,
+        reverse=request.reverse,
+        filter=request.filter,
+        columns=tuple(request.columns),
+        limit=request.limit or None,
+        schema_id=request.schema_id,
+        json=is_json(request.format),
+        with_versions=request.with_versions,
+    )
+
+
+def range_bounds(
+    message: common_pb2.KeyRange, parts: Sequence[KeyPart]
+) -> tuple[Sequence[KeyValue] | None, Sequence[KeyValue] | None, Sequence[KeyValue] | None]:
+    """Lower, upper and prefix; None where a side is open. Raises InvalidArgument."""
+    if message.HasField("prefix") and (message.HasField("lower") or message.HasField("upper")):
+        raise InvalidArgument("range.prefix", "excludes lower and upper")
+    return (
+        _bound(message.lower, parts, "range.lower"),
+        _bound(message.upper, parts, "range.upper"),
+        _bound(message.prefix, parts, "range.prefix"),
+    )
+
+
+def _bound(message: common_pb2.Key, parts: Sequence[KeyPart], field: str) -> Sequence[KeyValue] | None:
+    return key_values(message, parts, field) or None
+
+
+def row_batch(run: Run) -> common_pb2.RowBatch:
+    """A run of rows as it travels: lengths are little-endian, whatever the machine is."""
+    lengths = run.lengths.astype("<u4", copy=False).tobytes()
+    return common_pb2.RowBatch(schema_id=run.schema_id, bodies=run.bodies, lengths=lengths, versions=run.versions)

@@ -1,0 +1,245 @@
+"""``cortado.v1.Documents``: documents by key, in batches, in bulk and by range."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Final
+
+from google.protobuf.message import Message
+
+from cortado.errors import InvalidArgument, TooLarge
+from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.reader import Reader
+from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
+from cortado.store.server.bulk_stream import BulkStream
+from cortado.store.server.convert import condition_value, key_message, key_values, read_at_text
+from cortado.store.server.document_messages import (
+    batch_operation,
+    document_input,
+    found_message,
+    is_json,
+    put_mode,
+    range_bounds,
+    row_batch,
+    scan_of,
+    update_changes,
+)
+from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, SLICE_ROWS_MAX, Service, Step
+from cortado.store.tables.operations import Delete, Deleted, Put, Update, Updated
+from cortado.store.tables.read import get, get_many
+from cortado.store.tables.rows import BATCH_ROWS_MAX
+from cortado.store.tables.scan import Budget, ScanPlan, plan_scan, scan_range, scan_step
+from cortado.store.tables.split import TablePart, check_parts, table_parts
+from cortado.store.tables.view import TableView
+from cortado.store.tables.write import evaluate_batch, evaluate_delete, evaluate_put, evaluate_update
+
+# Of a stored slice; as JSON it is several times as large.
+_JSON_SLICE_BYTES: Final = SLICE_BYTES_MAX // 4
+_KEYS_ON_THE_LOOP: Final = 100
+
+
+class DocumentsService(Service):
+    """Reads at a time, writes through the node, scans on the scan thread."""
+
+    # --- by key ------------------------------------------------------------------------------------------------
+
+    async def get(self, request: documents_pb2.GetDocumentRequest) -> Message:
+        with self.node.reads.place():
+            read_ts = await self.read_ts(request.at)
+            view = self._view(request.table)
+            row = get(self.node.reader(read_ts), view, key_values(request.key, view.table.key))
+            found = None if row is None else found_message(view, row, request.format, request.schema_id)
+        return documents_pb2.GetDocumentResponse(header=self.header(read_ts), found=found)
+
+    async def multi_get(self, request: documents_pb2.MultiGetRequest) -> Message:
+        count = len(request.keys)
+        if count > BATCH_ROWS_MAX:
+            raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
+        with self.node.reads.place():
+            read_ts = await self.read_ts(request.at)
+            if count <= _KEYS_ON_THE_LOOP:
+                return self._multi_get(request, read_ts)
+            return await self.node.scan(lambda: self._multi_get(request, read_ts))
+
+    def _multi_get(self, request: documents_pb2.MultiGetRequest, read_ts: Timestamp) -> Message:
+        view = self._view(request.table)
+        keys = [key_values(key, view.table.key, f"keys[{i}]") for i, key in enumerate(request.keys)]
+        rows = get_many(self.node.reader(read_ts), view, keys)
+        found = [
+            documents_pb2.FoundDocument()
+            if row is None
+            else found_message(view, row, request.format, request.schema_id)
+            for row in rows
+        ]
+        return documents_pb2.MultiGetResponse(header=self.header(read_ts), found=found)
+
+    async def put(self, request: documents_pb2.PutDocumentRequest) -> bytes:
+        put = Put(
+            database=request.table.database,
+            table=request.table.table,
+            document=document_input(request.document),
+            mode=put_mode(request.mode),
+            condition=condition_value(request.condition),
+        )
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            return evaluate_put(reader, commit_ts, self.node.catalog(reader), put)
+
+        def reply(ts: Timestamp, _value: object) -> Message:
+            return documents_pb2.PutDocumentResponse(header=self.header(ts), etag=str(ts))
+
+        return await self.write(request, request.request_id, evaluate, reply)
+
+    async def update(self, request: documents_pb2.UpdateDocumentRequest) -> bytes:
+        changes = update_changes(request.changes_json)
+        condition = condition_value(request.condition)
+        is_json(request.format)
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            catalog = self.node.catalog(reader)
+            database, name = request.table.database, request.table.table
+            key = key_values(request.key, catalog.table(database, name).key)
+            evaluation = evaluate_update(
+                reader, commit_ts, catalog, Update(database, name, key, changes, condition, json=True)
+            )
+            # The reply needs the catalogue of this very state, so it is made here.
+            assert isinstance(evaluation.reply, Updated)
+            view = TableView(catalog, database, name)
+            found = found_message(view, evaluation.reply.row, request.format, 0)
+            return Evaluation(evaluation.mutations, found, evaluation.control)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, documents_pb2.FoundDocument)
+            return documents_pb2.UpdateDocumentResponse(header=self.header(ts), found=value)
+
+        return await self.write(request, request.request_id, evaluate, reply)
+
+    async def delete(self, request: documents_pb2.DeleteDocumentRequest) -> bytes:
+        condition = condition_value(request.condition)
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            catalog = self.node.catalog(reader)
+            database, name = request.table.database, request.table.table
+            key = key_values(request.key, catalog.table(database, name).key)
+            return evaluate_delete(reader, commit_ts, catalog, Delete(database, name, key, condition))
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, Deleted)
+            return documents_pb2.DeleteDocumentResponse(header=self.header(ts), existed=value.existed)
+
+        return await self.write(request, request.request_id, evaluate, reply)
+
+    async def batch(self, request: documents_pb2.BatchRequest) -> bytes:
+        if not request.operations:
+            raise InvalidArgument("operations", "must not be empty")
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            catalog = self.node.catalog(reader)
+            operations = [
+                batch_operation(catalog, request.database, each, f"operations[{i}]")
+                for i, each in enumerate(request.operations)
+            ]
+            return evaluate_batch(reader, commit_ts, catalog, operations)
+
+        def reply(ts: Timestamp, _value: object) -> Message:
+            return documents_pb2.BatchResponse(header=self.header(ts), etag=str(ts))
+
+        return await self.write(request, request.request_id, evaluate, reply)
+
+    # --- in bulk -----------------------------------------------------------------------------------------------
+
+    async def bulk(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
+        with self.node.bulk_streams.place():
+            async with aclosing(BulkStream(self).replies(requests)) as replies:
+                async for reply in replies:
+                    yield reply
+
+    # --- by range ----------------------------------------------------------------------------------------------
+
+    async def scan(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[bytes, None]:
+        with self.node.scans.place():
+            catalog = self.catalog()
+            scan = scan_of(catalog.table(request.table.database, request.table.table), request)
+            # A token is good for the same scan at the same time.
+            shape = request_shape(scan.shape(), read_at_text(request.at))
+            token: PageToken | None = None
+            if request.page_token:
+                token = decode_token(request.page_token, shape)
+                read_ts = await self.node.resolve_read(token.read_ts)
+            else:
+                read_ts = await self.read_ts(request.at)
+            plan = plan_scan(catalog, scan, read_ts)
+            step = _ScanSteps(self, plan, shape, is_json(request.format)).step(token, request.page_size or None)
+            async with aclosing(self.stream(step)) as replies:
+                async for reply in replies:
+                    yield reply
+
+    async def split(self, request: documents_pb2.SplitRequest) -> Message:
+        parts = check_parts(request.parts)
+        if request.range.HasField("prefix"):
+            raise InvalidArgument("range.prefix", "cannot be split: give lower and upper")
+        with self.node.scans.place():
+            read_ts = await self.read_ts(request.at)
+            view = self._view(request.table)
+            lower, upper, _ = range_bounds(request.range, view.table.key)
+            counting = self.node.store.split(*scan_range(view.table, None, lower, upper), parts, read_ts)
+            while not await self.node.scan(counting.step):
+                pass
+            found = table_parts(view, counting.parts(), lower, upper)
+        return documents_pb2.SplitResponse(
+            header=self.header(read_ts),
+            ranges=[_range_message(part, view) for part in found],
+            rows=[part.rows for part in found],
+        )
+
+    def _view(self, table: documents_pb2.TableName) -> TableView:
+        return TableView(self.catalog(), table.database, table.table)
+
+
+class _ScanSteps:
+    """The steps of one scan, each a reply."""
+
+    def __init__(self, service: Service, plan: ScanPlan, shape: bytes, json: bool) -> None:
+        self._service = service
+        self._plan = plan
+        self._shape = shape
+        self._json = json
+        self._header = service.header(plan.read_ts)
+
+    def step(self, token: PageToken | None, page_left: int | None) -> Step:
+        """Read on from ``token``; no step follows at the end of the range, or of ``page_left`` rows."""
+
+        def step() -> tuple[bytes, Step | None]:
+            budget = Budget(
+                rows=SLICE_ROWS_MAX if page_left is None else min(SLICE_ROWS_MAX, page_left),
+                bytes=_JSON_SLICE_BYTES if self._json else SLICE_BYTES_MAX,
+                ms=SLICE_MS_MAX,
+                clock_ms=self._service.node.monotonic_ms,
+            )
+            page = scan_step(self._service.node.store, self._plan, token, budget)
+            reply = documents_pb2.ScanResponse(
+                header=self._header,
+                next_page_token=b"" if page.next is None else encode_token(page.next, self._shape),
+            )
+            if self._json:
+                reply.json_rows.extend(page.json_rows)
+                reply.etags.extend(page.etags())
+            else:
+                reply.batches.extend(map(row_batch, page.runs))
+                reply.projected_schema = self._plan.projected_schema
+            left = None if page_left is None else page_left - page.rows
+            following = None if page.next is None or left == 0 else self.step(page.next, left)
+            return reply.SerializeToString(), following
+
+        return step
+
+
+def _range_message(part: TablePart, view: TableView) -> common_pb2.KeyRange:
+    key = view.table.key
+    return common_pb2.KeyRange(
+        lower=None if part.lower is None else key_message(part.lower, key),
+        upper=None if part.upper is None else key_message(part.upper, key),
+    )

@@ -1,0 +1,52 @@
+"""Pages of names: listings that are small enough to be read whole, and cut into pages for who asks.
+
+All pages show one state: the token carries the timestamp of the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from cortado.errors import InvalidPageToken
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
+
+T = TypeVar("T")
+
+
+class ListRequest(Protocol):
+    """A request for a page. ``page_size`` 0 asks for all."""
+
+    @property
+    def page_size(self) -> int: ...
+
+    @property
+    def page_token(self) -> bytes: ...
+
+
+def next_page(
+    request: ListRequest,
+    *,
+    newest: Timestamp,
+    items: Callable[[Timestamp], Sequence[T]],
+    name: Callable[[T], str],
+    shape: Sequence[str] = (),
+) -> tuple[Timestamp, Sequence[T], bytes]:
+    """The timestamp read at, the page's items, and the token of the next page (empty at the end).
+
+    Items come in the order of their names. ``shape`` is what else makes the request this one. Raises InvalidPageToken.
+    """
+    digest = request_shape("listing", type(request).__name__, *shape)
+    after = ""
+    read_ts = newest
+    if request.page_token:
+        token = decode_token(request.page_token, digest)
+        if token.read_ts > newest:
+            raise InvalidPageToken("page_token", "is of a time that this server has not reached", str(token.read_ts))
+        read_ts, after = token.read_ts, token.resume.decode(errors="replace")
+    found = sorted((item for item in items(read_ts) if name(item) > after), key=name)
+    if not request.page_size or len(found) <= request.page_size:
+        return read_ts, found, b""
+    page = found[: request.page_size]
+    return read_ts, page, encode_token(PageToken(read_ts, name(page[-1]).encode()), digest)

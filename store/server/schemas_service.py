@@ -1,0 +1,147 @@
+"""``cortado.v1.Schemas``: the registry of subjects, their versions, and what may follow them."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from cortado.errors import InvalidArgument
+from cortado.proto.v1 import schemas_pb2
+from cortado.schema.compatibility import DEFAULT_MODE, CompatibilityMode, Incompatibility
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import SchemaVersion
+from cortado.store.catalog.registry import (
+    CompatibilitySet,
+    SchemaRegistered,
+    check_schema,
+    register_schema,
+    set_compatibility,
+)
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.reader import Reader
+from cortado.store.server.listing import next_page
+from cortado.store.server.service import Service
+
+_PREFIX = "COMPATIBILITY_MODE_"
+
+
+class SchemasService(Service):
+    """Parsing and comparing schemas takes milliseconds, so it runs beside the loop where it can."""
+
+    async def register(self, request: schemas_pb2.RegisterSchemaRequest) -> bytes:
+        # Parsed here, the text is known to the cache when the write is evaluated.
+        catalog = self.catalog()
+        await self.node.scan(lambda: catalog.parse(request.schema))
+
+        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            return register_schema(self.node.catalog(reader), request.subject, request.schema)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, SchemaRegistered)
+            return schemas_pb2.RegisterSchemaResponse(
+                header=self.header(ts), version=_version(value.version), created=value.created
+            )
+
+        return await self.write(request, request.request_id, evaluate, reply)
+
+    async def get(self, request: schemas_pb2.GetSchemaRequest) -> Message:
+        read_ts = self.node.read_ts()
+        version = _find(self.catalog(read_ts), request)
+        return schemas_pb2.GetSchemaResponse(header=self.header(read_ts), version=_version(version))
+
+    async def list_subjects(self, request: schemas_pb2.ListSubjectsRequest) -> Message:
+        read_ts, subjects, token = next_page(
+            request,
+            newest=self.node.read_ts(),
+            items=lambda ts: self.catalog(ts).subjects(),
+            name=lambda subject: subject.subject,
+        )
+        tables: dict[str, list[str]] = {}
+        for table in self.catalog(read_ts).tables():
+            tables.setdefault(table.subject, []).append(table.full_name)
+        summaries = [
+            schemas_pb2.SubjectSummary(
+                subject=each.subject,
+                versions=len(each.schema_ids),
+                mode=_mode_message(each.mode),
+                tables=tables.get(each.subject, ()),
+            )
+            for each in subjects
+        ]
+        return schemas_pb2.ListSubjectsResponse(header=self.header(read_ts), subjects=summaries, next_page_token=token)
+
+    async def list_versions(self, request: schemas_pb2.ListVersionsRequest) -> Message:
+        read_ts = self.node.read_ts()
+        catalog = self.catalog(read_ts)
+        ids = catalog.subject(request.subject).schema_ids
+        versions = [_version(catalog.schema_version(schema_id)) for schema_id in ids]
+        return schemas_pb2.ListVersionsResponse(header=self.header(read_ts), versions=versions)
+
+    async def check(self, request: schemas_pb2.CheckSchemaRequest) -> Message:
+        read_ts = self.node.read_ts()
+        catalog = self.catalog(read_ts)
+        mode = None if request.mode == schemas_pb2.COMPATIBILITY_MODE_UNSPECIFIED else _mode_value(request.mode)
+        check = await self.node.scan(lambda: check_schema(catalog, request.subject, request.schema, mode))
+        return schemas_pb2.CheckSchemaResponse(
+            header=self.header(read_ts),
+            compatible=check.compatible,
+            incompatibilities=map(_incompatibility, check.incompatibilities),
+            mode=_mode_message(check.mode),
+        )
+
+    async def get_compatibility(self, request: schemas_pb2.GetCompatibilityRequest) -> Message:
+        read_ts = self.node.read_ts()
+        mode = self.catalog(read_ts).subject(request.subject).mode
+        return schemas_pb2.GetCompatibilityResponse(header=self.header(read_ts), mode=_mode_message(mode))
+
+    async def set_compatibility(self, request: schemas_pb2.SetCompatibilityRequest) -> bytes:
+        mode = _mode_value(request.mode)
+
+        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            return set_compatibility(self.node.catalog(reader), request.subject, mode)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, CompatibilitySet)
+            return schemas_pb2.SetCompatibilityResponse(header=self.header(ts), mode=_mode_message(value.mode))
+
+        return await self.write(request, request.request_id, evaluate, reply)
+
+
+def _find(catalog: Catalog, request: schemas_pb2.GetSchemaRequest) -> SchemaVersion:
+    if request.schema_id:
+        if request.subject or request.version:
+            raise InvalidArgument("schema_id", "excludes subject and version", str(request.schema_id))
+        return catalog.schema_version(request.schema_id)
+    if not request.subject:
+        raise InvalidArgument("schema_id", "must be set, or else subject")
+    return catalog.version_of_subject(request.subject, request.version)
+
+
+def _version(version: SchemaVersion) -> schemas_pb2.SchemaVersion:
+    return schemas_pb2.SchemaVersion(
+        schema_id=version.schema_id,
+        subject=version.subject,
+        version=version.version,
+        schema=version.text,
+        fingerprint=version.fingerprint.hex(),
+    )
+
+
+def _incompatibility(found: Incompatibility) -> schemas_pb2.Incompatibility:
+    return schemas_pb2.Incompatibility(
+        version=found.version, path=found.path, kind=str(found.kind), message=found.message
+    )
+
+
+def _mode_message(mode: CompatibilityMode) -> str:
+    """The name in the protocol, which a message's constructor takes for the number."""
+    return _PREFIX + mode.name
+
+
+def _mode_value(mode: int) -> CompatibilityMode:
+    """Raises InvalidArgument for a number that names no mode."""
+    if mode == schemas_pb2.COMPATIBILITY_MODE_UNSPECIFIED:
+        return DEFAULT_MODE
+    if mode not in schemas_pb2.CompatibilityMode.values():
+        raise InvalidArgument("mode", "is not a compatibility mode that this server knows", str(mode))
+    return CompatibilityMode[schemas_pb2.CompatibilityMode.Name(mode).removeprefix(_PREFIX)]

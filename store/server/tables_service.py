@@ -1,0 +1,145 @@
+"""``cortado.v1.Tables``: databases, tables, indexes, and the proof that indexes hold what the rows say."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from google.protobuf.message import Message
+
+from cortado.errors import InvalidArgument
+from cortado.proto.v1 import tables_pb2
+from cortado.store.catalog.declare import (
+    IndexDeclaration,
+    PartDeclaration,
+    TableCreated,
+    create_database,
+    create_table,
+)
+from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import KeyPart
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.reader import Reader
+from cortado.store.server.listing import next_page
+from cortado.store.server.service import Service, Step
+from cortado.store.tables.check import CheckPlan, CheckPosition, CheckProblem, check_step, plan_check
+
+
+class TablesService(Service):
+    """The catalogue's changes, and table check."""
+
+    async def create_database(self, request: tables_pb2.CreateDatabaseRequest) -> bytes:
+        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            return create_database(self.node.catalog(reader), request.database)
+
+        def reply(ts: Timestamp, _value: object) -> Message:
+            return tables_pb2.CreateDatabaseResponse(header=self.header(ts))
+
+        return await self.write(request, request.request_id, evaluate, reply)
+
+    async def list_databases(self, _request: tables_pb2.ListDatabasesRequest) -> Message:
+        read_ts = self.node.read_ts()
+        return tables_pb2.ListDatabasesResponse(
+            header=self.header(read_ts), databases=self.catalog(read_ts).databases()
+        )
+
+    async def create_table(self, request: tables_pb2.CreateTableRequest) -> bytes:
+        key = _parts(request.key, "key")
+        indexes = [_index_declaration(index, f"indexes[{i}]") for i, index in enumerate(request.indexes)]
+
+        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            catalog = self.node.catalog(reader)
+            return create_table(
+                catalog, request.database, request.name, key=key, indexes=indexes, subject=request.subject
+            )
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, TableCreated)
+            return tables_pb2.CreateTableResponse(header=self.header(ts), table=_table(value.table))
+
+        return await self.write(request, request.request_id, evaluate, reply)
+
+    async def list_tables(self, request: tables_pb2.ListTablesRequest) -> Message:
+        read_ts, tables, token = next_page(
+            request,
+            newest=self.node.read_ts(),
+            items=lambda ts: self.catalog(ts).tables(request.database or None),
+            name=lambda table: table.full_name,
+            shape=[request.database],
+        )
+        return tables_pb2.ListTablesResponse(
+            header=self.header(read_ts), tables=map(_table, tables), next_page_token=token
+        )
+
+    async def describe_table(self, request: tables_pb2.DescribeTableRequest) -> Message:
+        read_ts = self.node.read_ts()
+        table = self.catalog(read_ts).table(request.database, request.name)
+        return tables_pb2.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
+
+    async def check_table(self, request: tables_pb2.CheckTableRequest) -> AsyncGenerator[bytes, None]:
+        with self.node.scans.place():
+            read_ts = await self.read_ts(request.at)
+            plan = plan_check(self.catalog(), request.database, request.name, read_ts)
+            async with aclosing(self.stream(self._step(plan, None, 0, 0))) as replies:
+                async for reply in replies:
+                    yield reply
+
+    def _step(self, plan: CheckPlan, position: CheckPosition | None, rows: int, entries: int) -> Step:
+        """Check a slice; ``rows`` and ``entries`` were checked before it."""
+
+        def step() -> tuple[bytes, Step | None]:
+            page = check_step(self.node.store, plan, position)
+            rows_checked, entries_checked = rows + page.rows_checked, entries + page.entries_checked
+            reply = tables_pb2.CheckTableResponse(
+                header=self.header(plan.read_ts),
+                rows_checked=rows_checked,
+                entries_checked=entries_checked,
+                problems=map(_problem, page.problems),
+                done=page.next is None,
+            )
+            following = None if page.next is None else self._step(plan, page.next, rows_checked, entries_checked)
+            return reply.SerializeToString(), following
+
+        return step
+
+
+def _parts(parts: Sequence[tables_pb2.KeyPart], field: str) -> tuple[PartDeclaration, ...]:
+    for i, part in enumerate(parts):
+        if part.type != tables_pb2.KEY_TYPE_UNSPECIFIED:
+            raise InvalidArgument(f"{field}[{i}].type", "must not be set: it follows from the schema", str(part.type))
+    return tuple(PartDeclaration(part.path, part.descending) for part in parts)
+
+
+def _index_declaration(index: tables_pb2.Index, field: str) -> IndexDeclaration:
+    if index.index_id:
+        raise InvalidArgument(f"{field}.index_id", "must not be set: the server gives it", str(index.index_id))
+    return IndexDeclaration(index.name, _parts(index.parts, f"{field}.parts"), index.unique)
+
+
+def _table(table: TableDescriptor) -> tables_pb2.Table:
+    return tables_pb2.Table(
+        table_id=table.table_id,
+        database=table.database,
+        name=table.name,
+        subject=table.subject,
+        key=map(_part, table.key),
+        indexes=map(_index, table.indexes),
+        version=table.version,
+    )
+
+
+def _index(index: IndexDescriptor) -> tables_pb2.Index:
+    return tables_pb2.Index(
+        index_id=index.index_id, name=index.name, parts=map(_part, index.parts), unique=index.unique
+    )
+
+
+def _part(part: KeyPart) -> tables_pb2.KeyPart:
+    return tables_pb2.KeyPart(path=part.path, type=f"KEY_TYPE_{part.type.name}", descending=part.descending)
+
+
+def _problem(problem: CheckProblem) -> tables_pb2.CheckProblem:
+    return tables_pb2.CheckProblem(
+        index=problem.index, kind=str(problem.kind), key=problem.key, message=problem.message
+    )
