@@ -1,0 +1,263 @@
+"""The connection against a server in this process: retries, deadlines, ids, resumed and cancelled streams."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import pytest
+
+from cortado.errors import (
+    Cancelled,
+    ConditionFailed,
+    DeadlineExceeded,
+    Internal,
+    InvalidArgument,
+    OutcomeUnknown,
+    TooLarge,
+    Unavailable,
+    Unsupported,
+)
+from cortado.proto.v1 import kv_pb2
+from cortado.store.client.client import Client
+from cortado.store.clock.timestamp import Timestamp
+from support.fake_server import FakeServer, break_off, header, refuse
+from support.server_process import wait_until
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with FakeServer().running() as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: FakeServer) -> Iterator[Client]:
+    with Client(server.endpoint, timeout_s=5) as opened:
+        yield opened
+
+
+def failing_first(times: int, reply: Any, end: Any) -> Any:
+    left = [times]
+
+    def handler(request: Any, context: grpc.ServicerContext) -> Any:
+        if left[0] > 0:
+            left[0] -= 1
+            end(context)
+        return reply
+
+    return handler
+
+
+def put_reply(etag: str = "0.1000.1") -> kv_pb2.KvPutResponse:
+    return kv_pb2.KvPutResponse(header=header(), etag=etag)
+
+
+def test_a_read_is_repeated_while_the_server_is_unavailable(server: FakeServer, client: Client) -> None:
+    server.handlers["KeyValue.Get"] = failing_first(3, kv_pb2.KvGetResponse(header=header()), break_off)
+    assert client.kv("n").get(b"k") is None
+    assert len(server.calls("KeyValue.Get")) == 4
+
+
+def test_every_attempt_of_a_write_carries_the_same_request_id(server: FakeServer, client: Client) -> None:
+    server.handlers["KeyValue.Put"] = failing_first(2, put_reply(), break_off)
+    assert client.kv("n").put(b"k", b"v") == "0.1000.1"
+    ids = [request.request_id for request in server.calls("KeyValue.Put")]
+    assert len(ids) == 3
+    assert len(set(ids)) == 1
+
+
+def test_two_writes_have_two_request_ids_that_begin_with_the_servers_time(server: FakeServer, client: Client) -> None:
+    server.handlers["KeyValue.Put"] = lambda request, context: put_reply()
+    client.kv("n").put(b"k", b"v")
+    client.kv("n").put(b"k", b"v")
+    first, second = (request.request_id for request in server.calls("KeyValue.Put"))
+    assert first != second
+    assert len(first) == 20
+    assert first[:12] == second[:12] == bytes(Timestamp(0, 1_000, 0))
+
+
+def test_the_clock_is_asked_before_the_first_write_and_not_again(server: FakeServer, client: Client) -> None:
+    server.handlers["KeyValue.Put"] = lambda request, context: put_reply()
+    for _ in range(3):
+        client.kv("n").put(b"k", b"v")
+    assert len(server.calls("Cluster.Clock")) == 1
+
+
+def test_an_error_of_the_server_arrives_with_its_fields(server: FakeServer, client: Client) -> None:
+    error = ConditionFailed(key="k", expected="absent", actual="0.1.2")
+    server.handlers["KeyValue.Put"] = lambda request, context: refuse(context, error)
+    with pytest.raises(ConditionFailed) as raised:
+        client.kv("n").put(b"k", b"v", if_absent=True)
+    assert raised.value.fields() == error.fields()
+    assert len(server.calls("KeyValue.Put")) == 1
+
+
+def test_a_read_that_takes_too_long_is_late(server: FakeServer, client: Client) -> None:
+    done = threading.Event()
+    server.handlers["KeyValue.Get"] = lambda request, context: done.wait(5) and None
+    with pytest.raises(DeadlineExceeded) as raised:
+        client.with_timeout(0.1).kv("n").get(b"k")
+    done.set()
+    assert raised.value.timeout_ms == 100
+
+
+def test_a_write_that_takes_too_long_is_unknown(server: FakeServer, client: Client) -> None:
+    done = threading.Event()
+    server.handlers["KeyValue.Put"] = lambda request, context: done.wait(5) and None
+    with pytest.raises(OutcomeUnknown) as raised:
+        client.with_timeout(0.1).kv("n").put(b"k", b"v")
+    done.set()
+    assert raised.value.request_id == server.calls("KeyValue.Put")[0].request_id.hex()
+
+
+def test_an_endpoint_where_nothing_listens_is_unavailable_and_named() -> None:
+    with Client("127.0.0.1:1", timeout_s=0.3) as client, pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
+        client.kv("n").put(b"k", b"v")
+
+
+def test_a_server_without_the_method_says_so(client: Client) -> None:
+    with pytest.raises(Unsupported):
+        client.databases()
+
+
+def test_a_defect_of_the_server_is_internal_for_a_read_and_unknown_for_a_write(
+    server: FakeServer, client: Client, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def crash(request: Any, context: grpc.ServicerContext) -> Any:
+        context.abort(grpc.StatusCode.UNKNOWN, "Exception calling application")
+
+    server.handlers |= {"KeyValue.Get": crash, "KeyValue.Put": crash}
+    with pytest.raises(Internal):
+        client.kv("n").get(b"k")
+    with pytest.raises(OutcomeUnknown):
+        client.kv("n").put(b"k", b"v")
+
+
+def test_a_message_over_grpcs_bound_is_too_large(server: FakeServer, client: Client) -> None:
+    server.handlers["KeyValue.Put"] = lambda request, context: put_reply()
+    with pytest.raises(TooLarge, match="larger than a message may be"):
+        client.kv("n").put(b"k", b"v" * (5 << 20))
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["", "localhost", "localhost:", "localhost:0", "localhost:70000", "a b:1", "http://a:1"]
+)
+def test_an_endpoint_of_another_shape_is_refused(endpoint: str) -> None:
+    with pytest.raises(InvalidArgument, match="endpoint"):
+        Client(endpoint)
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1, float("nan"), float("inf"), 1e9])
+def test_a_timeout_out_of_bounds_is_refused(timeout_s: float) -> None:
+    with pytest.raises(InvalidArgument, match="timeout_s"):
+        Client(timeout_s=timeout_s)
+
+
+def test_a_closed_client_says_so(client: Client) -> None:
+    client.close()
+    client.close()
+    with pytest.raises(Cancelled, match="closed"):
+        client.kv("n").get(b"k")
+    with pytest.raises(Cancelled, match="closed"):
+        list(client.kv("n").scan())
+
+
+def test_a_call_that_is_running_when_the_client_closes_is_cancelled(server: FakeServer, client: Client) -> None:
+    done = threading.Event()
+    server.handlers["KeyValue.Get"] = lambda request, context: done.wait(5) and None
+    closer = threading.Thread(target=lambda: (wait_until(lambda: bool(server.requests), "called"), client.close()))
+    closer.start()
+    with pytest.raises(Cancelled):
+        client.kv("n").get(b"k")
+    done.set()
+    closer.join()
+
+
+def test_another_cluster_behind_the_address_empties_the_caches(server: FakeServer, client: Client) -> None:
+    cluster = ["one"]
+    server.handlers["KeyValue.Get"] = lambda request, context: kv_pb2.KvGetResponse(
+        header=header(5_000 if cluster == ["one"] else 10, cluster[0])
+    )
+    forgotten: list[bool] = []
+    client._connection.on_other_cluster.append(lambda: forgotten.append(True))
+    client.kv("n").get(b"k")
+    assert client._connection.request_ids.newest == Timestamp(0, 5_000, 0)
+    cluster[0] = "two"
+    client.kv("n").get(b"k")
+    assert forgotten == [True]
+    assert client._connection.request_ids.newest == Timestamp(0, 10, 0)
+
+
+# --- scans -----------------------------------------------------------------------------------------------------
+
+
+def pages(count: int) -> Any:
+    """A scan of ``count`` pairs, one a reply, that breaks off after every second reply."""
+
+    def scan(request: kv_pb2.KvScanRequest, context: grpc.ServicerContext) -> Iterator[kv_pb2.KvScanResponse]:
+        start = int(request.page_token or b"0")
+        for i in range(start, count):
+            if i == start + 2:
+                break_off(context)
+            token = b"%d" % (i + 1) if i + 1 < count else b""
+            yield kv_pb2.KvScanResponse(
+                header=header(), pairs=[kv_pb2.KvPair(key=b"%d" % i, value=b"")], next_page_token=token
+            )
+
+    return scan
+
+
+def test_a_scan_goes_on_where_its_stream_broke(server: FakeServer, client: Client) -> None:
+    server.handlers["KeyValue.Scan"] = pages(7)
+    assert [pair.key for pair in client.kv("n").scan()] == [b"%d" % i for i in range(7)]
+    assert [request.page_token for request in server.calls("KeyValue.Scan")] == [b"", b"2", b"4", b"6"]
+
+
+def test_closing_a_scan_stops_the_servers_work(server: FakeServer, client: Client) -> None:
+    def endless(request: Any, context: grpc.ServicerContext) -> Iterator[kv_pb2.KvScanResponse]:
+        while context.is_active():
+            yield kv_pb2.KvScanResponse(header=header(), pairs=[kv_pb2.KvPair(key=b"k")], next_page_token=b"t")
+
+    server.handlers["KeyValue.Scan"] = endless
+    found = client.kv("n").scan()
+    assert next(found).key == b"k"
+    found.close()  # type: ignore[attr-defined]
+    wait_until(lambda: server.cancelled == ["KeyValue.Scan"], "the scan is cancelled")
+
+
+def test_a_scan_on_which_nothing_arrives_is_late(server: FakeServer, client: Client) -> None:
+    done = threading.Event()
+
+    def silent(request: Any, context: grpc.ServicerContext) -> Iterator[kv_pb2.KvScanResponse]:
+        yield kv_pb2.KvScanResponse(header=header(), pairs=[kv_pb2.KvPair(key=b"k")], next_page_token=b"t")
+        done.wait(5)
+
+    server.handlers["KeyValue.Scan"] = silent
+    found = client.with_timeout(0.2).kv("n").scan()
+    assert next(found).key == b"k"
+    with pytest.raises(DeadlineExceeded):
+        next(found)
+    done.set()
+
+
+def test_a_consumer_that_is_slow_is_not_late(server: FakeServer, client: Client) -> None:
+    server.handlers["KeyValue.Scan"] = pages(2)
+    found = client.with_timeout(0.1).kv("n").scan()
+    next(found)
+    assert not threading.Event().wait(0.3)
+    assert next(found).key == b"1"
+
+
+def test_a_scans_arguments_are_checked_when_it_is_asked_for(client: Client) -> None:
+    with pytest.raises(InvalidArgument, match="limit"):
+        client.kv("n").scan(limit=-1)
+    with pytest.raises(InvalidArgument, match="prefix"):
+        client.kv("n").scan(b"a", prefix=b"b")
+
+
+def test_a_scan_of_nothing_asks_for_nothing(server: FakeServer, client: Client) -> None:
+    assert list(client.kv("n").scan(limit=0)) == []
+    assert server.requests == []

@@ -1,0 +1,136 @@
+"""What each way of failing leads to, as a pure function of the failure and the time."""
+
+from __future__ import annotations
+
+import pytest
+
+from cortado.errors import (
+    Cancelled,
+    ConditionFailed,
+    CortadoError,
+    DeadlineExceeded,
+    Internal,
+    InvalidArgument,
+    NotLeader,
+    OutcomeUnknown,
+    ResourceExhausted,
+    Unavailable,
+)
+from cortado.store.client.retry import BACKOFF_FIRST_S, BACKOFF_MAX_S, Attempts, Failure
+
+WRITE_ID = b"r" * 20
+
+
+def attempts(request_id: bytes = b"", *, timeout_s: float = 10.0, connect_deadline_s: float | None = None) -> Attempts:
+    return Attempts(request_id, 0.0, timeout_s, random=lambda: 1.0, connect_deadline_s=connect_deadline_s)
+
+
+def answered(error: CortadoError) -> Failure:
+    return Failure(error, answered=True, sent=True)
+
+
+def broken() -> Failure:
+    return Failure(Unavailable("Socket closed"), answered=False, sent=True)
+
+
+def never_sent() -> Failure:
+    return Failure(Unavailable("failed to connect to all addresses"), answered=False, sent=False)
+
+
+def late() -> Failure:
+    return Failure(DeadlineExceeded(), answered=False, sent=True)
+
+
+@pytest.mark.parametrize("request_id", [b"", WRITE_ID])
+@pytest.mark.parametrize("error", [InvalidArgument("field", "is wrong"), ConditionFailed("k", "absent", "present")])
+def test_a_refusal_of_the_server_ends_the_call(error: CortadoError, request_id: bytes) -> None:
+    with pytest.raises(type(error)) as raised:
+        attempts(request_id).delay_after(answered(error), 0.0)
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("error", [Unavailable(), NotLeader(), ResourceExhausted()])
+@pytest.mark.parametrize("request_id", [b"", WRITE_ID])
+def test_what_may_work_later_is_tried_again(error: CortadoError, request_id: bytes) -> None:
+    assert attempts(request_id).delay_after(answered(error), 0.0) == BACKOFF_FIRST_S
+
+
+def test_waits_grow_to_a_bound_and_are_shortened_at_random() -> None:
+    call = attempts(timeout_s=1_000)
+    waits = [call.delay_after(broken(), 0.0) for _ in range(10)]
+    assert waits == sorted(waits)
+    assert waits[-1] == BACKOFF_MAX_S
+    assert Attempts(b"", 0.0, 10.0, random=lambda: 0.5).delay_after(broken(), 0.0) == BACKOFF_FIRST_S / 2
+
+
+def test_the_servers_delay_is_waited_for() -> None:
+    assert attempts().delay_after(answered(ResourceExhausted(retry_delay_ms=700)), 0.0) == 0.7
+
+
+def test_a_delay_beyond_the_deadline_ends_the_call_now() -> None:
+    with pytest.raises(ResourceExhausted):
+        attempts().delay_after(answered(ResourceExhausted(retry_delay_ms=700)), 9.5)
+
+
+@pytest.mark.parametrize("end", [late(), broken(), answered(Unavailable()), never_sent()])
+def test_a_write_that_may_have_been_sent_ends_as_unknown_never_as_a_failure(end: Failure) -> None:
+    call = attempts(WRITE_ID)
+    call.delay_after(broken(), 0.0)
+    with pytest.raises(OutcomeUnknown) as raised:
+        call.delay_after(end, 10.0)
+    assert raised.value.request_id == WRITE_ID.hex()
+
+
+def test_a_write_whose_deadline_passes_is_unknown() -> None:
+    with pytest.raises(OutcomeUnknown) as raised:
+        attempts(WRITE_ID).delay_after(late(), 10.0)
+    assert "10000 ms" in str(raised.value)
+
+
+@pytest.mark.parametrize("error", [Internal("UNKNOWN: oops"), Cancelled()])
+def test_a_write_that_ends_without_an_answer_of_the_server_is_unknown(error: CortadoError) -> None:
+    with pytest.raises(OutcomeUnknown):
+        attempts(WRITE_ID).delay_after(Failure(error, answered=False, sent=True), 0.0)
+
+
+def test_a_write_that_never_left_is_a_failure_that_changed_nothing() -> None:
+    with pytest.raises(Unavailable):
+        attempts(WRITE_ID).delay_after(never_sent(), 10.0)
+
+
+def test_a_write_that_was_refused_in_every_attempt_changed_nothing() -> None:
+    call = attempts(WRITE_ID)
+    call.delay_after(answered(Unavailable()), 0.0)
+    with pytest.raises(Unavailable):
+        call.delay_after(answered(Unavailable()), 10.0)
+
+
+def test_a_later_refusal_decides_what_an_earlier_attempt_left_open() -> None:
+    # The id makes it one request: had the first attempt happened, its result would have come back.
+    call = attempts(WRITE_ID)
+    call.delay_after(broken(), 0.0)
+    with pytest.raises(ConditionFailed):
+        call.delay_after(answered(ConditionFailed("k", "absent", "present")), 0.1)
+
+
+def test_an_unknown_outcome_that_the_server_reports_carries_the_request_id() -> None:
+    with pytest.raises(OutcomeUnknown) as raised:
+        attempts(WRITE_ID).delay_after(answered(OutcomeUnknown("too old")), 0.0)
+    assert raised.value.request_id == WRITE_ID.hex()
+
+
+def test_a_read_whose_deadline_passes_says_how_long_it_waited() -> None:
+    with pytest.raises(DeadlineExceeded) as raised:
+        attempts(timeout_s=2.5).delay_after(late(), 2.5)
+    assert raised.value.timeout_ms == 2500
+
+
+def test_an_endpoint_that_was_never_reached_is_given_up_early() -> None:
+    call = attempts(timeout_s=60, connect_deadline_s=3.0)
+    call.delay_after(never_sent(), 1.0)
+    with pytest.raises(Unavailable):
+        call.delay_after(never_sent(), 3.0)
+
+
+def test_an_endpoint_that_was_reached_is_tried_until_the_deadline() -> None:
+    assert attempts(timeout_s=60).delay_after(never_sent(), 59.0) > 0
