@@ -117,7 +117,7 @@ def _old_entries(prepared: PreparedChunk, live: Sequence[Version | None]) -> lis
     view = prepared.view
     payloads = [payload for _, payload in changed]
     for chosen, columns in decode_columns(view, payloads, view.newest, set(indexed_paths(view.table))):
-        rows = [changed[place][0] for place in chosen.tolist()]
+        rows = [changed[place][0] for place in chosen]
         stored = entries_of_columns(view.table, columns, [prepared.primary_keys[row] for row in rows])
         for entry_keys, entries in zip(keys, stored, strict=True):
             for row, key in zip(rows, entries.keys, strict=True):

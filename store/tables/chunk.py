@@ -79,9 +79,9 @@ def prepare_chunk(catalog: Catalog, chunk: BulkChunk) -> PreparedChunk:
     else:
         rows = _read_rows(chunk.rows)
         schema_id, writer = chunk.rows.schema_id, view.writer(chunk.rows.schema_id, "rows.schema_id")
-    oversized = np.flatnonzero(rows.lengths > DOCUMENT_BYTES_MAX).tolist()
-    if oversized:
-        rows = rows.without({row: _too_large(int(rows.lengths[row])) for row in oversized}, errors)
+    unfit = np.flatnonzero((rows.lengths == 0) | (rows.lengths > DOCUMENT_BYTES_MAX)).tolist()
+    if unfit:
+        rows = rows.without({row: _wrong_size(int(rows.lengths[row])) for row in unfit}, errors)
     while True:
         try:
             return _prepare(view, rows, schema_id, writer, errors)
@@ -208,7 +208,9 @@ def _check_bounds(rows: int, body_bytes: int) -> None:
         raise TooLarge("rows", problem, f"{body_bytes} bytes", body_bytes, BATCH_BYTES_MAX)
 
 
-def _too_large(length: int) -> TooLarge:
+def _wrong_size(length: int) -> InvalidArgument:
+    if length == 0:  # No Avro record with a key in it is empty.
+        return InvalidDocument("document", "is empty")
     problem = f"a document may have {DOCUMENT_BYTES_MAX} bytes of Avro"
     return TooLarge("document", problem, f"{length} bytes", length, DOCUMENT_BYTES_MAX)
 

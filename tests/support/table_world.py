@@ -181,9 +181,7 @@ class TableWorld:
 
     # --- reads -------------------------------------------------------------------------------------------------
 
-    def get(
-        self, table: str, *key: KeyValue, at: Timestamp | None = None, schema_id: int = 0
-    ) -> dict[str, Any] | None:
+    def get(self, table: str, *key: KeyValue, at: Timestamp | None = None, schema_id: int = 0) -> dict[str, Any] | None:
         view = self.view(table)
         row = read.get(self.store.snapshot(at), view, key)
         return None if row is None else read.document_of(view, row, schema_id)

@@ -1,0 +1,122 @@
+"""Table check finds every way in which rows and entries can differ, and nothing in a sound table."""
+
+from __future__ import annotations
+
+import pytest
+
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.tables import indexes
+from cortado.store.tables.check import check_step, plan_check
+from cortado.store.tables.rows import encode_payload
+from support.orders import ORDER_V2, address, create_orders, order
+from support.table_world import DATABASE, WORLDS, TableWorld
+
+
+@pytest.fixture(params=WORLDS)
+def world(request: pytest.FixtureRequest) -> TableWorld:
+    world = TableWorld(request.param())
+    create_orders(world)
+    world.bulk("orders", [order("ann", n, code=f"c{n}", address=address("Rome")) for n in range(10)])
+    world.register("orders", ORDER_V2)
+    world.put("orders", {**order("ann", 3, code="c3"), "note": "new"})
+    return world
+
+
+def write(world: TableWorld, key: bytes, payload: bytes | None) -> None:
+    """What no evaluation would do."""
+    world.store.write(lambda reader, ts: Evaluation(Mutations([LogicalKey(key)], [payload]), None))
+
+
+def row_key(world: TableWorld, number: int) -> bytes:
+    view = world.view("orders")
+    return view.row_key(view.encode_key(("ann", number)))
+
+
+def entry(world: TableWorld, number: int, name: str) -> indexes.IndexEntry:
+    view = world.view("orders")
+    document = world.get("orders", "ann", number)
+    assert document is not None
+    entries = indexes.entries_of(view.table, view.encode_key(("ann", number)), document)
+    return next(each for each in entries if each.index.name == name)
+
+
+def found(world: TableWorld, rows: int = 1_000) -> list[tuple[str, str, str]]:
+    return [(each.index, each.kind.value, each.key) for each in world.check("orders", rows)]
+
+
+def test_a_sound_table_has_no_problems_and_all_is_counted(world: TableWorld) -> None:
+    assert found(world) == []
+    plan = plan_check(world.catalog(), DATABASE, "orders", world.store.now)
+    page = check_step(world.store, plan, None, 3)
+    rows, entries, steps = page.rows_checked, page.entries_checked, 1
+    while page.next is not None:
+        page = check_step(world.store, plan, page.next, 3)
+        assert page.rows_checked + page.entries_checked <= 4
+        rows, entries, steps = rows + page.rows_checked, entries + page.entries_checked, steps + 1
+    assert (rows, entries) == (10, 30)
+    assert steps >= 14
+
+
+@pytest.mark.parametrize("name", ["by_code", "by_city", "by_status_amount"])
+def test_a_missing_entry_is_found(world: TableWorld, name: str) -> None:
+    write(world, entry(world, 5, name).key, None)
+    assert found(world) == found(world, 2) == [(name, "MISSING_ENTRY", "shop.orders('ann', 5)")]
+
+
+def test_an_entry_of_a_deleted_row_is_found(world: TableWorld) -> None:
+    write(world, row_key(world, 5), None)
+    assert [(name, kind) for name, kind, _ in found(world)] == [
+        ("by_code", "STRAY_ENTRY"),
+        ("by_city", "STRAY_ENTRY"),
+        ("by_status_amount", "STRAY_ENTRY"),
+    ]
+
+
+def test_an_entry_with_other_values_is_found(world: TableWorld) -> None:
+    view = world.view("orders")
+    document = world.avro("orders", {**order("ann", 5, code="other", address=address("Rome")), "note": "x"})
+    write(world, row_key(world, 5), encode_payload(view.newest_id, document.body))
+    (missing, stray) = world.check("orders")
+    assert (missing.index, missing.kind, missing.key) == ("by_code", "MISSING_ENTRY", "shop.orders('ann', 5)")
+    assert (stray.index, stray.kind) == ("by_code", "STRAY_ENTRY")
+    assert "shop.orders('ann', 5) has other values" in stray.message
+
+
+def test_an_entry_that_names_another_row_is_found(world: TableWorld) -> None:
+    other = world.view("orders").encode_key(("ann", 6))
+    write(world, entry(world, 5, "by_code").key, other)
+    assert [(name, kind) for name, kind, _ in found(world)] == [("by_code", "WRONG_ENTRY"), ("by_code", "STRAY_ENTRY")]
+
+
+def test_a_malformed_entry_is_found(world: TableWorld) -> None:
+    write(world, entry(world, 5, "by_code").key, b"\x05")
+    kinds = [(name, kind) for name, kind, _ in found(world)]
+    assert kinds == [("by_code", "WRONG_ENTRY"), ("by_code", "STRAY_ENTRY")]
+
+
+def test_an_entry_of_an_unknown_index_is_found(world: TableWorld) -> None:
+    key = entry(world, 5, "by_code").key
+    write(world, key[:6] + (77).to_bytes(4) + key[10:], b"")
+    assert [(name, kind) for name, kind, _ in found(world)] == [("", "STRAY_ENTRY")]
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0\0", b"\0\0\0\x63body", b"\0\0\0\x01\xff\xff"])
+def test_a_damaged_row_is_found_and_does_not_hide_others(world: TableWorld, damage: bytes) -> None:
+    write(world, row_key(world, 5), damage)
+    write(world, entry(world, 2, "by_city").key, None)
+    assert found(world) == [
+        ("", "DAMAGED_ROW", "shop.orders('ann', 5)"),
+        ("by_city", "MISSING_ENTRY", "shop.orders('ann', 2)"),
+    ]
+
+
+def test_a_row_under_another_key_is_found(world: TableWorld) -> None:
+    view = world.view("orders")
+    document = world.avro("orders", {**order("ann", 99, code="c5", address=address("Rome")), "note": "x"})
+    write(world, row_key(world, 5), encode_payload(view.newest_id, document.body))
+    problems = world.check("orders")
+    (wrong,) = [each for each in problems if each.kind == "WRONG_KEY"]
+    assert wrong.key == "shop.orders('ann', 5)"
+    assert wrong.message == "its document has the key shop.orders('ann', 99)"
