@@ -13,6 +13,7 @@ What to know of LMDB here (py-lmdb 3, LMDB 0.9; measured, see ``docs/adr/0003-us
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -219,6 +220,10 @@ def _open_largest(engine_path: Path, map_bytes: int | None, *, sync: bool) -> tu
     if map_bytes is not None:
         return _open_environment(engine_path, map_bytes, sync=sync)
     map_bytes = MAP_BYTES_DEFAULT
+    file_bytes_max = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if file_bytes_max != resource.RLIM_INFINITY:
+        # A write beyond it would be cut short, which LMDB reports as a broken disk; a full map is an honest refusal.
+        map_bytes = max(MAP_BYTES_MIN, min(map_bytes, file_bytes_max))
     while True:
         try:
             return _open_environment(engine_path, map_bytes, sync=sync)

@@ -29,16 +29,6 @@ _OVERFLOW_BYTES_FEW: Final = 8 << 20
 
 _key_of: Callable[[tuple[bytes, bytes]], bytes] = itemgetter(0)
 _value_of: Callable[[tuple[bytes, bytes]], bytes] = itemgetter(1)
-# Read first what a short range needs, then more at a time. Where values are large, never so many that a run of the
-# largest (1 MiB each) fills the memory before their sizes are looked at.
-_FIRST_BATCH: Final = 16
-_BATCH_MAX: Final = 128
-_BATCH_MAX_OF_SMALL: Final = 2_048
-# All values over half a page stand on overflow pages: where these are few, no batch can be large.
-_OVERFLOW_BYTES_FEW: Final = 8 << 20
-
-_key_of: Callable[[tuple[bytes, bytes]], bytes] = itemgetter(0)
-_value_of: Callable[[tuple[bytes, bytes]], bytes] = itemgetter(1)
 
 
 class LmdbReadTransaction:

@@ -53,6 +53,7 @@ class MemoryEngine:
             raise map_full(self.limit_bytes)
 
     def use(self) -> MapUse:
+        self._check_open()
         return MapUse(_size_bytes(self._state), self.limit_bytes)
 
     def disk_free_bytes(self) -> int:
