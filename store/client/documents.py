@@ -170,7 +170,15 @@ def type_at(root: AvroType, path: str) -> AvroType:
 
 
 def _changes_to_json(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
-    return {path: to_json_value(type_at(schema.root, path), value) for path, value in changes.items()}
+    return {path: _change_to_json(schema, path, value) for path, value in changes.items()}
+
+
+def _change_to_json(schema: Schema, path: str, value: Any) -> Any:
+    try:
+        return to_json_value(type_at(schema.root, path), value)
+    except InvalidDocument as error:
+        below = error.field.removeprefix(path)
+        raise InvalidDocument(f"{path}.{below}" if below else path, error.problem, error.value) from None
 
 
 def _changes_from_json(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
