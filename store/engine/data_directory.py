@@ -71,9 +71,9 @@ class DataDirectory:
         ``create_engine`` makes a durable, empty engine in the directory that it is given; it is called again if an
         earlier creation was cut off. Raises DataDirectoryError.
         """
-        if path.exists() and not path.is_dir():
-            raise DataDirectoryError(str(path), "not a directory")
         try:
+            if path.exists() and not path.is_dir():
+                raise DataDirectoryError(str(path), "not a directory")
             path.mkdir(parents=True, exist_ok=True)
             complete = _check_format(path)
             lock_file = _lock(path)

@@ -37,6 +37,8 @@ def read_failure(error: lmdb.Error) -> CortadoError:
     """What a reader is told."""
     if isinstance(error, lmdb.CorruptedError | lmdb.PageNotFoundError | lmdb.InvalidError):
         return DataLoss("a page of the data file", str(error))
+    if isinstance(error, lmdb.PanicError):
+        return Unavailable("the disk failed under a write; this process must end")
     if isinstance(error, lmdb.ReadersFullError):
         return ResourceExhausted(str(error), RETRY_DELAY_MS, "read transactions")
     if "closed" in str(error):

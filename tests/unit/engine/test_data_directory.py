@@ -1,0 +1,203 @@
+"""A data directory is created whole, belongs to one process, and is refused where it is not what it should be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cortado.errors import DataDirectoryError
+from cortado.store.engine.data_directory import DataDirectory, Identity
+from cortado.store.engine.interface import Space
+from cortado.store.engine.lmdb_engine import LmdbEngine
+from support.engines import IDENTITY, open_lmdb
+
+FIRST = Identity("cluster-a", "node-1")
+TESTS = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A data directory with one value in it, closed."""
+    engine = open_lmdb(tmp_path / "data")
+    with engine.write() as txn:
+        txn.put_many(Space.DATA, [(b"k%04d" % number, b"v" * 100) for number in range(1_000)])
+    engine.close()
+    return tmp_path / "data"
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(DataDirectoryError) as error:
+        open_lmdb(path).close()
+    assert error.value.path == str(path)
+    return error.value.problem
+
+
+def test_a_new_directory_is_made_with_its_parents_and_an_identity(tmp_path: Path) -> None:
+    engine = open_lmdb(tmp_path / "a" / "b")
+    assert engine.identity == IDENTITY
+    engine.close()
+    assert sorted(each.name for each in (tmp_path / "a" / "b").iterdir()) == [
+        "FORMAT",
+        "LOCK",
+        "engine",
+        "identity.json",
+    ]
+
+
+def test_the_identity_is_drawn_once(path: Path) -> None:
+    engine = LmdbEngine.open(path, new_identity=lambda: pytest.fail("drawn again"), map_bytes=1 << 24)
+    assert engine.identity == FIRST
+    engine.close()
+
+
+def test_a_second_opening_in_this_process_is_refused(path: Path) -> None:
+    engine = open_lmdb(path)
+    assert refused(path) == f"in use by process {os.getpid()}"
+    engine.close()
+    open_lmdb(path).close()
+
+
+def test_a_second_process_is_refused_until_the_first_ends_however_it_ends(path: Path) -> None:
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom support.engines import open_lmdb\n"
+        "engine = open_lmdb(Path(sys.argv[1]))\nprint('open', flush=True)\nsys.stdin.read()\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(path)],
+        env=os.environ | {"PYTHONPATH": str(TESTS)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        assert refused(path) == f"in use by process {holder.pid}"
+        holder.kill()
+    open_lmdb(path).close()
+
+
+@pytest.mark.parametrize("cut_after", ["nothing", "engine", "half an engine", "identity"])
+def test_a_creation_that_was_cut_off_goes_on(tmp_path: Path, cut_after: str) -> None:
+    class PowerCut(Exception):
+        pass
+
+    def cut(engine_path: Path) -> None:
+        if cut_after == "half an engine":
+            (engine_path / "data.mdb").write_bytes(b"\0" * 100)
+        raise PowerCut
+
+    path = tmp_path / "data"
+    if cut_after == "nothing":
+        path.mkdir()
+        (path / "LOCK").write_text("12345\n")
+    elif cut_after == "identity":
+        open_lmdb(path).close()
+        (path / "FORMAT").rename(path / "FORMAT.new")
+    else:
+        with pytest.raises(PowerCut):
+            DataDirectory.open(path, new_identity=lambda: FIRST, create_engine=cut)
+    engine = open_lmdb(path)
+    assert engine.identity == IDENTITY
+    engine.close()
+
+
+def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").write_bytes(b"x")
+    assert refused(tmp_path) == "not empty, and not a Cortado data directory (it holds 'photo.jpg'): give another path"
+    assert [each.name for each in tmp_path.iterdir()] == ["photo.jpg"]
+
+
+def test_a_file_is_no_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert refused(tmp_path / "file") == "not a directory"
+
+
+def test_another_format_version_is_refused(path: Path) -> None:
+    (path / "FORMAT").write_text("cortado-data 2\n")
+    assert refused(path) == "of format version 2; this build of Cortado reads version 1 only"
+
+
+@pytest.mark.parametrize("text", ["", "cortado-data\n", "cortado-data one\n", "\0\0\0\0", "sqlite 1\n"])
+def test_a_damaged_format_file_is_refused(path: Path, text: str) -> None:
+    (path / "FORMAT").write_text(text)
+    assert refused(path).startswith("its FORMAT file is damaged")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"cluster_id": "c"}', '{"cluster_id": "", "node_id": "n"}', "\0"])
+def test_a_damaged_identity_is_refused(path: Path, text: str) -> None:
+    (path / "identity.json").write_text(text)
+    assert refused(path).startswith("its identity.json is damaged")
+
+
+def test_a_missing_identity_is_refused_and_not_drawn_again(path: Path) -> None:
+    (path / "identity.json").unlink()
+    assert refused(path) == "its identity.json is missing"
+
+
+def test_a_missing_data_file_is_refused_and_not_made_again(path: Path) -> None:
+    (path / "engine" / "data.mdb").unlink()
+    assert "data.mdb cannot be read: No such file" in refused(path)
+    assert not (path / "engine" / "data.mdb").exists()
+
+
+@pytest.mark.parametrize("kept", [0, 100, 4_096, 5_000, 8_192, 40_000])
+def test_a_truncated_data_file_is_refused_before_it_is_mapped(path: Path, kept: int) -> None:
+    data = path / "engine" / "data.mdb"
+    assert data.stat().st_size > 40_000
+    os.truncate(data, kept)
+    assert "truncated" in refused(path)
+
+
+def test_one_missing_byte_is_noticed(path: Path) -> None:
+    data = path / "engine" / "data.mdb"
+    os.truncate(data, data.stat().st_size - 1)
+    assert "truncated" in refused(path)
+
+
+def test_a_data_file_with_more_pages_than_it_needs_is_taken(path: Path) -> None:
+    data = path / "engine" / "data.mdb"
+    os.truncate(data, data.stat().st_size + 100_000)
+    open_lmdb(path).close()
+
+
+@pytest.mark.parametrize("offset", [0, 4_096])
+def test_a_garbage_header_is_refused(path: Path, offset: int) -> None:
+    data = path / "engine" / "data.mdb"
+    with data.open("r+b") as file:
+        file.seek(offset)
+        file.write(bytes(range(1, 201)))
+    assert "no LMDB meta page" in refused(path)
+
+
+def test_another_version_of_lmdb_is_refused(path: Path) -> None:
+    data = path / "engine" / "data.mdb"
+    with data.open("r+b") as file:
+        file.seek(16 + 4)
+        file.write((3).to_bytes(4, sys.byteorder))
+    assert "LMDB data version 3; this build reads 1" in refused(path)
+
+
+def test_a_damaged_lock_file_of_lmdb_is_made_anew(path: Path) -> None:
+    (path / "engine" / "lock.mdb").write_bytes(os.urandom(8_192))
+    open_lmdb(path).close()
+
+
+def test_a_refused_directory_is_not_left_locked(path: Path) -> None:
+    identity = path / "identity.json"
+    text = identity.read_text()
+    identity.write_text("{}")
+    refused(path)
+    identity.write_text(text)
+    assert json.loads(text) == {"cluster_id": "cluster-a", "node_id": "node-1"}
+    open_lmdb(path).close()
+
+
+def test_a_path_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert refused(tmp_path / "file" / "data") == "cannot be opened: Not a directory"
