@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cortado.errors import UniqueViolation
+from cortado.store.catalog.descriptors import IndexDescriptor
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
@@ -76,7 +77,7 @@ def _check_unique(
             raise unique_violation(entry.index, change, holder.payload)
 
 
-def unique_violation(index: indexes.IndexDescriptor, change: RowChange, existing_primary_key: bytes) -> UniqueViolation:
+def unique_violation(index: IndexDescriptor, change: RowChange, existing_primary_key: bytes) -> UniqueViolation:
     """The refusal of ``change``, whose value in ``index`` belongs to another row."""
     view = change.view
     values = key_values(change.new or {}, index.parts)

@@ -71,7 +71,8 @@ def _write_at_once(
     if not rules.accept_all:
         rows = _accepted(prepared, live, rules, errors)
     mutations = Mutations(_pick(prepared.row_keys, rows), list(_pick(prepared.payloads, rows)))
-    for new, old_keys in zip(prepared.entries, old or [None] * len(prepared.entries), strict=True):
+    for place, new in enumerate(prepared.entries):
+        old_keys = old[place] if old else None
         moved = rows if old_keys is None else [row for row in rows if old_keys[row] != new.keys[row]]
         if new.index.unique:
             wanted = [new.keys[row] for row in moved if new.exclusive[row]]

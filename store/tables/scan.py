@@ -94,10 +94,18 @@ class Scan:
 
     def shape(self) -> bytes:
         """What a page token of this scan is bound to: everything but the number of rows still wanted."""
-        bounds = (self.lower, self.upper, self.prefix)
         return request_shape(
-            *(self.database, self.table, self.index, *map(repr, bounds), self.reverse, self.filter),
-            *(self.limit, self.schema_id, self.json, self.with_versions, *self.columns),
+            self.database,
+            self.table,
+            self.index,
+            *(repr(None if bound is None else tuple(bound)) for bound in (self.lower, self.upper, self.prefix)),
+            self.reverse,
+            self.filter,
+            self.limit,
+            self.schema_id,
+            self.json,
+            self.with_versions,
+            *self.columns,
         )
 
 

@@ -19,7 +19,7 @@ from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.model import Schema
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.types import KeyValue
+from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Absent, Condition, Evaluation, Present, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
@@ -61,13 +61,13 @@ def evaluate_put(reader: Reader, commit_ts: Timestamp, catalog: Catalog, put: Pu
 
     Raises NotFound (database, table, schema), InvalidDocument, TooLarge, KeyTooLong, ConditionFailed, UniqueViolation.
     """
-    change = _stage_put(reader, TableView(catalog, put.database, put.table), put, 0)
+    change = _Stage(reader).put(TableView(catalog, put.database, put.table), put)
     return Evaluation(mutations_of(reader, [change]), Written(commit_ts))
 
 
 def evaluate_update(reader: Reader, commit_ts: Timestamp, catalog: Catalog, update: Update) -> Evaluation:
     """Reply: :class:`Updated`. Raises as :func:`evaluate_put`, and NotFound where there is no such document."""
-    change = _stage_update(reader, TableView(catalog, update.database, update.table), update, 0)
+    change = _Stage(reader).update(TableView(catalog, update.database, update.table), update)
     assert change.payload is not None
     schema_id, body = decode_payload(change.payload)
     return Evaluation(mutations_of(reader, [change]), Updated(StoredRow(schema_id, body, commit_ts)))
@@ -75,7 +75,7 @@ def evaluate_update(reader: Reader, commit_ts: Timestamp, catalog: Catalog, upda
 
 def evaluate_delete(reader: Reader, commit_ts: Timestamp, catalog: Catalog, delete: Delete) -> Evaluation:
     """Reply: :class:`Deleted`. Raises NotFound (database, table), InvalidArgument, ConditionFailed."""
-    change = _stage_delete(reader, TableView(catalog, delete.database, delete.table), delete, 0)
+    change = _Stage(reader).delete(TableView(catalog, delete.database, delete.table), delete)
     if change is None:
         return Evaluation(Mutations(), Deleted(commit_ts, existed=False))
     return Evaluation(mutations_of(reader, [change]), Deleted(commit_ts, existed=True))
@@ -93,11 +93,15 @@ def evaluate_batch(
         raise TooLarge("operations", problem, str(len(operations)), len(operations), BATCH_ROWS_MAX)
     views: dict[tuple[str, str], TableView] = {}
     changes: list[RowChange] = []
-    places: dict[bytes, int] = {}
+    stage = _Stage(reader)
     size_bytes = 0
     for row, operation in enumerate(operations):
+        name = (operation.database, operation.table)
+        view = views.get(name)
+        if view is None:
+            view = views[name] = TableView(catalog, *name)
         try:
-            change = _stage(reader, catalog, views, operation, row, places)
+            change = stage.any(view, operation, row)
         except InvalidArgument as error:
             raise dataclasses.replace(error, field=f"operations[{row}].{error.field}".rstrip(".")) from error
         if change is None:
@@ -110,71 +114,63 @@ def evaluate_batch(
     return Evaluation(mutations_of(reader, changes), Written(commit_ts))
 
 
-def _stage(
-    reader: Reader,
-    catalog: Catalog,
-    views: dict[tuple[str, str], TableView],
-    operation: Operation,
-    row: int,
-    places: dict[bytes, int],
-) -> RowChange | None:
-    """The change of one operation; ``places`` remembers which operation took which row key."""
-    name = (operation.database, operation.table)
-    view = views.get(name)
-    if view is None:
-        view = views[name] = TableView(catalog, *name)
-    change: RowChange | None
-    match operation:
-        case Put():
-            change = _stage_put(reader, view, operation, row)
-        case Update():
-            change = _stage_update(reader, view, operation, row)
-        case Delete():
-            change = _stage_delete(reader, view, operation, row)
-        case _:
-            assert_never(operation)
-    row_key = change.row_key if change is not None else view.row_key(view.encode_key(_key_of(operation)))
-    if row_key in places:
-        shown = view.show_key(view.primary_key_of(row_key))
-        raise InvalidArgument("key", f"operation {places[row_key]} of the batch has the same key", shown)
-    places[row_key] = row
-    return change
+class _Stage:
+    """From operations to changes of rows, each of a row of its own; ``row`` is an operation's place in the batch."""
 
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._places: dict[LogicalKey, int] = {}
 
-def _stage_put(reader: Reader, view: TableView, put: Put, row: int) -> RowChange:
-    payload, new = read_input(view, put.document)
-    primary_key = view.key_of(new)
-    old = None
-    if view.table.indexes or put.condition is not None or put.mode is not PutMode.UPSERT:
-        live = reader.get(view.row_key(primary_key))
-        for condition in (_MODE_CONDITIONS[put.mode], put.condition):
-            _check(condition, view, primary_key, live, row)
-        old = _decode_old(view, live)
-    return RowChange(view, primary_key, old, new, payload, row)
+    def any(self, view: TableView, operation: Operation, row: int) -> RowChange | None:
+        match operation:
+            case Put():
+                return self.put(view, operation, row)
+            case Update():
+                return self.update(view, operation, row)
+            case Delete():
+                return self.delete(view, operation, row)
+            case _:
+                assert_never(operation)
 
+    def put(self, view: TableView, put: Put, row: int = 0) -> RowChange:
+        payload, new = read_input(view, put.document)
+        primary_key = view.key_of(new)
+        row_key = self._claim(view, primary_key, row)
+        old = None
+        if view.table.indexes or put.condition is not None or put.mode is not PutMode.UPSERT:
+            live = self._reader.get(row_key)
+            for condition in (_MODE_CONDITIONS[put.mode], put.condition):
+                _check(condition, view, primary_key, live, row)
+            old = _decode_old(view, live)
+        return RowChange(view, primary_key, old, new, payload, row)
 
-def _stage_update(reader: Reader, view: TableView, update: Update, row: int) -> RowChange:
-    primary_key = view.encode_key(update.key)
-    live = reader.get(view.row_key(primary_key))
-    _check(update.condition, view, primary_key, live, row)
-    if live is None:
-        raise NotFound("document", view.show_key(primary_key))
-    old = view.decode(live.payload)
-    new = apply_changes(view, old, update.changes, json=update.json)
-    body = encode_document(view.newest, new)
-    _check_size(body)
-    # As the schema reads it back: a value that was given in a wider Python type must not reach an index as it came.
-    new = decode_document(view.newest, body)
-    return RowChange(view, primary_key, old, new, encode_payload(view.newest_id, body), row)
+    def update(self, view: TableView, update: Update, row: int = 0) -> RowChange:
+        primary_key = view.encode_key(update.key)
+        live = self._reader.get(self._claim(view, primary_key, row))
+        _check(update.condition, view, primary_key, live, row)
+        if live is None:
+            raise NotFound("document", view.show_key(primary_key))
+        old = view.decode(live.payload)
+        body = encode_document(view.newest, apply_changes(view, old, update.changes, json=update.json))
+        # As the schema reads it back: a value that was given in a wider Python type must not reach an index as it came.
+        new = decode_document(view.newest, body)
+        return RowChange(view, primary_key, old, new, encode_payload(view.newest_id, body), row)
 
+    def delete(self, view: TableView, delete: Delete, row: int = 0) -> RowChange | None:
+        primary_key = view.encode_key(delete.key)
+        live = self._reader.get(self._claim(view, primary_key, row))
+        _check(delete.condition, view, primary_key, live, row)
+        if live is None:
+            return None
+        return RowChange(view, primary_key, _decode_old(view, live), None, None, row)
 
-def _stage_delete(reader: Reader, view: TableView, delete: Delete, row: int) -> RowChange | None:
-    primary_key = view.encode_key(delete.key)
-    live = reader.get(view.row_key(primary_key))
-    _check(delete.condition, view, primary_key, live, row)
-    if live is None:
-        return None
-    return RowChange(view, primary_key, _decode_old(view, live), None, None, row)
+    def _claim(self, view: TableView, primary_key: bytes, row: int) -> LogicalKey:
+        """The row's key, which no other operation of the batch has. Raises InvalidArgument."""
+        row_key = view.row_key(primary_key)
+        other = self._places.setdefault(row_key, row)
+        if other != row:
+            raise InvalidArgument("key", f"operation {other} of the batch has the same key", view.show_key(primary_key))
+        return row_key
 
 
 def read_input(view: TableView, document: DocumentInput) -> tuple[bytes, dict[str, Any]]:
@@ -209,7 +205,3 @@ def _check_size(body: bytes) -> None:
 def _decode_old(view: TableView, live: Version | None) -> dict[str, Any] | None:
     """The old document, where index entries may have to go."""
     return view.decode(live.payload) if live is not None and view.table.indexes else None
-
-
-def _key_of(operation: Operation) -> Sequence[KeyValue]:
-    return () if isinstance(operation, Put) else operation.key

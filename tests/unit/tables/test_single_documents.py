@@ -250,10 +250,10 @@ def test_a_key_must_be_whole_and_of_its_types(world: TableWorld) -> None:
 
 
 def test_sizes_are_bounded(world: TableWorld) -> None:
-    with pytest.raises(KeyTooLong, match="primary key of table shop.orders") as too_long:
+    with pytest.raises(KeyTooLong, match=r"primary key of table shop\.orders") as too_long:
         world.put("orders", order("a" * 490, 1))
     assert too_long.value.limit == 499
-    with pytest.raises(KeyTooLong, match="index by_code of table shop.orders"):
+    with pytest.raises(KeyTooLong, match=r"index by_code of table shop\.orders"):
         world.put("orders", order("ann", 1, code="c" * 490))
     schema_id = world.view("orders").newest_id
     with pytest.raises(TooLarge, match="1048576") as too_large:

@@ -1,0 +1,208 @@
+"""Random operations on a table with every kind of index, against a dictionary of documents.
+
+The twin keeps documents by key and knows uniqueness by looking at all of them. After each operation rows, every index
+and ``table check`` must agree with it, and what was refused must have changed nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cortado.errors import ConditionFailed, CortadoError, InvalidArgument, NotFound, UniqueViolation
+from cortado.store.tables.operations import Delete, Operation, Put, PutMode, Update
+from support.table_world import DATABASE, WORLDS, TableWorld, index
+
+PLACE = {
+    "type": "record",
+    "name": "Place",
+    "fields": [{"name": "city", "type": ["null", "string"], "default": None}, {"name": "x", "type": "int"}],
+}
+SCHEMA = {
+    "type": "record",
+    "name": "Thing",
+    "fields": [
+        {"name": "owner", "type": "string"},
+        {"name": "number", "type": "int"},
+        {"name": "code", "type": ["null", "string"], "default": None},
+        {"name": "level", "type": "double", "default": 0.0},
+        {"name": "place", "type": ["null", PLACE], "default": None},
+    ],
+}
+SCHEMA_V2 = {**SCHEMA, "fields": [*SCHEMA["fields"], {"name": "extra", "type": "string", "default": "-"}]}  # type: ignore[misc]
+INDEXES = [
+    index("code", "code", unique=True),
+    index("city_level", "place.city", "level desc"),
+    index("unique_pair", "level", "place.city", unique=True),
+    index("level", "level desc"),
+]
+
+Document: TypeAlias = dict[str, Any]
+Twin: TypeAlias = dict[tuple[str, int], Document]
+
+# Few values, so that keys, unique values and old entries meet often. "a\0" and "" try the codec's escapes.
+places = st.none() | st.builds(lambda city: {"city": city, "x": 1}, st.none() | st.sampled_from(["Rome", "a\0", ""]))
+documents = st.fixed_dictionaries(
+    {
+        "owner": st.sampled_from(["a", "b"]),
+        "number": st.integers(0, 2),
+        "code": st.none() | st.sampled_from(["x", "y", "z"]),
+        "level": st.sampled_from([0.0, -0.0, 1.5, float("inf")]),
+        "place": places,
+    }
+)
+keys = st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 2))
+changes = st.dictionaries(st.sampled_from(["code", "level", "place"]), st.none(), min_size=1).flatmap(
+    lambda chosen: st.fixed_dictionaries(
+        {
+            name: {"code": st.none() | st.sampled_from(["x", "y"]), "level": st.just(1.5), "place": places}[name]
+            for name in chosen
+        }
+    )
+)
+modes = st.sampled_from(list(PutMode))
+operations = st.one_of(
+    st.tuples(st.just("put"), documents, modes),
+    st.tuples(st.just("update"), keys, changes),
+    st.tuples(st.just("delete"), keys, st.none()),
+)
+steps = st.one_of(
+    st.tuples(st.just("one"), operations),
+    st.tuples(st.just("batch"), st.lists(operations, max_size=5)),
+    st.tuples(st.just("bulk"), st.tuples(st.lists(documents, max_size=6), modes)),
+    st.tuples(st.just("evolve"), st.none()),
+)
+
+
+def key_of(document: Document) -> tuple[str, int]:
+    return document["owner"], document["number"]
+
+
+def unique_values(document: Document) -> list[tuple[str, object]]:
+    """What no other document may have, nulls left out."""
+    city = document["place"] and document["place"]["city"]
+    values: list[tuple[str, object]] = [("code", document["code"])] if document["code"] is not None else []
+    return values + ([("pair", (document["level"] + 0.0, city))] if city is not None else [])
+
+
+def collides(state: Twin) -> bool:
+    values = [value for document in state.values() for value in unique_values(document)]
+    return len(set(values)) != len(values)
+
+
+class Model:
+    """The dictionary. ``apply`` gives the next state, or the kind of error."""
+
+    def __init__(self) -> None:
+        self.state: Twin = {}
+        self.extra: Document = {}
+
+    def apply(self, state: Twin, operation: tuple[str, Any, Any]) -> Twin | type[CortadoError]:
+        kind, what, how = operation
+        if kind == "put":
+            exists = key_of(what) in state
+            if (how is PutMode.INSERT and exists) or (how is PutMode.REPLACE and not exists):
+                return ConditionFailed
+            return {**state, key_of(what): {**what, **self.extra}}
+        if kind == "update":
+            return {**state, what: {**state[what], **self.extra, **how}} if what in state else NotFound
+        return {key: document for key, document in state.items() if key != what}
+
+    def batch(self, operations: list[tuple[str, Any, Any]]) -> Twin | set[type[CortadoError]]:
+        """Each operation sees the state before the batch, whose keys are each there once; uniqueness is judged last."""
+        state: Twin = self.state
+        errors: set[type[CortadoError]] = set()
+        touched = [key_of(what) if kind == "put" else what for kind, what, _ in operations]
+        if len(set(touched)) != len(touched):
+            errors.add(InvalidArgument)
+        for operation in operations:
+            after = self.apply(state, operation)
+            if isinstance(after, dict):
+                state = after
+            else:
+                errors.add(after)
+        if not errors and collides(state):
+            errors.add(UniqueViolation)
+        return errors or state
+
+
+def to_operation(world: TableWorld, operation: tuple[str, Any, Any], extra: Document) -> Operation:
+    kind, what, how = operation
+    if kind == "put":
+        return Put(DATABASE, "things", world.avro("things", {**what, **extra}), how)
+    if kind == "update":
+        return Update(DATABASE, "things", what, how)
+    return Delete(DATABASE, "things", what)
+
+
+def step(world: TableWorld, model: Model, kind: str, what: Any) -> None:
+    if kind == "evolve":
+        if not model.extra:
+            world.register("things", SCHEMA_V2)
+            model.extra = {"extra": "new"}
+        return
+    if kind == "bulk":
+        rows, mode = what
+        done = world.bulk("things", [{**row, **model.extra} for row in rows], mode)
+        refused = {}
+        for place, row in enumerate(rows):
+            after = model.apply(model.state, ("put", row, mode))
+            if isinstance(after, dict) and collides(after):
+                after = UniqueViolation
+            if isinstance(after, dict):
+                model.state = after
+            else:
+                refused[place] = after
+        assert {place: type(error) for place, error in done.errors} == refused
+        assert done.written == len(rows) - len(refused)
+        return
+    asked = [what] if kind == "one" else what
+    expected = model.batch(asked)
+    commands = [to_operation(world, each, model.extra) for each in asked]
+    try:
+        if kind == "one":
+            world.run(commands[0])
+        else:
+            world.batch(commands)
+    except CortadoError as error:
+        assert not isinstance(expected, dict), error
+        assert type(error) in expected
+    else:
+        assert isinstance(expected, dict), expected
+        model.state = expected
+
+
+def read_as_written(document: Document) -> Document:
+    return {**document, "extra": document.get("extra", "-")} if "extra" in document else document
+
+
+def assert_same(world: TableWorld, model: Model) -> None:
+    rows = [model.state[key] for key in sorted(model.state, key=lambda key: (key[0], -key[1]))]
+    found = world.scan("things")
+    newest = bool(model.extra)
+    assert [{**each, "extra": each.get("extra", "-")} if newest else each for each in found] == [
+        {**each, "extra": each.get("extra", "-")} if newest else each for each in rows
+    ]
+    assert world.check("things", 3) == []
+    for name in ("code", "city_level", "unique_pair", "level"):
+        by_index = world.scan("things", index=name)
+        assert sorted(map(key_of, by_index)) == sorted(model.state)
+    levels = [each["level"] for each in world.scan("things", index="level")]
+    assert levels == sorted(levels, reverse=True)
+    for key, document in model.state.items():
+        row = world.get("things", *key)
+        assert row is not None
+        assert {name: row[name] for name in document} == document
+
+
+@given(st.sampled_from(WORLDS), st.lists(steps, max_size=12))
+@settings(max_examples=150)
+def test_a_table_and_its_indexes_are_the_dictionary(store: type, script: list[tuple[str, Any]]) -> None:
+    world = TableWorld(store())
+    world.create("things", SCHEMA, ["owner", "number desc"], INDEXES)
+    model = Model()
+    for kind, what in script:
+        step(world, model, kind, what)
+        assert_same(world, model)
