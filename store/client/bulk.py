@@ -110,9 +110,10 @@ class BulkLoad:
                     attempts = self._new_attempts()
                 return self.result
             except _Broken as broken:
-                self._rest_after(attempts, broken.failure)
+                failure = broken.failure
             finally:
                 stream.close()
+            self._rest_after(attempts, failure)
 
     def _fill(self, source: Iterator[Chunk], stream: _Stream) -> bool:
         """Sends until enough is under way; False once nothing is."""

@@ -116,7 +116,7 @@ class Client:
         """Makes ``database.table`` with a primary key and indexes.
 
         ``key`` and the indexes' parts are field paths of the newest schema of ``subject`` (by default the table's full
-        name), each perhaps followed by ``desc``. Raises NotFound (database, subject, field), AlreadyExists.
+        name), each perhaps followed by ``desc``. Raises NotFound (database, subject), AlreadyExists, InvalidArgument.
         """
         return self._tables.create(full_name, key, subject, indexes)
 

@@ -98,10 +98,12 @@ class Connection:
             try:
                 reply = self._attempt(method, request, max(left_s, 0.001))
             except grpc.RpcError as error:
-                self.rest_after(attempts, failure_of(error))
+                failure = failure_of(error)
             else:
                 self.observe(reply.header)
                 return reply
+            # Outside of the handler, so that gRPC's error is not the context of ours.
+            self.rest_after(attempts, failure)
 
     def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
         """As :meth:`call`, under a new request id."""
@@ -145,9 +147,9 @@ class Connection:
                 return
             except grpc.RpcError as error:
                 failure = failure_of(error)
-                if started and not resumable:
-                    raise failure.error from None
-                self.rest_after(attempts, failure)
+            if started and not resumable:
+                raise failure.error
+            self.rest_after(attempts, failure)
 
     def _stream(self, method: Method, request: Any, timeout_s: float) -> Generator[Any, None, None]:
         call = self._attempt(method, request, None)

@@ -93,7 +93,7 @@ class Tables:
         """Makes a table whose documents follow ``subject`` (by default the table's full name).
 
         ``key`` and the indexes' parts are field paths of the subject's newest schema, each perhaps followed by
-        ``desc``. Raises NotFound for the database, the subject or a field, AlreadyExists, InvalidArgument.
+        ``desc``. Raises NotFound for the database or the subject, AlreadyExists, InvalidArgument (a field).
         """
         database, name = split_table_name(full_name)
         request = tables_pb2.CreateTableRequest(

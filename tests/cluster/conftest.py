@@ -1,0 +1,34 @@
+"""One server for all tests that only need a server; names that no other test uses."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from cortado.store.client import Client
+from support.server_process import ServerProcess, running_server
+
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that every test may use and none may break."""
+    with running_server(tmp_path_factory.mktemp("server") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[Client]:
+    with Client(server.endpoint, timeout_s=10) as opened:
+        yield opened
+
+
+@pytest.fixture
+def database(client: Client) -> str:
+    """A new database; its name serves for namespaces too."""
+    name = f"d{next(_NUMBERS)}"
+    client.create_database(name)
+    return name

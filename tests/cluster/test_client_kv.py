@@ -1,0 +1,132 @@
+"""The key-value API through the client, against a real server."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cortado.errors import ConditionFailed, InvalidArgument, KeyTooLong, TooLarge
+from cortado.store.client import Client, Delete, KeyValue, Put
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture
+def kv(client: Client, database: str) -> KeyValue:
+    return client.kv(database)
+
+
+def test_a_value_comes_back_byte_for_byte(kv: KeyValue) -> None:
+    key, value = bytes(range(256)), b"\x00\xff" * 1_000
+    etag = kv.put(key, value)
+    found = kv.get(key)
+    assert found is not None
+    assert (found.key, found.value, found.etag) == (key, value, etag)
+    assert kv.delete(key)
+    assert not kv.delete(key)
+    assert kv.get(key) is None
+
+
+def test_empty_values_are_values(kv: KeyValue) -> None:
+    kv.put(b"k", b"")
+    found = kv.get(b"k")
+    assert found is not None
+    assert found.value == b""
+
+
+def test_conditions_hold_or_nothing_changes(kv: KeyValue) -> None:
+    with pytest.raises(ConditionFailed):
+        kv.put(b"k", b"1", if_present=True)
+    first = kv.put(b"k", b"1", if_absent=True)
+    with pytest.raises(ConditionFailed):
+        kv.put(b"k", b"2", if_absent=True)
+    kv.put(b"k", b"2", if_match=first)
+    with pytest.raises(ConditionFailed):
+        kv.put(b"k", b"3", if_match=first)
+    kv.put(b"k", b"3", if_value=b"2")
+    with pytest.raises(ConditionFailed):
+        kv.delete(b"k", if_value=b"2")
+    found = kv.get(b"k")
+    assert found is not None
+    assert found.value == b"3"
+
+
+def test_compare_and_set_loses_no_increment(kv: KeyValue) -> None:
+    kv.put(b"n", b"0")
+
+    def increment(_: int) -> None:
+        while True:
+            found = kv.get(b"n")
+            assert found is not None
+            try:
+                kv.put(b"n", b"%d" % (int(found.value) + 1), if_value=found.value)
+                return
+            except ConditionFailed:
+                continue
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(increment, range(64)))
+    found = kv.get(b"n")
+    assert found is not None
+    assert found.value == b"64"
+
+
+def test_scans_follow_the_order_of_bytes(client: Client, kv: KeyValue) -> None:
+    keys = [b"\x00", b"\x00\x00", b"\x00\xff", b"a", b"a\x00", b"ab", b"b", b"\xff", b"\xff\xff"]
+    for key in reversed(keys):
+        kv.put(key, b"v")
+    before = client.now()
+    kv.put(b"later", b"v")
+    kv.delete(b"a")
+    assert [pair.key for pair in kv.scan(at=before)] == keys
+    assert [pair.key for pair in kv.scan(at=before, reverse=True)] == keys[::-1]
+    assert [pair.key for pair in kv.scan(b"a", b"b", at=before)] == [b"a", b"a\x00", b"ab"]
+    assert [pair.key for pair in kv.scan(prefix=b"\xff", at=before)] == [b"\xff", b"\xff\xff"]
+    assert [pair.key for pair in kv.scan(limit=2, at=before)] == keys[:2]
+    assert b"later" in [pair.key for pair in kv.scan()]
+
+
+def test_a_range_is_deleted_at_once_and_only_when_it_is_given(kv: KeyValue) -> None:
+    kv.batch([Put(b"%02d" % i, b"v") for i in range(20)])
+    with pytest.raises(InvalidArgument):
+        kv.delete_range()
+    assert kv.delete_range(b"05", b"10") == 5
+    assert kv.delete_range(prefix=b"1") == 10
+    assert kv.delete_range(prefix=b"") == 5
+    assert list(kv.scan()) == []
+
+
+def test_a_batch_is_all_or_nothing(kv: KeyValue) -> None:
+    etag = kv.batch([Put(b"a", b"1"), Put(b"b", b"2", if_absent=True)])
+    assert {pair.etag for pair in kv.scan()} == {etag}
+    with pytest.raises(ConditionFailed):
+        kv.batch([Delete(b"a"), Put(b"b", b"3", if_match="0.1.1")])
+    assert [(pair.key, pair.value) for pair in kv.scan()] == [(b"a", b"1"), (b"b", b"2")]
+
+
+def test_bad_input_is_refused_with_its_limit(client: Client, kv: KeyValue) -> None:
+    with pytest.raises(KeyTooLong, match="499"):
+        kv.put(b"k" * 600, b"")
+    with pytest.raises(TooLarge, match="1048576"):
+        kv.put(b"k", b"v" * ((1 << 20) + 1))
+    with pytest.raises(InvalidArgument, match="namespace"):
+        client.kv("no spaces")
+    with pytest.raises(InvalidArgument, match="bytes"):
+        kv.put("k", b"v")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="one of"):
+        kv.put(b"k", b"v", if_absent=True, if_present=True)
+    assert list(kv.scan()) == []
+
+
+def test_one_client_serves_many_threads(kv: KeyValue) -> None:
+    def work(thread: int) -> None:
+        for i in range(20):
+            kv.put(b"%d-%d" % (thread, i), b"%d" % i)
+            found = kv.get(b"%d-%d" % (thread, i))
+            assert found is not None
+            assert found.value == b"%d" % i
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(work, range(16)))
+    assert len(list(kv.scan())) == 320
