@@ -19,13 +19,20 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from cortado.errors import IncompatibleSchema, TooLarge
-from cortado.schema.compatibility import DEFAULT_MODE, CompatibilityMode, Incompatibility, check_against
+from cortado.schema.compatibility import (
+    DEFAULT_MODE,
+    CompatibilityMode,
+    Incompatibility,
+    IncompatibilityKind,
+    check_against,
+)
 from cortado.schema.model import Schema
 from cortado.schema.names import simple_name
 from cortado.schema.pinned import check_pinned
 from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.declare import way_through_recursion
 from cortado.store.catalog.descriptors import SchemaVersion, SubjectState
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
@@ -130,16 +137,17 @@ def _check_pinned_fields(catalog: Catalog, state: SubjectState, schema: Schema) 
     version, schema_id = state.versions[-1]
     newest = catalog.schema(schema_id)
     root = simple_name(schema.record.name)
-    return [
-        replace(
-            found,
-            path=f"{root}.{found.path}",
-            version=version,
-            message=f"{found.message} ({path} is part of {', '.join(users)})",
-        )
-        for path, users in _pinned_paths(catalog, state.subject).items()
-        for found in check_pinned(schema, newest, [path])
-    ]
+    found = []
+    for path, users in _pinned_paths(catalog, state.subject).items():
+        for each in check_pinned(schema, newest, [path]) or _newly_recursive(schema, path):
+            message = f"{each.message} ({path} is part of {', '.join(users)})"
+            found.append(replace(each, path=f"{root}.{each.path}", version=version, message=message))
+    return found
+
+
+def _newly_recursive(schema: Schema, path: str) -> list[Incompatibility]:
+    problem = way_through_recursion(schema, path)
+    return [] if problem is None else [Incompatibility(path, IncompatibilityKind.PINNED_FIELD_RETYPED, problem)]
 
 
 def _pinned_paths(catalog: Catalog, subject: str) -> dict[str, list[str]]:

@@ -34,6 +34,7 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from cortado.schema.model import Array, AvroType, Enum, Fixed, Kind, LogicalKind, Map, Primitive, Record, Schema, Union
+from cortado.schema.shape import records_of, recursive_names
 from cortado.store.filter.expression import Path
 from cortado.store.filter.tokens import fail
 
@@ -141,13 +142,19 @@ class FieldRef:
 
 
 def resolve_field(schema: Schema, path: Path) -> FieldRef:
-    """The field that ``path`` names, through records and nullable records. Raises InvalidFilter at its position."""
+    """The field that ``path`` names, through records and nullable records. Raises InvalidFilter at its position.
+
+    Not through a record that may hold itself: it has no finite set of columns, and stays in one piece.
+    """
     container: AvroType = schema.record
     for i, name in enumerate(path.names):
         container = _not_null(container)
         if not isinstance(container, Record):
             parent = ".".join(path.names[:i])
             fail(path.position, f"field {parent} is {_article(container)}: a filter reaches into records only")
+        if i and container.name in recursive_names(records_of(container)):
+            parent = ".".join(path.names[:i])
+            fail(path.position, f"field {parent} is of type {container.name}, which may hold itself: no way in")
         field = container.field(name)
         if field is None:
             fail(path.position, f"no field {'.'.join(path.names[: i + 1])}{_suggestion(name, container)}")

@@ -91,7 +91,7 @@ def _three_way(column: BytesColumn, value: bytes) -> npt.NDArray[np.int64]:
     starts, lengths = _ranges(column)
     # Where nothing differs in the common beginning, the shorter one comes first.
     result = lengths - len(value)
-    wanted = np.frombuffer(value, np.uint8).astype(np.int16)
+    wanted = np.frombuffer(value, np.uint8)
     rows = np.flatnonzero(lengths > 0)
     for begin in range(0, len(value), BLOCK_BYTES):
         rows = rows[lengths[rows] > begin]

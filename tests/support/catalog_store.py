@@ -22,7 +22,9 @@ FLIGHT = """
   {"name": "tags", "type": {"type": "array", "items": "string"}},
   {"name": "either", "type": ["int", "string"]},
   {"name": "origin", "type": ["null", {"type": "record", "name": "Airport", "fields": [
-    {"name": "city", "type": "string"}]}]}
+    {"name": "city", "type": "string"}]}]},
+  {"name": "chain", "type": ["null", {"type": "record", "name": "Link", "fields": [
+    {"name": "value", "type": "int"}, {"name": "next", "type": ["null", "Link"]}]}]}
 ]}
 """
 

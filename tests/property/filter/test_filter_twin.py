@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterable
 from datetime import date, time
 from decimal import Decimal
 from typing import Any
@@ -11,6 +12,7 @@ from uuid import UUID
 
 import fastavro
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +28,8 @@ INTS = [0, 1, -1, 7, 2**31 - 1, -(2**31)]
 LONGS = [*INTS, 2**63 - 1, -(2**63), 2**53 + 1]
 SMALLS = [0.0, -0.0, 1.5, -2.25, float("inf"), float("-inf"), float("nan")]
 DOUBLES = [*SMALLS, 0.1, 1e300, 5e-324]
-TEXTS = ["", "a", "ab", "abc", "abd", "b", "it's", "é", "\U0001f600", "\uffff", "x" * 31, "x" * 32, "x" * 33, "x" * 70]
+TEXTS = ["", "a", "ab", "abc", "abd", "b", "it's", "é", "\U0001f600", "\uffff", "x" * 31, "x" * 32, "x" * 33, "x" * 70,
+         "w" + "z" * 40, "y" + "a" * 40, "x" * 40 + "a" + "z" * 40]  # fmt: skip
 BYTES = [b"", b"\x00", b"\x00\x00", b"\x00\x01", b"\x7f", b"\x80", b"\xff", b"\xff\xff"]
 DECIMALS = [Decimal("0.00"), Decimal("1.50"), Decimal("-1.50"), Decimal("9999999.99")]
 UUIDS = [UUID(int=0), UUID(int=1), UUID(int=2**128 - 1), UUID("123e4567-e89b-12d3-a456-426614174000")]
@@ -44,7 +47,7 @@ FIELDS: dict[str, tuple[list[Any], list[Any]]] = {
     "total": ([None, *LONGS], [*LONGS, 2**63, -(2**63) - 1, Decimal("1e40"), Decimal("6.999")]),
     "small": (SMALLS, DOUBLES),
     "ratio": ([None, *DOUBLES], DOUBLES),
-    "name": ([None, *TEXTS], [*TEXTS, "x" * 64, "x" * 71, "x" * 32 + "y"]),
+    "name": ([None, *TEXTS], [*TEXTS, "x" * 64, "x" * 71, "x" * 32 + "y", "x" * 40 + "b" + "a" * 40]),
     "other": (TEXTS, TEXTS),
     "colour": ([None, *SYMBOLS], SYMBOLS),
     "raw": ([None, *BYTES], BYTES),
@@ -122,6 +125,10 @@ def encode(documents: list[dict[str, Any]]) -> tuple[bytes, np.ndarray[Any, Any]
 def test_a_filter_says_of_columns_and_documents_what_the_dumb_interpreter_says(
     documents: list[dict[str, Any]], expressions: list[Any]
 ) -> None:
+    check(documents, expressions)
+
+
+def check(documents: list[dict[str, Any]], expressions: Iterable[Any]) -> None:
     bodies, lengths = encode(documents)
     for expression in expressions:
         text = write(expression)
@@ -134,3 +141,24 @@ def test_a_filter_says_of_columns_and_documents_what_the_dumb_interpreter_says(
         refused = compile_filter(f"not ({text})", PARSED)
         assert refused is not None
         assert refused.mask(columns, len(documents)).tolist() == [each is False for each in answers], text
+
+
+FIRST = {name: values[0] for name, (values, _) in FIELDS.items()}
+
+
+@pytest.mark.parametrize("name", sorted(COMPARABLE))
+def test_every_value_against_every_literal_with_every_operator(name: str) -> None:
+    top = name.partition(".")[0]
+    documents = [FIRST | {top: value} for value in FIELDS[top][0]]
+    literals = [("value", value) for value in [*COMPARABLE[name], None]]
+    operators = ["=", "!=", "<", "<=", ">", ">="]
+    check(documents, [("compare", op, field(name), literal) for op in operators for literal in literals])
+    check(documents, [("in", field(name), [literal]) for literal in literals])
+    check(documents, [("in", field(name), literals), ("in", field(name), literals[:-1] * 2), ("null", field(name))])
+
+
+@pytest.mark.parametrize(("left", "right"), FIELD_PAIRS)
+def test_every_value_of_a_field_against_every_one_of_another(left: str, right: str) -> None:
+    tops = [name.partition(".")[0] for name in (left, right)]
+    documents = [FIRST | {tops[0]: a, tops[1]: b} for a in FIELDS[tops[0]][0] for b in FIELDS[tops[1]][0]]
+    check(documents, [("compare", op, field(left), field(right)) for op in ("=", "!=", "<", "<=", ">", ">=")])

@@ -95,6 +95,7 @@ def test_what_a_table_needs_must_exist(store: CatalogStore) -> None:
         (("origin",), "key[0].path", "cannot be part of a key"),
         (("tags",), "key[0].path", "cannot be part of a key"),
         (("either",), "key[0].path", "cannot be part of a key"),
+        (("chain.value",), "key[0].path", "leads through chain, of type Link, which may hold itself"),
         (("x" * 201,), "key[0].path", "at most 200 characters"),
         (tuple(f"f{i}" for i in range(17)), "key", "at most 16 parts"),
     ],

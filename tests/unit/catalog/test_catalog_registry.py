@@ -116,6 +116,19 @@ def test_fields_of_keys_and_indexes_are_pinned_in_every_mode(store: CatalogStore
     assert store.catalog().subject("air.flights").schema_ids == (1,)
 
 
+def test_a_record_around_a_key_field_may_not_come_to_hold_itself(store: CatalogStore) -> None:
+    def place(*more: dict[str, Any]) -> str:
+        inner = {"type": "record", "name": "Place", "fields": [field("city", "string"), *more]}
+        return record(field("at", ["null", inner]))
+
+    store.write(create_database, "air")
+    store.register("air.flights", place())
+    store.write(create_table, "air", "flights", key=[PartDeclaration("at.city")])
+    with pytest.raises(IncompatibleSchema, match="leads through at, of type Place") as refused:
+        store.register("air.flights", place(field("within", ["null", "Place"], default=None)))
+    assert kinds(refused.value) == {("Flight.at.city", "PINNED_FIELD_RETYPED", 1)}
+
+
 def test_without_tables_the_mode_none_takes_anything(store: CatalogStore) -> None:
     store.register("a", V1)
     store.write(set_compatibility, "a", CompatibilityMode.NONE)

@@ -133,6 +133,7 @@ def test_a_batch_is_all_or_nothing_and_one_etag(kv: Kv) -> None:
     pair = get(kv.store.snapshot(), "ns", b"b")
     assert pair is not None
     assert pair.etag == etag
+    assert b"never" not in b"".join(kv.store.versions), "a delete of what is absent writes nothing"
 
 
 def test_a_batch_with_one_bad_operation_changes_nothing(kv: Kv) -> None:
