@@ -269,8 +269,13 @@ class Node:
     def status(self) -> NodeStatus:
         """Use and limits of everything bounded."""
         use = self._engine.use()
+        refused_for = self._turns.refused_for
+        try:
+            self._engine.admit(0)
+        except ResourceExhausted as full:
+            refused_for = full.message()
         return NodeStatus(
-            refused_for=self._turns.refused_for,
+            refused_for=refused_for,
             is_stopping=self._is_stopping,
             leader=self._log.leader,
             applied_index=self._turns.applied.index,

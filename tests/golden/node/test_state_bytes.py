@@ -1,0 +1,58 @@
+"""The bytes of a node's own records: a change here is a new format of the data directory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cortado.errors import DataLoss
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.node.requests import Remembered, decode_remembered, encode_remembered
+from cortado.store.node.state import AppliedState
+
+STATE_GOLDEN = Path(__file__).with_name("applied_state.hex")
+REQUEST_GOLDEN = Path(__file__).with_name("remembered_request.hex")
+
+STATE = AppliedState(
+    index=42,
+    term=3,
+    last_ts=Timestamp(1, 1_763_643_600_000, 2),
+    ceiling=Timestamp(1, 1_763_643_600_250, 0),
+    epoch_began=Timestamp(1, 1_763_643_500_000, 0),
+    request_floor=Timestamp(0, 1_763_643_400_000, 1),
+    requests=7,
+    request_bytes=700,
+)
+REQUEST_ID = bytes(range(20))
+REMEMBERED = Remembered(b"\xaa" * 16, Timestamp(0, 1_763_643_600_000, 2), b"reply")
+
+
+def test_the_applied_state_has_these_bytes() -> None:
+    assert STATE.encode().hex(" ", 16).split() == STATE_GOLDEN.read_text().split()
+    assert AppliedState.decode(bytes.fromhex(STATE_GOLDEN.read_text())) == STATE
+
+
+def test_a_remembered_request_has_these_bytes() -> None:
+    assert encode_remembered(REQUEST_ID, REMEMBERED).hex(" ", 16).split() == REQUEST_GOLDEN.read_text().split()
+    assert decode_remembered(REQUEST_ID, bytes.fromhex(REQUEST_GOLDEN.read_text())) == REMEMBERED
+
+
+@pytest.mark.parametrize("place", [0, 1, 40, 80])
+def test_a_flipped_byte_of_the_state_is_data_loss(place: int) -> None:
+    record = bytearray(STATE.encode())
+    record[place] ^= 1
+    with pytest.raises(DataLoss, match="the node's state"):
+        AppliedState.decode(bytes(record))
+
+
+def test_a_cut_state_is_data_loss() -> None:
+    with pytest.raises(DataLoss):
+        AppliedState.decode(STATE.encode()[:-1])
+    with pytest.raises(DataLoss):
+        AppliedState.decode(b"")
+
+
+def test_states_differ_in_their_bytes() -> None:
+    assert replace(STATE, requests=8).encode() != STATE.encode()

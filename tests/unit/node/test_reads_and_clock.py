@@ -1,0 +1,222 @@
+"""At which timestamp reads are served, what they promise, and a clock that goes to the year 2071 and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from cortado.errors import InvalidArgument, ResourceExhausted, TimestampInFuture
+from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.node.node import Node
+from support.nodes import NOW_MS, SetClock, TrickyEngine, increment, put, read, run, running_node, until
+
+MS_2071 = int(datetime(2071, 1, 1, tzinfo=UTC).timestamp() * 1000)
+
+
+async def value_at(node: Node, name: str, at: Timestamp | None) -> bytes | None:
+    return read(node, name, await node.resolve_read(at))
+
+
+def test_a_read_sees_every_acknowledged_write() -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            for number in range(1, 50):
+                await node.write(increment("n"))
+                assert await value_at(node, "n", None) == str(number).encode()
+
+    run(scenario)
+
+
+def test_a_read_in_the_past_sees_the_past() -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            results = [await node.write(increment("n")) for _ in range(5)]
+            for number, result in enumerate(results, start=1):
+                assert await value_at(node, "n", result.ts) == str(number).encode()
+
+    run(scenario)
+
+
+def test_a_read_ahead_of_the_log_is_never_overtaken_by_a_later_write() -> None:
+    async def scenario() -> None:
+        clock = SetClock()
+        async with running_node(clock=clock) as node:
+            await node.write(increment("n"))
+            at = Timestamp(0, clock.now_ms + 200, LOGICAL_MAX)
+            assert await value_at(node, "n", at) == b"1"
+            assert (await node.write(increment("n"))).ts > at
+            assert await value_at(node, "n", at) == b"1"
+
+    run(scenario)
+
+
+def test_a_read_ahead_waits_for_what_is_in_flight_below_it() -> None:
+    async def scenario() -> None:
+        engine, clock = TrickyEngine(), SetClock()
+        async with running_node(engine, clock=clock) as node:
+            at = Timestamp(0, clock.now_ms + 100, 0)
+            await node.resolve_read(at)
+            assert node.applied.ceiling > at.next(), "the next read ahead needs no entry of its own"
+            engine.hold()
+            write = asyncio.ensure_future(node.write(put("k", b"v")))
+            await until(lambda: engine.held == 1, "the write is being stored")
+            reading = asyncio.ensure_future(node.resolve_read(Timestamp(0, at.wall_ms, LOGICAL_MAX)))
+            for _ in range(10):
+                await asyncio.sleep(0.001)
+            assert not reading.done()
+            engine.release()
+            at = await reading
+            assert (await write).ts < at
+            assert read(node, "k", at) == b"v"
+
+    run(scenario)
+
+
+def test_what_was_read_ahead_holds_over_a_restart_with_a_clock_that_went_back() -> None:
+    async def scenario() -> None:
+        engine, clock = MemoryEngine(), SetClock()
+        async with running_node(engine, clock=clock) as node:
+            await node.resolve_read(Timestamp(0, clock.now_ms + 100, 0))
+            # Below the ceiling that the first one raised, so that nothing is written for it.
+            at = Timestamp(0, clock.now_ms + 200, 7)
+            assert await value_at(node, "n", at) is None
+            assert node.applied.last_ts < at
+        clock.now_ms -= 3_600_000
+        async with running_node(engine, clock=clock) as node:
+            assert (await node.write(increment("n"))).ts > at
+            assert await value_at(node, "n", at) is None
+
+    run(scenario)
+
+
+def test_the_ceiling_is_raised_a_little_ahead_and_an_idle_group_writes_nothing() -> None:
+    async def scenario() -> None:
+        engine, clock = TrickyEngine(), SetClock()
+        async with running_node(engine, clock=clock) as node:
+            commits = engine.commits
+            await asyncio.gather(*(node.resolve_read(Timestamp(0, clock.now_ms + i, 9)) for i in range(100)))
+            assert engine.commits == commits + 1
+            for _ in range(100):
+                await node.resolve_read(None)
+            assert engine.commits == commits + 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "at", [Timestamp(0, NOW_MS + 60_000, 0), Timestamp(1, 0, 0), Timestamp(65535, 0, 0)], ids=["wall", "epoch", "last"]
+)
+def test_a_read_in_the_future_is_refused_with_the_servers_time(at: Timestamp) -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            with pytest.raises(TimestampInFuture) as refused:
+                await node.resolve_read(at)
+            assert refused.value.now.startswith(f"0.{NOW_MS}.")
+            assert (await node.write(increment("n"))).ts < at, "the clock did not follow"
+
+    run(scenario)
+
+
+def test_time_never_goes_back_over_a_restart() -> None:
+    async def scenario() -> None:
+        engine, clock = MemoryEngine(), SetClock()
+        last = Timestamp(0, 0, 0)
+        for step in (0, 50, -10_000, -3_600_000, 5):
+            clock.now_ms += step
+            async with running_node(engine, clock=clock) as node:
+                for _ in range(3):
+                    result = await node.write(increment("n"))
+                    assert result.ts > last
+                    last = result.ts
+        assert result.value == 15
+
+    run(scenario)
+
+
+def test_a_clock_in_2071_and_back_by_a_bump_every_read_and_write_right() -> None:
+    async def scenario() -> None:
+        engine, clock = MemoryEngine(), SetClock()
+        history: list[tuple[Timestamp, bytes]] = []
+
+        async def write_and_read_back(node: Node) -> Timestamp:
+            result = await node.write(increment("n"))
+            history.append((result.ts, str(result.value).encode()))
+            assert [ts for ts, _ in history] == sorted(ts for ts, _ in history)
+            for ts, value in history:
+                assert await value_at(node, "n", ts) == value
+            assert await value_at(node, "n", None) == history[-1][1]
+            return result.ts
+
+        async with running_node(engine, clock=clock) as node:
+            await write_and_read_back(node)
+            clock.now_ms = MS_2071
+            assert (await write_and_read_back(node)).wall_ms == MS_2071
+            clock.now_ms = NOW_MS + 1_000
+            assert (await write_and_read_back(node)).wall_ms == MS_2071, "it cannot go back within the epoch"
+        async with running_node(engine, clock=clock) as node:
+            assert (await write_and_read_back(node)).wall_ms == MS_2071
+            bumped = await node.bump_epoch(0)
+            assert bumped.ts == Timestamp(1, clock.now_ms, 0), "the wall time is true again at once"
+            assert (await write_and_read_back(node)).wall_ms == clock.now_ms
+            clock.now_ms += 10
+            assert (await write_and_read_back(node)) == Timestamp(1, clock.now_ms, 0)
+        async with running_node(engine, clock=clock) as node:
+            assert (await write_and_read_back(node)).epoch == 1
+
+    run(scenario)
+
+
+def test_a_second_bump_by_mistake_is_refused() -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            outcomes = await asyncio.gather(*(node.bump_epoch(0) for _ in range(5)), return_exceptions=True)
+            assert sum(isinstance(each, InvalidArgument) for each in outcomes) == 4
+            assert node.clock.epoch == 1
+
+    run(scenario)
+
+
+def test_writes_around_a_bump_sort_around_it() -> None:
+    async def scenario() -> None:
+        async with running_node(TrickyEngine()) as node:
+            writes = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(10)]
+            bump = asyncio.ensure_future(node.bump_epoch(0))
+            later = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(10)]
+            before, after = await asyncio.gather(*writes), await asyncio.gather(*later)
+            await bump
+            assert {result.ts.epoch for result in before} == {0}
+            assert {result.ts.epoch for result in after} == {1}
+            assert [result.value for result in [*before, *after]] == list(range(1, 21))
+
+    run(scenario)
+
+
+def test_a_bump_without_room_leaves_the_epoch_as_it_was() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            engine.failures.append(ResourceExhausted("no room", 1000, "map"))
+            bump = asyncio.ensure_future(node.bump_epoch(0))
+            write = asyncio.ensure_future(node.write(increment("n")))
+            with pytest.raises(ResourceExhausted):
+                await bump
+            assert (await write).ts.epoch == 0
+            assert (await node.bump_epoch(0)).ts.epoch == 1
+
+    run(scenario)
+
+
+def test_a_node_starts_without_room_and_serves_reads() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            await node.write(put("k", b"v"))
+        engine.failures.append(ResourceExhausted("no room", 1000, "map"))
+        async with running_node(engine) as node:
+            assert read(node, "k") == b"v"
+            assert (await node.write(increment("n"))).value == 1
+
+    run(scenario)

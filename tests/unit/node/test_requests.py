@@ -1,0 +1,219 @@
+"""Request ids: one effect, the first answer, and a floor below which nobody knows."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cortado.errors import ConditionFailed, DataLoss, InvalidArgument, OutcomeUnknown
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.node.limits import NodeLimits
+from cortado.store.node.node import Node
+from cortado.store.node.requests import (
+    Memory,
+    Remembered,
+    Remembering,
+    decode_remembered,
+    encode_remembered,
+    to_forget,
+)
+from support.nodes import SetClock, TrickyEngine, increment, read, run, running_node, until
+
+HASH = b"h" * 16
+
+
+def request_id(node: Node, number: int = 0) -> bytes:
+    return bytes(node.read_ts()) + number.to_bytes(8)
+
+
+def test_the_same_request_again_has_no_effect_and_the_same_answer() -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            id_ = request_id(node)
+            first = await node.write(
+                increment("n"), request_id=id_, request_hash=HASH, encode_reply=lambda ts, n: f"{n}@{ts}".encode()
+            )
+            again = await node.write(increment("n"), request_id=id_, request_hash=HASH)
+            assert (again.ts, again.reply, again.repeated) == (first.ts, first.reply, True)
+            assert first.reply == f"1@{first.ts}".encode()
+            assert read(node, "n") == b"1"
+
+    run(scenario)
+
+
+def test_it_is_remembered_over_a_restart() -> None:
+    async def scenario() -> None:
+        engine = MemoryEngine()
+        async with running_node(engine) as node:
+            id_ = request_id(node)
+            first = await node.write(increment("n"), request_id=id_, request_hash=HASH)
+        async with running_node(engine) as node:
+            again = await node.write(increment("n"), request_id=id_, request_hash=HASH)
+            assert (again.ts, again.repeated) == (first.ts, True)
+            assert read(node, "n") == b"1"
+
+    run(scenario)
+
+
+def test_a_retry_joins_the_first_call_while_that_is_in_flight_and_even_when_its_caller_has_left() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            id_ = request_id(node)
+            engine.hold()
+            first = asyncio.ensure_future(node.write(increment("n"), request_id=id_, request_hash=HASH))
+            await until(lambda: engine.held == 1, "the first call is being stored")
+            again = asyncio.ensure_future(node.write(increment("n"), request_id=id_, request_hash=HASH))
+            await asyncio.sleep(0)
+            first.cancel()
+            engine.release()
+            assert (await again).value == 1
+            assert read(node, "n") == b"1"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("in_flight", [True, False])
+def test_the_same_id_with_another_request_is_bad_input(in_flight: bool) -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            id_ = request_id(node)
+            if in_flight:
+                engine.hold()
+            first = asyncio.ensure_future(node.write(increment("n"), request_id=id_, request_hash=HASH))
+            if in_flight:
+                await until(lambda: engine.held == 1, "the first call is being stored")
+            else:
+                await first
+            with pytest.raises(InvalidArgument, match="request_id: was used for another request"):
+                await node.write(increment("n"), request_id=id_, request_hash=b"x" * 16)
+            engine.release()
+            await first
+
+    run(scenario)
+
+
+def test_a_refusal_is_not_remembered() -> None:
+    def refuse(reader: object, commit_ts: object) -> object:
+        raise ConditionFailed("k", "absent", "present")
+
+    async def scenario() -> None:
+        async with running_node() as node:
+            id_ = request_id(node)
+            with pytest.raises(ConditionFailed):
+                await node.write(refuse, request_id=id_, request_hash=HASH)
+            assert (await node.write(increment("n"), request_id=id_, request_hash=HASH)).value == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("length", [1, 12, 19, 21])
+def test_a_malformed_id_is_bad_input(length: int) -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            with pytest.raises(InvalidArgument, match="must have 20 bytes"):
+                await node.write(increment("n"), request_id=bytes(length), request_hash=HASH)
+
+    run(scenario)
+
+
+def test_an_id_from_beyond_the_clocks_bound_is_bad_input() -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            now = node.clock.now()
+            for beyond in (Timestamp(0, now.wall_ms + 251, 0), Timestamp(1, 0, 0)):
+                with pytest.raises(InvalidArgument, match="ahead of this cluster's"):
+                    await node.write(increment("n"), request_id=bytes(beyond) + bytes(8), request_hash=HASH)
+            near = bytes(Timestamp(0, now.wall_ms + 250, 0)) + bytes(8)
+            await node.write(increment("n"), request_id=near, request_hash=HASH)
+
+    run(scenario)
+
+
+def test_what_was_forgotten_by_age_is_refused_as_too_old_and_never_executed_again() -> None:
+    async def scenario() -> None:
+        clock = SetClock()
+        async with running_node(clock=clock, limits=NodeLimits(remember_ms=60_000)) as node:
+            old = request_id(node)
+            await node.write(increment("n"), request_id=old, request_hash=HASH)
+            clock.now_ms += 60_001
+            # Only a later entry makes it forget: an idle group stays as it is.
+            assert (await node.write(increment("n"), request_id=old, request_hash=HASH)).repeated
+            await node.write(increment("n"), request_id=bytes(node.clock.now()) + bytes(8), request_hash=HASH)
+            with pytest.raises(OutcomeUnknown, match="too old") as unknown:
+                await node.write(increment("n"), request_id=old, request_hash=HASH)
+            assert unknown.value.request_id == old.hex()
+            assert read(node, "n") == b"2"
+
+    run(scenario)
+
+
+def test_what_is_too_much_is_forgotten_oldest_first_and_the_floor_survives_a_restart() -> None:
+    async def scenario() -> None:
+        engine = MemoryEngine()
+        ids = []
+        limits = NodeLimits(remember_requests_max=10)
+        async with running_node(engine, limits=limits) as node:
+            for number in range(15):
+                ids.append(request_id(node, number))
+                await node.write(increment("n"), request_id=ids[-1], request_hash=HASH)
+            assert node.applied.requests == 10
+        async with running_node(engine, limits=limits) as node:
+            for id_ in ids[:5]:
+                with pytest.raises(OutcomeUnknown, match="too old"):
+                    await node.write(increment("n"), request_id=id_, request_hash=HASH)
+            for id_ in ids[5:]:
+                assert (await node.write(increment("n"), request_id=id_, request_hash=HASH)).repeated
+            assert read(node, "n") == b"15"
+
+    run(scenario)
+
+
+def test_ids_of_the_last_epoch_are_remembered_in_the_new_one() -> None:
+    async def scenario() -> None:
+        clock = SetClock()
+        async with running_node(clock=clock, limits=NodeLimits(remember_ms=60_000)) as node:
+            old = request_id(node)
+            await node.write(increment("n"), request_id=old, request_hash=HASH)
+            await node.bump_epoch(0)
+            await node.write(increment("n"), request_id=request_id(node), request_hash=HASH)
+            assert (await node.write(increment("n"), request_id=old, request_hash=HASH)).repeated
+            clock.now_ms += 60_001
+            await node.write(increment("n"), request_id=bytes(node.clock.now()) + bytes(8), request_hash=HASH)
+            with pytest.raises(OutcomeUnknown):
+                await node.write(increment("n"), request_id=old, request_hash=HASH)
+
+    run(scenario)
+
+
+def test_a_damaged_record_is_data_loss() -> None:
+    id_ = bytes(20)
+    record = bytearray(encode_remembered(id_, Remembered(HASH, Timestamp(0, 1, 2), b"reply")))
+    assert decode_remembered(id_, bytes(record)) == Remembered(HASH, Timestamp(0, 1, 2), b"reply")
+    record[20] ^= 1
+    with pytest.raises(DataLoss, match="a remembered request"):
+        decode_remembered(id_, bytes(record))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 100), st.integers(1, 50)), max_size=20),
+    st.integers(0, 10),
+    st.integers(1, 300),
+    st.integers(0, 100),
+)
+def test_forgetting_leaves_no_more_than_the_bounds_and_goes_from_the_oldest(
+    requests: list[tuple[int, int]], requests_max: int, bytes_max: int, remember_ms: int
+) -> None:
+    oldest = sorted((bytes(Timestamp(0, wall_ms, 0)) + bytes(8), size) for wall_ms, size in requests)
+    state = Remembering(Timestamp(0, 100, 0), Timestamp(0, 0, 0), len(oldest), sum(size for _, size in oldest))
+    forgotten = to_forget(oldest, state, Memory(remember_ms, requests_max, bytes_max))
+    kept = oldest[len(forgotten) :]
+    assert forgotten == oldest[: len(forgotten)]
+    assert len(kept) <= requests_max
+    assert sum(size for _, size in kept) <= bytes_max
+    assert all(100 - Timestamp.from_bytes(id_[:12]).wall_ms <= remember_ms for id_, _ in kept)

@@ -1,0 +1,303 @@
+"""Writes through a node: one commit a turn, order, what rests on what, no room, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cortado.errors import (
+    ConditionFailed,
+    Internal,
+    OutcomeUnknown,
+    ResourceExhausted,
+    TooLarge,
+    Unavailable,
+)
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.failures import StorageFailed
+from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader
+from cortado.store.node.limits import NodeLimits
+from support.nodes import TrickyEngine, increment, key, put, read, run, running_node, until
+
+
+def insert(name: str) -> object:
+    def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        check_condition(Absent(), name, reader.get(key(name)))
+        mutations = Mutations()
+        mutations.put(key(name), b"here")
+        return Evaluation(mutations, None)
+
+    return evaluate
+
+
+def test_64_concurrent_increments_of_one_key_lose_nothing_and_share_commits() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            before = engine.commits
+            results = await asyncio.gather(*(node.write(increment("n")) for _ in range(64)))
+            assert sorted(result.value for result in results) == list(range(1, 65))
+            assert read(node, "n") == b"64"
+            assert engine.commits - before <= 3
+            timestamps = [result.ts for result in results]
+            assert timestamps == sorted(set(timestamps)), "one timestamp for each, rising"
+
+    run(scenario)
+
+
+def test_what_arrives_while_the_disk_is_busy_sees_what_is_in_flight_and_becomes_one_commit() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            engine.hold()
+            first = asyncio.ensure_future(node.write(increment("n")))
+            await until(lambda: engine.held == 1, "the first turn is being stored")
+            rest = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(10)]
+            await asyncio.sleep(0)
+            commits = engine.commits
+            assert read(node, "n") is None, "nothing is visible before it is durable"
+            engine.release()
+            assert [(await each).value for each in [first, *rest]] == list(range(1, 12))
+            assert engine.commits == commits + 2
+
+    run(scenario)
+
+
+def test_one_of_many_racing_inserts_wins() -> None:
+    async def scenario() -> None:
+        async with running_node(TrickyEngine()) as node:
+            outcomes = await asyncio.gather(*(node.write(insert("k")) for _ in range(64)), return_exceptions=True)
+            refused = [each for each in outcomes if isinstance(each, ConditionFailed)]
+            assert len(refused) == 63
+
+    run(scenario)
+
+
+def test_a_refusal_waits_until_what_it_rests_on_is_durable() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            engine.hold()
+            winner = asyncio.ensure_future(node.write(insert("k")))
+            await until(lambda: engine.held == 1, "the insert is being stored")
+            loser = asyncio.ensure_future(node.write(insert("k")))
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+            assert not loser.done(), "refused because of a write that may yet be lost"
+            engine.release()
+            await winner
+            with pytest.raises(ConditionFailed):
+                await loser
+
+    run(scenario)
+
+
+def test_a_refusal_that_rested_on_a_write_without_room_is_worked_out_again() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            engine.hold()
+            engine.failures.append(ResourceExhausted("no room", 1000, "map"))
+            first = asyncio.ensure_future(node.write(insert("k")))
+            await until(lambda: engine.held == 1, "the insert is being stored")
+            second = asyncio.ensure_future(node.write(insert("k")))
+            await asyncio.sleep(0.01)
+            engine.release()
+            with pytest.raises(ResourceExhausted):
+                await first
+            await second
+            assert read(node, "k") == b"here"
+
+    run(scenario)
+
+
+def test_without_room_the_turn_is_refused_whole_and_what_built_on_it_starts_from_what_is_durable() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            await node.write(increment("n"))
+            index = node.applied.index
+            engine.hold()
+            engine.failures.append(ResourceExhausted("no room", 1000, "map"))
+            lost = asyncio.ensure_future(node.write(increment("n")))
+            await until(lambda: engine.held == 1, "the increment is being stored")
+            after = asyncio.ensure_future(node.write(increment("n")))
+            await asyncio.sleep(0.01)
+            engine.release()
+            with pytest.raises(ResourceExhausted, match="no room"):
+                await lost
+            result = await after
+            assert result.value == 2, "the refused increment never happened"
+            assert read(node, "n") == b"2"
+            assert node.applied.index == index + 1, "its place in the log was taken back"
+            assert node.status().state == "serving"
+
+    run(scenario)
+
+
+def test_without_room_reads_go_on_and_the_state_says_why() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            await node.write(put("k", b"v"))
+            engine.failures.append(ResourceExhausted("the disk is full", 1000, "disk"))
+            with pytest.raises(ResourceExhausted):
+                await node.write(put("k", b"w"))
+            assert read(node, "k") == b"v"
+            assert node.status().state == "read-only: the disk is full"
+            await node.write(put("k", b"x"))
+            assert node.status().state == "serving"
+
+    run(scenario)
+
+
+def test_a_failed_disk_stops_the_node_and_the_outcome_is_unknown() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            engine.hold()
+            engine.failures.append(StorageFailed("input/output error"))
+            in_flight = asyncio.ensure_future(node.write(put("k", b"v")))
+            await until(lambda: engine.held == 1, "the write is being stored")
+            behind = asyncio.ensure_future(node.write(put("k", b"w")))
+            await asyncio.sleep(0.01)
+            engine.release()
+            with pytest.raises(OutcomeUnknown):
+                await in_flight
+            with pytest.raises(Unavailable):
+                await behind
+            assert isinstance(await node.failed(), StorageFailed)
+            with pytest.raises(Unavailable, match="has stopped"):
+                await node.write(put("k", b"x"))
+
+    run(scenario)
+
+
+def test_a_defect_in_evaluation_is_the_callers_error_alone(caplog: pytest.LogCaptureFixture) -> None:
+    def defect(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        raise ZeroDivisionError
+
+    async def scenario() -> None:
+        async with running_node(TrickyEngine()) as node:
+            outcomes = await asyncio.gather(
+                node.write(put("a", b"1")), node.write(defect), node.write(put("b", b"2")), return_exceptions=True
+            )
+            assert isinstance(outcomes[1], Internal)
+            assert (read(node, "a"), read(node, "b")) == (b"1", b"2")
+
+    run(scenario)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_write_without_an_effect_commits_nothing_and_is_told_the_newest_timestamp() -> None:
+    def nothing(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        return Evaluation(Mutations(), "nothing")
+
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            written = await node.write(put("k", b"v"))
+            commits = engine.commits
+            result = await node.write(nothing)
+            assert (result.ts, result.value) == (written.ts, "nothing")
+            assert engine.commits == commits
+
+    run(scenario)
+
+
+def test_one_write_may_not_change_more_than_an_entry_may_hold() -> None:
+    async def scenario() -> None:
+        async with running_node(TrickyEngine(), limits=NodeLimits(command_bytes_max=1000)) as node:
+            with pytest.raises(TooLarge) as refused:
+                await node.write(put("k", bytes(1000)))
+            assert refused.value.limit == 1000
+            await node.write(put("k", bytes(800)))
+
+    run(scenario)
+
+
+def test_a_turn_is_bounded_in_commands_and_bytes() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine, limits=NodeLimits(turn_commands_max=4, turn_bytes_max=10_000)) as node:
+            before = engine.commits
+            await asyncio.gather(*(node.write(increment("n")) for _ in range(16)))
+            assert engine.commits - before == 4
+            before = engine.commits
+            await asyncio.gather(*(node.write(put(f"k{i}", bytes(6_000)), size_bytes=6_000) for i in range(3)))
+            assert engine.commits - before == 3
+
+    run(scenario)
+
+
+def test_past_the_bound_of_writes_in_flight_the_answer_comes_at_once_with_a_delay() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine, limits=NodeLimits(writes_max=8)) as node:
+            engine.hold()
+            writes = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(8)]
+            await until(lambda: node.status().queues[0].count == 8, "eight writes are in flight")
+            with pytest.raises(ResourceExhausted) as refused:
+                await node.write(increment("n"))
+            assert (refused.value.resource, refused.value.limit) == ("writes", 8)
+            assert refused.value.retry_delay_ms > 0
+            engine.release()
+            await asyncio.gather(*writes)
+            assert (await node.write(increment("n"))).value == 9
+            assert node.status().queues[0].count == 0
+
+    run(scenario)
+
+
+def test_a_caller_who_leaves_before_evaluation_writes_nothing() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine, limits=NodeLimits(turn_commands_max=1)) as node:
+            engine.hold()
+            storing = asyncio.ensure_future(node.write(increment("n")))
+            await until(lambda: engine.held == 1, "the first write is being stored")
+            open_turn = asyncio.ensure_future(node.write(increment("n")))
+            waiting = asyncio.ensure_future(node.write(increment("n")))
+            await asyncio.sleep(0.01)
+            waiting.cancel()
+            engine.release()
+            await asyncio.gather(storing, open_turn)
+            await until(lambda: node.status().queues[0].count == 0, "everything left")
+            assert read(node, "n") == b"2"
+
+    run(scenario)
+
+
+def test_a_caller_who_leaves_after_evaluation_does_not_stop_the_write() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            engine.hold()
+            write = asyncio.ensure_future(node.write(increment("n")))
+            await until(lambda: engine.held == 1, "the write is being stored")
+            write.cancel()
+            engine.release()
+            await until(lambda: read(node, "n") == b"1", "the write is durable")
+
+    run(scenario)
+
+
+def test_a_stop_finishes_what_is_in_flight_and_refuses_the_rest() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            engine.hold()
+            writes = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(5)]
+            await until(lambda: engine.held == 1, "the writes are being stored")
+            stop = asyncio.ensure_future(node.stop())
+            await asyncio.sleep(0.01)
+            with pytest.raises(Unavailable, match="stopping"):
+                await node.write(increment("n"))
+            engine.release()
+            await stop
+            assert [(await each).value for each in writes] == [1, 2, 3, 4, 5]
+
+    run(scenario)
