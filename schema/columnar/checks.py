@@ -29,9 +29,9 @@ def wrong_uuids(data: Bytes, offsets: Offsets) -> Bools:
 
 
 def wrong_decimals(data: Bytes, offsets: Offsets, bound: int) -> Bools:
-    """Where a big-endian two's complement number (of no bytes: zero) is not within ``-bound < number < bound``."""
+    """Where a big-endian two's complement number has no bytes, or is not within ``-bound < number < bound``."""
     lengths = np.diff(offsets)
-    wrong = np.zeros(len(lengths), np.bool_)
+    wrong: Bools = lengths == 0
     # So many bytes cannot reach the bound, whatever they are: the usual case.
     safe_bytes = (bound.bit_length() - 1) // 8
     if lengths.max(initial=0) <= safe_bytes:

@@ -53,7 +53,7 @@ class DecodedRows:
 
 @lru_cache(maxsize=1024)
 def _compile(schema: Schema) -> RecordNode:
-    return Compiler(schema.record).compile()
+    return Compiler(schema.record).document()
 
 
 def decode_rows(
@@ -103,21 +103,20 @@ def check_rows(schema: Schema, bodies: bytes | memoryview, lengths: npt.ArrayLik
 
 
 def _read(root: RecordNode, bodies: bytes | memoryview, lengths: Ints, bad: Bools, want: Want) -> Column:
-    """One pass over all rows. Sets ``bad`` where a row is malformed; the column is then good for nothing."""
+    """One pass over the rows that are not ``bad``, which finds those that are. The column holds only if none is."""
     ends = np.cumsum(lengths)
-    # A row without bytes would share its end with the row before it; unless no row needs bytes, it is bad anyway.
     if root.least == 0:
         bad |= lengths != 0
         return root.blank(len(lengths))
+    # A row without bytes ends where the row before it does, so a lane for it would speak for that one.
     bad |= lengths == 0
     lanes = Lanes(bodies, ends)
-    pos = ends - lengths
-    pos[bad] = lanes.park
-    column, after = root.read(lanes, pos, ends, want)
+    rows = slice(None) if not bad.any() else ~bad
+    column, after = root.read(lanes, (ends - lengths)[rows], ends[rows], want)
+    bad[rows] |= after != ends[rows]
     bad |= lanes.bad
-    bad |= after != ends
     if column is None:
-        raise Internal("a root that was not kept")
+        raise Internal("a document was read and not kept")
     return column
 
 

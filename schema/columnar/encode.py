@@ -49,10 +49,19 @@ def encode_rows(schema: Schema, columns: Mapping[str, Column], n: int) -> tuple[
     if lengths.max(initial=0) > DOCUMENT_BYTES_MAX:
         row = int(np.argmax(lengths > DOCUMENT_BYTES_MAX))
         raise InvalidDocument("", f"has {lengths[row]} bytes, the limit is {DOCUMENT_BYTES_MAX}", row=row)
-    ends = np.cumsum(lengths)
-    out = Output(int(ends[-1]) if n else 0)
-    piece.write(out, ends - lengths)
-    return out.bytes(), lengths.astype(np.uint32)
+    return _written(piece)
+
+
+def encode_values(type_: AvroType, column: Column) -> tuple[bytes, npt.NDArray[np.uint32]]:
+    """As :func:`encode_rows`, of the values of one column, none of which is null unless the type allows it."""
+    return _written(_piece(type_, column, Origin()))
+
+
+def _written(piece: Piece) -> tuple[bytes, npt.NDArray[np.uint32]]:
+    ends = np.cumsum(piece.lengths)
+    out = Output(int(ends[-1]) if len(ends) else 0)
+    piece.write(out, ends - piece.lengths)
+    return out.bytes(), piece.lengths.astype(np.uint32)
 
 
 def _record(record: Record, columns: Mapping[str, Column], n: int, origin: Origin) -> Piece:

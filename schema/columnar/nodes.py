@@ -95,7 +95,6 @@ class NumberNode(Node):
     def __init__(self, type_: Primitive | Enum) -> None:
         self.type = type_
         self.range = range_of(type_)
-        self.checked = self.range is not None
         is_long = isinstance(type_, Primitive) and type_.kind is Kind.LONG
         self.dtype = np.dtype(np.int64 if is_long else np.int32)
 
@@ -375,10 +374,10 @@ class OpaqueNode(Node):
                 try:
                     after[lane] = self.skip(lanes.raw, start, stop, self.depth)
                 except Malformed:
-                    after[lane] = lanes.park
+                    after[lane] = stop + 1
         over = after > end
         if over.any():
-            lanes.mark(over, end)
+            lanes.reject(over, after, end)
         if want != KEEP:
             return None, after
         data, offsets = lanes.gather(pos, np.where(over, 0, after - pos))
@@ -399,15 +398,12 @@ class OpaqueNode(Node):
             try:
                 after[lane] = body_start + self.read_one(body, start - body_start, walk)[1]
             except MISTAKES:
-                after[lane] = lanes.park
+                after[lane] = stop + 1
             lanes.free_items[row] = FREE_ITEMS_MAX - walk.free_items
         return after
 
     def empty(self) -> Column:
         return OpaqueColumn(self.type, 0, np.zeros(1, np.int32), np.zeros(0, np.uint8))
-
-    def blank(self, length: int) -> Column:
-        return OpaqueColumn(self.type, length, np.broadcast_to(np.int32(0), length + 1), np.zeros(0, np.uint8))
 
 
 class Compiler:
@@ -418,9 +414,21 @@ class Compiler:
         self._sizes = Sizes(root)
         self._skips = SkipCompiler(root)
         self._recursive = recursive_names(records_of(root))
+        self._nodes: dict[AvroType, Node] = {}
 
-    def compile(self) -> RecordNode:
+    def document(self) -> RecordNode:
+        """The node of the document itself."""
         return self._record(self._root, 0)
+
+    def node(self, type_: AvroType) -> Node:
+        """The node of a type within the document."""
+        if type_ not in self._nodes:
+            self._nodes[type_] = self._node(type_, 1)
+        return self._nodes[type_]
+
+    def is_opaque(self, record: Record) -> bool:
+        """Whether a record within the document is kept as bytes."""
+        return record.name in self._recursive
 
     def _record(self, record: Record, depth: int) -> RecordNode:
         return RecordNode(record, [(each.name, self._node(each.type, depth + 1)) for each in record.fields])
@@ -446,7 +454,7 @@ class Compiler:
                 return self._map(type_, depth)
             case Union():
                 return self._union(type_, depth)
-            case Record(name=name) if name in self._recursive:
+            case Record() if self.is_opaque(type_):
                 return OpaqueNode(type_, self._sizes.min_bytes(type_), self._skips.skip(type_), depth)
             case Record():
                 return self._record(type_, depth)
