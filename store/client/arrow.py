@@ -1,4 +1,15 @@
-"""Rows as Arrow record batches, both ways, a whole batch at a time.
+"""Rows as Arrow record batches, both ways, many at a time.
+
+::
+
+    scan_batches ── runs of rows, each of the version that wrote it
+       │  collected by version until there are enough for a batch
+    decode_rows ── only the columns that are wanted; every row is checked in full
+    resolve_columns ── the version that reads: defaults, promotions, renamings
+    to_record_batch ── in key order again
+
+One loop serves :meth:`Table.scan_arrow` and the Spark connector. Columns are chosen here and not at the server, which
+would have to decode and encode every row for it: a client's time is its own, a server's is everyone's.
 
 numpy, pyarrow and the columnar codec are imported when this module is, and the client imports it only when Arrow is
 asked for: an application that never does needs none of them.
@@ -6,13 +17,16 @@ asked for: an application that never does needs none of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
-from cortado.errors import InvalidDocument, Unsupported
-from cortado.schema.model import Schema
-from cortado.store.client.bulk import BulkResult
+from cortado.errors import InvalidArgument, InvalidDocument, NotFound, Unsupported
+from cortado.schema.model import NO_DEFAULT, Field, Record, Schema
+from cortado.store.client.bulk import CHUNK_ROWS_MAX, BulkResult, chunk_limits
 from cortado.store.client.documents import RowBatch
+from cortado.store.clock.timestamp import Timestamp
 
 try:
     import numpy as np
@@ -21,7 +35,7 @@ try:
     from cortado.schema.columnar.arrow import arrow_schema, from_record_batch, to_record_batch
     from cortado.schema.columnar.decode import decode_rows
     from cortado.schema.columnar.encode import encode_rows
-    from cortado.schema.columnar.resolve import resolve_columns
+    from cortado.schema.columnar.resolve import resolve_columns, writer_columns
 except ModuleNotFoundError as error:
     if (error.name or "").startswith("cortado"):
         raise
@@ -29,41 +43,199 @@ except ModuleNotFoundError as error:
     raise Unsupported("Arrow without its libraries", problem) from None
 
 if TYPE_CHECKING:
-    from cortado.store.client.table import Table
+    from cortado.store.client.table import PutMode, Table
+
+ROWS_PER_BATCH: Final = 20_000
+BYTES_PER_BATCH: Final = 16 << 20
+"""Of Avro bodies: a batch is cut here where documents are large."""
 
 
-def scan_arrow(table: Table, *bounds: Any, **options: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of :meth:`Table.scan_batches`, each batch with the columns of the table's schema (or ``columns``).
+# --- reading -------------------------------------------------------------------------------------------------------
 
-    Old and new rows come alike: what an older version wrote is resolved to the newest one.
+
+def scan_arrow(
+    table: Table, *bounds: Any, columns: Sequence[str] | None = None, batch_rows: int = ROWS_PER_BATCH, **options: Any
+) -> Iterator[pa.RecordBatch]:
+    """The rows of :meth:`Table.scan_batches`, with its bounds and options, as batches of one Arrow schema.
+
+    Batches hold about ``batch_rows`` rows in key order, of the table's newest schema (or the handle's version), or of
+    the fields that ``columns`` names, in that order. Old and new rows come alike. Raises NotFound for a field that the
+    schema lacks, InvalidDocument for a stored row that the schema cannot read.
     """
-    batches = table.scan_batches(*bounds, **options)
-    return (_record_batch(table, batch) for batch in batches)
+    if batch_rows < 1:
+        raise InvalidArgument("batch_rows", "must be at least 1", str(batch_rows))
+    # What is newest may have changed since this client looked.
+    table.codec.refresh()
+    schema = table.codec.schema()[1]
+    reader = schema if columns is None else select_fields(schema, tuple(columns), table.full_name)
+    return _record_batches(table.scan_batches(*bounds, **options), reader, batch_rows)
 
 
-def _record_batch(table: Table, batch: RowBatch) -> pa.RecordBatch:
-    if batch.schema_id:
-        writer, reader = table.codec.reader_of(batch.schema_id)
-    else:
-        writer, reader = batch.schema, None
-    decoded = decode_rows(writer, batch.bodies, np.frombuffer(batch.lengths, "<u4"))
-    for row, error in decoded.errors.items():
-        raise InvalidDocument(error.field, error.problem, error.value, row)
-    columns = decoded.columns if reader is None else resolve_columns(decoded.columns, writer, reader)
-    return to_record_batch(columns, reader or writer)
+def _record_batches(batches: Iterable[RowBatch], reader: Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    collected = _Collected(reader)
+    for batch in batches:
+        collected.add(batch)
+        if collected.rows >= batch_rows or collected.bytes >= BYTES_PER_BATCH:
+            yield collected.record_batch()
+            collected = _Collected(reader)
+    if collected.rows:
+        yield collected.record_batch()
 
 
-def bulk_arrow(table: Table, batches: Iterable[pa.RecordBatch], **options: Any) -> BulkResult:
-    """Stores the rows of record batches with :meth:`Table.bulk_batches`. Raises InvalidDocument by column."""
-    version, schema = table.codec.schema()
-    return table.bulk_batches((_avro(version.schema_id, schema, batch) for batch in batches), **options)
+@dataclass(slots=True)
+class _Run:
+    """The rows of one writer's schema among those collected; ``places`` are theirs in key order."""
+
+    bodies: list[bytes] = field(default_factory=list)
+    lengths: list[bytes] = field(default_factory=list)
+    places: list[range] = field(default_factory=list)
+
+    def add(self, batch: RowBatch, first: int) -> None:
+        self.bodies.append(batch.bodies)
+        self.lengths.append(batch.lengths)
+        self.places.append(range(first, first + len(batch)))
 
 
-def _avro(schema_id: int, schema: Schema, batch: pa.RecordBatch) -> tuple[int, bytes, bytes]:
-    bodies, lengths = encode_rows(schema, from_record_batch(batch, schema), batch.num_rows)
-    return schema_id, bytes(bodies), np.ascontiguousarray(lengths, "<u4").tobytes()
+class _Collected:
+    """Rows on their way into one record batch."""
+
+    def __init__(self, reader: Schema) -> None:
+        self.rows = 0
+        self.bytes = 0
+        self._reader = reader
+        self._runs: dict[Schema, _Run] = {}
+
+    def add(self, batch: RowBatch) -> None:
+        run = self._runs.get(batch.schema)
+        if run is None:
+            run = self._runs[batch.schema] = _Run()
+        run.add(batch, self.rows)
+        self.rows += len(batch)
+        self.bytes += len(batch.bodies)
+
+    def record_batch(self) -> pa.RecordBatch:
+        parts = [_decoded(writer, self._reader, run) for writer, run in self._runs.items()]
+        if len(parts) == 1:
+            return parts[0]
+        places = np.concatenate([np.asarray(place) for run in self._runs.values() for place in run.places])
+        joined = pa.Table.from_batches(parts).combine_chunks()
+        return joined.take(pa.array(np.argsort(places))).combine_chunks().to_batches()[0]
+
+
+def _decoded(writer: Schema, reader: Schema, run: _Run) -> pa.RecordBatch:
+    lengths = np.frombuffer(b"".join(run.lengths), "<u4")
+    bodies = run.bodies[0] if len(run.bodies) == 1 else b"".join(run.bodies)
+    wanted = None if writer is reader else writer_columns(writer, reader)
+    decoded = decode_rows(writer, bodies, lengths, columns=wanted)
+    for error in decoded.errors.values():
+        raise error
+    columns = decoded.columns if writer is reader else resolve_columns(decoded.columns, writer, reader)
+    return to_record_batch(columns, reader)
+
+
+# --- schemas -------------------------------------------------------------------------------------------------------
 
 
 def schema_of(table: Table) -> pa.Schema:
     """The Arrow schema of a whole document, as it is read now."""
     return arrow_schema(table.codec.schema()[1])
+
+
+@lru_cache(maxsize=128)
+def select_fields(schema: Schema, names: tuple[str, ...], table_name: str) -> Schema:
+    """The schema of documents with these fields alone, in this order.
+
+    It exists for reading and writing columns, and is not registered anywhere. Raises NotFound, InvalidArgument for a
+    field that is named twice. Kept, because codecs are compiled once for each schema object.
+    """
+    known = {each.name: each for each in schema.record.fields}
+    if not names:
+        raise InvalidArgument("columns", "must name at least one field")
+    for place, name in enumerate(names):
+        if name not in known:
+            raise NotFound("field", f"{name} in {table_name}; there are {', '.join(known)}")
+        if name in names[:place]:
+            raise InvalidArgument("columns", "names a field twice", name)
+    return _with_fields(schema, tuple(known[name] for name in names))
+
+
+def _with_fields(schema: Schema, fields: tuple[Field, ...]) -> Schema:
+    record = schema.record
+    return Schema(
+        Record(record.name, record.aliases, record.doc, fields), schema.text, schema.canonical, schema.fingerprint
+    )
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+def bulk_arrow(
+    table: Table,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    mode: PutMode = "upsert",
+    chunk_rows: int = 1_000,
+    unchanged_since: Timestamp | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> BulkResult:
+    """Stores the rows of record batches, as :meth:`Table.bulk_batches` does, ``chunk_rows`` a commit.
+
+    A field without a column gets its default. Raises, before anything of that batch is sent, NotFound for a column that
+    the schema lacks, InvalidArgument for one that is missing or of another type, and InvalidDocument, with path and
+    row, for a value that the schema does not admit.
+    """
+    chunk_limits(chunk_rows)
+    version, schema = table.codec.schema()
+    encoded = _encoded(batches, schema, table.full_name)
+    chunks = (
+        (version.schema_id, bodies, lengths) for each in encoded for bodies, lengths in _chunks(*each, chunk_rows)
+    )
+    return table.bulk_batches(chunks, mode=mode, unchanged_since=unchanged_since, progress=progress)
+
+
+def _encoded(
+    batches: Iterable[pa.RecordBatch], schema: Schema, table_name: str
+) -> Iterator[tuple[bytes, np.ndarray[Any, Any]]]:
+    first_row = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        try:
+            yield encode_batch(batch, schema, table_name)
+        except InvalidDocument as error:
+            error.row += first_row
+            raise
+        first_row += batch.num_rows
+
+
+def encode_batch(batch: pa.RecordBatch, schema: Schema, table_name: str) -> tuple[bytes, np.ndarray[Any, Any]]:
+    """The bodies of a batch's rows, end to end, and their lengths in bytes. Raises as :func:`bulk_arrow` does."""
+    given = select_fields(schema, tuple(batch.schema.names), table_name)
+    for declared in schema.record.fields:
+        if declared.default is NO_DEFAULT and given.record.field(declared.name) is None:
+            raise InvalidArgument(
+                f"column {declared.name}", f"is required by {table_name}: it has no default", "no column"
+            )
+    columns = from_record_batch(batch, given)
+    if len(columns) < len(schema.record.fields):
+        # To a reader a field that the writer lacks is its default.
+        columns = {**columns, **resolve_columns(columns, given, _other_fields(schema, tuple(columns)))}
+    return encode_rows(schema, columns, batch.num_rows)
+
+
+@lru_cache(maxsize=128)
+def _other_fields(schema: Schema, names: tuple[str, ...]) -> Schema:
+    """The fields but these; without aliases, by which they would be found among those."""
+    others = tuple(replace(each, aliases=()) for each in schema.record.fields if each.name not in names)
+    return _with_fields(schema, others)
+
+
+def _chunks(bodies: bytes, lengths: np.ndarray[Any, Any], chunk_rows: int) -> Iterator[tuple[bytes, bytes]]:
+    """Pieces of at most ``chunk_rows`` rows, and those as even as they can be."""
+    rows = len(lengths)
+    pieces = -(-rows // min(chunk_rows, CHUNK_ROWS_MAX))
+    ends = np.cumsum(lengths, dtype=np.int64)
+    cuts = np.linspace(0, rows, pieces + 1).round().astype(np.int64)
+    for start, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        first = int(ends[start - 1]) if start else 0
+        yield bodies[first : int(ends[end - 1])], lengths[start:end].astype("<u4").tobytes()
