@@ -50,6 +50,12 @@ def value_of(message: common_pb2.Timestamp) -> Timestamp:
     return Timestamp(message.epoch, message.wall_ms, message.logical)
 
 
+def refused_server(*options: str) -> subprocess.CompletedProcess[str]:
+    """A server that is expected to end by itself."""
+    command = [sys.executable, "-m", "cortado.store.cli", "server", *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+
 def test_nothing_acknowledged_is_lost_by_a_kill_at_any_instant(tmp_path: Path) -> None:
     acknowledged: list[bytes] = []
     server = ServerProcess(tmp_path / "data")
@@ -134,14 +140,7 @@ def test_a_stop_is_clean_and_finishes_what_is_in_flight(tmp_path: Path, signal_n
 
 def test_a_directory_in_use_is_refused_with_the_process_that_has_it(tmp_path: Path) -> None:
     with running_server(tmp_path / "data") as server:
-        second = subprocess.run(
-            [sys.executable, "-m", "cortado.store.cli", "server"]
-            + ["--data-dir", str(tmp_path / "data"), "--listen", "127.0.0.1:0"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        second = refused_server("--data-dir", str(tmp_path / "data"), "--listen", "127.0.0.1:0")
         assert second.returncode != 0
         assert f"in use by process {server.pid}" in second.stderr
         assert "Traceback" not in second.stderr
@@ -150,14 +149,7 @@ def test_a_directory_in_use_is_refused_with_the_process_that_has_it(tmp_path: Pa
 
 def test_an_address_in_use_is_refused(tmp_path: Path) -> None:
     with running_server(tmp_path / "data") as server:
-        second = subprocess.run(
-            [sys.executable, "-m", "cortado.store.cli", "server"]
-            + ["--data-dir", str(tmp_path / "other"), "--listen", server.endpoint],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        second = refused_server("--data-dir", str(tmp_path / "other"), "--listen", server.endpoint)
         assert second.returncode != 0
         assert f"cannot listen on {server.endpoint}" in second.stderr
         assert "Traceback" not in second.stderr

@@ -1,0 +1,243 @@
+"""Over gRPC, on loopback, client and server each a process: bulk load and scan of 10-field documents, unary calls.
+
+The limit below is gRPC itself: a server of the same methods that stores nothing (it counts the rows of a chunk, or sends
+one ready-made reply again and again), under the same client code, in the same run. Bulk loads are durable: each chunk is
+acknowledged after it was synced.
+
+    python -m benchmarks.bench_grpc [rows]
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+import fastavro
+import grpc
+from rich.console import Console
+
+from benchmarks.report import Measurement, show
+from cortado.proto.v1 import (
+    common_pb2,
+    documents_pb2,
+    documents_pb2_grpc,
+    kv_pb2,
+    kv_pb2_grpc,
+    schemas_pb2,
+    schemas_pb2_grpc,
+    tables_pb2,
+    tables_pb2_grpc,
+)
+from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
+
+TITLE: Final = "gRPC"
+ROWS: Final = 200_000
+CHUNK_ROWS: Final = 1_000
+CHUNKS_AHEAD: Final = 4
+UNARY_CALLS: Final = 3_000
+UNARY_CALLERS: Final = 32
+
+SCHEMA: Final = """{"type": "record", "name": "Reading", "fields": [
+    {"name": "id", "type": "long"}, {"name": "sensor", "type": "string"},
+    {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+    {"name": "value", "type": "double"}, {"name": "low", "type": ["null", "double"]},
+    {"name": "high", "type": ["null", "double"]}, {"name": "count", "type": "int"},
+    {"name": "unit", "type": "string"}, {"name": "ok", "type": "boolean"}, {"name": "note", "type": ["null", "string"]}
+]}"""
+TABLE: Final = documents_pb2.TableName(database="bench", table="readings")
+OPTIONS: Final = [
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+]
+
+
+def run(rows: int = ROWS) -> list[Measurement]:
+    """All measurements; takes about 20 seconds on two cores."""
+    chunks = list(_chunks(rows))
+    with _process("raw") as channel:
+        raw = {
+            "load": _load(channel, 0, chunks, rows),
+            "scan": _scan(channel, rows),
+            "unary": _unary(channel, writes=False),
+        }
+    with tempfile.TemporaryDirectory() as directory, _process("cortado", directory) as channel:
+        schema_id = _create(channel)
+        loaded = _load(channel, schema_id, chunks, rows)
+        scanned = _scan(channel, rows)
+        gets, puts = _unary(channel, writes=False), _unary(channel, writes=True)
+    return [
+        Measurement("bulk load, synced", loaded, "rows", "gRPC alone", raw["load"], 200_000),
+        Measurement("streamed scan", scanned, "rows", "gRPC alone", raw["scan"], 1_500_000),
+        Measurement(f"unary get, {UNARY_CALLERS} callers", gets, "calls", "gRPC alone", raw["unary"]),
+        Measurement(f"unary put, synced, {UNARY_CALLERS} callers", puts, "calls", "gRPC alone", raw["unary"]),
+    ]
+
+
+def settings(rows: int = ROWS) -> str:
+    """What was measured, for the table's head."""
+    return f"{rows:,} documents of 10 fields, chunks of {CHUNK_ROWS:,} rows, one connection, loopback"
+
+
+# --- the client ----------------------------------------------------------------------------------------------------
+
+
+def _chunks(rows: int) -> Iterator[tuple[bytes, bytes]]:
+    schema = fastavro.parse_schema(json.loads(SCHEMA))
+    for start in range(0, rows, CHUNK_ROWS):
+        buffer, lengths = BytesIO(), bytearray()
+        for i in range(start, min(start + CHUNK_ROWS, rows)):
+            before = buffer.tell()
+            fastavro.schemaless_writer(buffer, schema, _document(i))
+            lengths += (buffer.tell() - before).to_bytes(4, "little")
+        yield buffer.getvalue(), bytes(lengths)
+
+
+def _document(i: int) -> dict[str, object]:
+    return {
+        "id": i,
+        "sensor": f"sensor-{i % 977}",
+        "at": 1_763_643_600_000_000 + i * 1_000,
+        "value": i / 7,
+        "low": None if i % 3 == 0 else i / 11,
+        "high": i / 5,
+        "count": i % 100,
+        "unit": "celsius",
+        "ok": i % 2 == 0,
+        "note": None if i % 4 else f"note {i}",
+    }
+
+
+def _create(channel: grpc.Channel) -> int:
+    tables, schemas = tables_pb2_grpc.TablesStub(channel), schemas_pb2_grpc.SchemasStub(channel)
+    tables.CreateDatabase(tables_pb2.CreateDatabaseRequest(database="bench"))
+    registered = schemas.Register(schemas_pb2.RegisterSchemaRequest(subject="bench.readings", schema=SCHEMA))
+    key = [tables_pb2.KeyPart(path="id")]
+    tables.CreateTable(tables_pb2.CreateTableRequest(database="bench", name="readings", key=key))
+    return int(registered.version.schema_id)
+
+
+def _load(channel: grpc.Channel, schema_id: int, chunks: list[tuple[bytes, bytes]], rows: int) -> float:
+    """Rows a second, the last one acknowledged."""
+
+    def requests() -> Iterator[documents_pb2.BulkRequest]:
+        yield documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=TABLE))
+        for sequence, (bodies, lengths) in enumerate(chunks):
+            batch = common_pb2.RowBatch(schema_id=schema_id, bodies=bodies, lengths=lengths)
+            yield documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk(sequence=sequence, rows=batch))
+
+    began = time.perf_counter()
+    written = sum(reply.written for reply in documents_pb2_grpc.DocumentsStub(channel).Bulk(requests()))
+    assert written == rows, f"{written} of {rows} rows were written"
+    return rows / (time.perf_counter() - began)
+
+
+def _scan(channel: grpc.Channel, rows: int) -> float:
+    """Rows a second, the lengths looked at."""
+    began = time.perf_counter()
+    read = 0
+    request = documents_pb2.ScanRequest(table=TABLE, limit=rows)
+    for reply in documents_pb2_grpc.DocumentsStub(channel).Scan(request):
+        read += sum(len(batch.lengths) // 4 for batch in reply.batches)
+    assert read == rows, f"{read} of {rows} rows were read"
+    return rows / (time.perf_counter() - began)
+
+
+def _unary(channel: grpc.Channel, *, writes: bool) -> float:
+    """Calls a second, with a bounded number in flight."""
+    stub = kv_pb2_grpc.KeyValueStub(channel)
+
+    def call(i: int) -> grpc.Future:
+        if writes:
+            return stub.Put.future(kv_pb2.KvPutRequest(namespace="bench", key=b"%08d" % i, value=b"v" * 100))
+        return stub.Get.future(kv_pb2.KvGetRequest(namespace="bench", key=b"%08d" % i))
+
+    began = time.perf_counter()
+    in_flight = [call(i) for i in range(UNARY_CALLERS)]
+    for i in range(UNARY_CALLERS, UNARY_CALLS):
+        in_flight.pop(0).result()
+        in_flight.append(call(i))
+    for each in in_flight:
+        each.result()
+    return UNARY_CALLS / (time.perf_counter() - began)
+
+
+# --- the servers ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _process(kind: str, directory: str = "") -> Iterator[grpc.Channel]:
+    """A server in a process of its own, ended at the end."""
+    command = [sys.executable, "-m", "benchmarks.bench_grpc", kind, directory]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        with grpc.insecure_channel(address, options=OPTIONS) as channel:
+            yield channel
+    finally:
+        process.terminate()
+        process.wait()
+
+
+class _Raw(documents_pb2_grpc.DocumentsServicer):
+    """Counts what it is given, and sends what it has at hand."""
+
+    async def Bulk(self, requests, context):  # type: ignore[no-untyped-def]  # noqa: ARG002, N802
+        async for request in requests:
+            if request.WhichOneof("message") == "chunk":
+                yield documents_pb2.BulkResponse(written=len(request.chunk.rows.lengths) // 4)
+
+    async def Scan(self, request, context):  # type: ignore[no-untyped-def]  # noqa: ARG002, N802
+        step = 4_000
+        batch = common_pb2.RowBatch(bodies=bytes(70 * step), lengths=bytes(4 * step))
+        reply = documents_pb2.ScanResponse(batches=[batch])
+        for _ in range(request.limit // step):
+            yield reply
+        rest = request.limit % step
+        yield documents_pb2.ScanResponse(
+            batches=[common_pb2.RowBatch(bodies=bytes(70 * rest), lengths=bytes(4 * rest))]
+        )
+
+
+class _RawKv(kv_pb2_grpc.KeyValueServicer):
+    """Answers with nothing."""
+
+    async def Get(self, request, context):  # type: ignore[no-untyped-def]  # noqa: ARG002, N802
+        return kv_pb2.KvGetResponse()
+
+
+async def _serve_raw() -> None:
+    server = grpc.aio.server(options=OPTIONS)
+    documents_pb2_grpc.add_DocumentsServicer_to_server(_Raw(), server)  # type: ignore[no-untyped-call]
+    kv_pb2_grpc.add_KeyValueServicer_to_server(_RawKv(), server)  # type: ignore[no-untyped-call]
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(f"listening on 127.0.0.1:{port}", flush=True)
+    await server.wait_for_termination()
+
+
+def _serve(kind: str, directory: str) -> None:
+    if kind == "raw":
+        import uvloop
+
+        uvloop.run(_serve_raw())
+    else:
+        from cortado.store.server import serve
+
+        serve(ServerConfig(data_dir=Path(directory) / "data", listen="127.0.0.1:0"))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] in (["raw"], ["cortado"]):
+        _serve(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "")
+    else:
+        count = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+        show(TITLE, settings(count), run(count), Console())
