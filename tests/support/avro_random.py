@@ -237,3 +237,102 @@ def damaged(rng: random.Random, body: bytes) -> bytes:
             case _:
                 out += b"\x00"
     return bytes(out)
+
+
+DEFAULTS: list[tuple[Any, Any]] = [
+    ("int", 7),
+    ("string", "new"),
+    ("double", 1.5),
+    (["null", "long"], None),
+    (["long", "null"], 5),
+    ({"type": "array", "items": "int"}, [1, 2]),
+    ({"type": "map", "values": "string"}, {"a": "b"}),
+    ("null", None),
+    (["null", "int", "string"], "x"),
+]
+PROMOTED = {"int": ["long", "float", "double"], "long": ["float", "double"], "float": ["double"], "string": ["bytes"]}
+
+
+class Evolution:
+    """Changes a schema's declaration as an application would over time; some changes cannot be read back."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.added = 0
+
+    def type(self, type_: Any) -> Any:
+        rng = self.rng
+        if isinstance(type_, list):
+            return self.union(type_)
+        if isinstance(type_, str):
+            if rng.random() < 0.25 and type_ in PROMOTED:
+                return rng.choice(PROMOTED[type_])
+            if rng.random() < 0.1 and type_ != "null":
+                return rng.choice(
+                    [["null", type_], [type_, "null"], [type_], ["null", "boolean", type_], ["boolean", type_]]
+                )
+            return "boolean" if rng.random() < 0.01 else type_
+        changed = dict(type_)
+        match type_["type"]:
+            case "record":
+                changed["fields"] = self.fields(type_["fields"])
+            case "array":
+                changed["items"] = self.type(type_["items"])
+            case "map":
+                changed["values"] = self.type(type_["values"])
+            case "enum":
+                self.enum(changed)
+            case _:
+                if rng.random() < 0.03:
+                    changed.pop("logicalType", None)
+        if rng.random() < 0.05:
+            return ["null", changed]
+        return changed
+
+    def enum(self, changed: dict[str, Any]) -> None:
+        pick = self.rng.random()
+        if pick < 0.3:
+            changed["symbols"] = ["Z", *changed["symbols"]]
+        elif pick < 0.6 and len(changed["symbols"]) > 1:
+            changed["symbols"] = changed["symbols"][1:][::-1]
+            if self.rng.random() < 0.8:
+                changed["default"] = changed["symbols"][0]
+
+    def union(self, branches: list[Any]) -> Any:
+        changed = [self.type(each) if isinstance(each, dict) else each for each in branches]
+        flat: list[Any] = []
+        for each in changed:
+            flat += [one for one in each if one != "null"] if isinstance(each, list) else [each]
+        pick = self.rng.random()
+        if pick < 0.2:
+            flat = flat[::-1]
+        elif pick < 0.3 and len(flat) > 1:
+            flat = flat[:-1]
+        elif pick < 0.4:
+            flat += [each for each in ["double", "string", "bytes"] if each not in flat][:1]
+        elif pick < 0.43:
+            return flat[0]
+        return flat
+
+    def fields(self, fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        rng = self.rng
+        changed = []
+        for field in fields:
+            pick = rng.random()
+            if pick < 0.1:
+                continue
+            one = {**field, "type": self.type(field["type"])}
+            if pick < 0.2:
+                self.added += 1
+                one = {**one, "name": f"renamed{self.added}", "aliases": [field["name"]]}
+            changed.append(one)
+        while rng.random() < 0.3:
+            self.added += 1
+            kind, default = rng.choice(DEFAULTS)
+            made = {"name": f"added{self.added}", "type": kind, "default": default}
+            if rng.random() < 0.02:
+                del made["default"]
+            changed.append(made)
+        if rng.random() < 0.3:
+            rng.shuffle(changed)
+        return changed
