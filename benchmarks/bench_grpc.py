@@ -1,8 +1,8 @@
 """Over gRPC, on loopback, client and server each a process: bulk load and scan of 10-field documents, unary calls.
 
-The limit below is gRPC itself: a server of the same methods that stores nothing (it counts the rows of a chunk, or sends
-one ready-made reply again and again), under the same client code, in the same run. Bulk loads are durable: each chunk is
-acknowledged after it was synced.
+The limit below is gRPC itself: a server of the same methods that stores nothing (it counts the rows of a chunk, or
+sends one ready-made reply again and again), under the same client code, in the same run. Bulk loads are durable: each
+chunk is acknowledged after it was synced.
 
     python -m benchmarks.bench_grpc [rows]
 """

@@ -44,10 +44,10 @@ from cortado.proto.v1 import common_pb2
 
 DETAILS_KEY: Final = "grpc-status-details-bin"
 
-# Together, as base64 with the other headers, they stay below the 8 KiB that a peer takes by default.
-MESSAGE_CHARS_MAX: Final = 700
-VALUE_CHARS_MAX: Final = 400
-LIST_BYTES_MAX: Final = 3000
+# Together, details as base64 and the message percent-encoded, they stay below the 8 KiB that a peer takes by default.
+MESSAGE_BYTES_MAX: Final = 700
+VALUE_BYTES_MAX: Final = 400
+LIST_BYTES_MAX: Final = 2600
 
 _CODE_OF_NAME: Final[dict[str, grpc.StatusCode]] = {code.name: code for code in grpc.StatusCode}
 
@@ -59,7 +59,9 @@ def status_code(error: CortadoError) -> grpc.StatusCode:
 
 def status_message(error: CortadoError) -> str:
     """One sentence for the status, cut to what a header may carry."""
-    return _cut(error.message(), MESSAGE_CHARS_MAX)
+    message = error.message()
+    # Each byte that is not ASCII travels as three.
+    return _cut(message, MESSAGE_BYTES_MAX if message.isascii() else MESSAGE_BYTES_MAX // 3)
 
 
 def trailing_metadata(error: CortadoError) -> tuple[tuple[str, bytes], ...]:
@@ -75,7 +77,7 @@ def rpc_status(error: CortadoError) -> status_pb2.Status:
     if isinstance(error, InvalidArgument):
         bad_request = error_details_pb2.BadRequest()
         bad_request.field_violations.add(
-            field=_cut(error.field, VALUE_CHARS_MAX), description=_cut(error.problem, VALUE_CHARS_MAX)
+            field=_cut(error.field, VALUE_BYTES_MAX), description=_cut(error.problem, VALUE_BYTES_MAX)
         )
         status.details.add().Pack(bad_request)
     if isinstance(error, TryAgain) and error.retry_delay_ms > 0:
@@ -90,7 +92,7 @@ def bounded_metadata(error: CortadoError) -> dict[str, str]:
     metadata = to_metadata(error)
     for name, value in error.fields().items():
         if isinstance(value, str):
-            metadata[name] = _cut(value, VALUE_CHARS_MAX)
+            metadata[name] = _cut(value, VALUE_BYTES_MAX)
         elif isinstance(value, list):
             metadata[name] = _bounded_list(value)
     return metadata
@@ -167,8 +169,12 @@ def _rebuilt(reason: str, metadata: dict[str, str]) -> CortadoError:
         return Internal(problem=f"{reason}: {metadata}")
 
 
-def _cut(text: str, chars_max: int) -> str:
-    return text if len(text) <= chars_max else f"{text[: chars_max - 20]}... ({len(text)} chars)"
+def _cut(text: str, bytes_max: int) -> str:
+    """Text that protobuf takes (a lone surrogate becomes a question mark), of at most about ``bytes_max`` bytes."""
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= bytes_max:
+        return encoded.decode()
+    return f"{encoded[: bytes_max - 24].decode(errors='ignore')}... ({len(text)} characters)"
 
 
 def _bounded_list(items: list[Any]) -> str:
@@ -176,7 +182,7 @@ def _bounded_list(items: list[Any]) -> str:
     used = 0
     for item in items:
         if isinstance(item, dict):
-            item = {name: _cut(v, VALUE_CHARS_MAX) if isinstance(v, str) else v for name, v in item.items()}
+            item = {name: _cut(v, VALUE_BYTES_MAX) if isinstance(v, str) else v for name, v in item.items()}
         used += len(json.dumps(item))
         if used > LIST_BYTES_MAX:
             kept.append({"path": "", "kind": "MORE", "message": f"and {len(items) - len(kept)} more", "version": 0})
