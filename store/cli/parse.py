@@ -27,7 +27,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -194,6 +194,33 @@ def parse_assignments(texts: Sequence[str]) -> dict[str, Any]:
             hint = f"""{error.problem} (text needs quotes: --set '{path}="..."')"""
             raise InvalidArgument(error.field, hint, error.value) from None
     return changes
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------
+
+
+def whole(option: str, minimum: int = 0, maximum: int = (1 << 63) - 1) -> Callable[[str], int]:
+    """A parser of an option's whole number, which names the option, the value and the bound in its refusal."""
+
+    def parse(text: str | int) -> int:
+        if not _WHOLE.fullmatch(str(text)) or not minimum <= int(text) <= maximum:
+            bound = f"{minimum} or more" if maximum > 1 << 32 else f"{minimum} to {maximum}"
+            raise InvalidArgument(option, f"must be a whole number, {bound}", repr(text))
+        return int(text)
+
+    return parse
+
+
+def seconds(option: str) -> Callable[[str], float]:
+    """A parser of an option's seconds, which names the option and the value in its refusal."""
+
+    def parse(text: str | float) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise InvalidArgument(option, "must be a number of seconds", repr(text)) from None
+
+    return parse
 
 
 # --- bytes of the key-value API --------------------------------------------------------------------------------

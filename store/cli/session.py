@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from cortado.store.cli.parse import seconds
 from cortado.store.cli.render import Renderer
 from cortado.store.client.client import DEFAULT_ENDPOINT, Client
 
@@ -56,6 +57,7 @@ TimeoutOption: TypeAlias = Annotated[
     typer.Option(
         "--timeout",
         metavar="SECONDS",
+        parser=seconds("--timeout"),
         help="How long to wait for an answer.",
         show_default=f"{DEFAULT_TIMEOUT_S:g}",
         rich_help_panel="Global options",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from support.server_process import running_server
 
 pytestmark = pytest.mark.process

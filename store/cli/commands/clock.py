@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cortado.store.cli.parse import whole
 from cortado.store.cli.session import Session, command
 
 
@@ -67,7 +68,13 @@ def add_to(app: typer.Typer) -> None:
         session: Session,
         yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
         from_epoch: Annotated[
-            int | None, typer.Option(help="The epoch to leave.", show_default="the current one", metavar="N")
+            int | None,
+            typer.Option(
+                help="The epoch to leave.",
+                show_default="the current one",
+                parser=whole("--from-epoch", 0, 65_535),
+                metavar="N",
+            ),
         ] = None,
     ) -> None:
         """Begin a new epoch, where a wrong clock has got into the timestamps.

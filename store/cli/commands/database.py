@@ -14,7 +14,9 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="db")
 
     @command(group, "create", examples="cortado db create flights")
-    def create(session: Session, name: Annotated[str, typer.Argument(help="The new database's name.")]) -> None:
+    def create(
+        session: Session, name: Annotated[str, typer.Argument(help="The new database's name.", metavar="NAME")]
+    ) -> None:
         """Make a database, which tables are made in."""
         with session.client() as client:
             client.create_database(name)

@@ -13,7 +13,7 @@ from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.cli import failures
 from cortado.store.cli.commands.table import AtOption, TableArgument
 from cortado.store.cli.input import STDIN, read_documents
-from cortado.store.cli.parse import parse_assignments, parse_bound, parse_json, parse_key
+from cortado.store.cli.parse import parse_assignments, parse_bound, parse_json, parse_key, whole
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Document, Table
@@ -119,7 +119,10 @@ def _add_scan(app: typer.Typer) -> None:
         limit: Annotated[
             int | None,
             typer.Option(
-                help="At most so many.", show_default=f"{TABLE_LIMIT} as a table, all with -o json", min=0, metavar="N"
+                help="At most so many.",
+                show_default=f"{TABLE_LIMIT} as a table, all with -o json",
+                parser=whole("--limit"),
+                metavar="N",
             ),
         ] = None,
         reverse: Annotated[bool, typer.Option("--reverse", help="In descending order of the key.")] = False,
@@ -167,7 +170,8 @@ def _add_writing(app: typer.Typer) -> None:
         session: Session,
         table: TableArgument,
         document: Annotated[
-            str | None, typer.Argument(help="The document as JSON.", show_default="read standard input")
+            str | None,
+            typer.Argument(help="The document as JSON.", show_default="read standard input", metavar="DOCUMENT"),
         ] = None,
         file: Annotated[
             str | None, typer.Option("--file", "-f", help="Read documents from here; - for stdin.", metavar="PATH")

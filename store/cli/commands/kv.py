@@ -13,13 +13,13 @@ import typer
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.cli.commands.table import AtOption
 from cortado.store.cli.input import STDIN, read_bytes
-from cortado.store.cli.parse import bytes_to_text, parse_bytes
+from cortado.store.cli.parse import bytes_to_text, parse_bytes, whole
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session, command
 from cortado.store.client import KvPair
 
-NamespaceArgument: TypeAlias = Annotated[str, typer.Argument(help="The namespace.")]
-KeyArgument: TypeAlias = Annotated[str, typer.Argument(help=r"The key; \xNN is a byte, \\ a backslash.")]
+NamespaceArgument: TypeAlias = Annotated[str, typer.Argument(help="The namespace.", metavar="NAMESPACE")]
+KeyArgument: TypeAlias = Annotated[str, typer.Argument(help=r"The key; \xNN is a byte, \\ a backslash.", metavar="KEY")]
 MatchOption: TypeAlias = Annotated[
     str | None, typer.Option("--if-match", help="Only if the key's etag is this one.", metavar="ETAG")
 ]
@@ -92,7 +92,10 @@ def _add_reading(group: typer.Typer) -> None:
         limit: Annotated[
             int | None,
             typer.Option(
-                help="At most so many.", show_default=f"{SCAN_LIMIT} as a table, all with -o json", min=0, metavar="N"
+                help="At most so many.",
+                show_default=f"{SCAN_LIMIT} as a table, all with -o json",
+                parser=whole("--limit"),
+                metavar="N",
             ),
         ] = None,
         at: AtOption = None,
@@ -134,7 +137,9 @@ def _add_writing(group: typer.Typer) -> None:
         session: Session,
         namespace: NamespaceArgument,
         key: KeyArgument,
-        value: Annotated[str | None, typer.Argument(help=r"The value; \xNN is a byte, - is standard input.")] = None,
+        value: Annotated[
+            str | None, typer.Argument(help=r"The value; \xNN is a byte, - is standard input.", metavar="VALUE")
+        ] = None,
         file: Annotated[
             str | None, typer.Option("--file", "-f", help="Take a file's bytes; - for stdin.", metavar="PATH")
         ] = None,
@@ -163,8 +168,8 @@ def _add_writing(group: typer.Typer) -> None:
         session: Session,
         namespace: NamespaceArgument,
         key: KeyArgument,
-        expected: Annotated[str, typer.Argument(help="The value that the key must have.")],
-        value: Annotated[str, typer.Argument(help="The value to store then.")],
+        expected: Annotated[str, typer.Argument(help="The value that the key must have.", metavar="EXPECTED")],
+        value: Annotated[str, typer.Argument(help="The value to store then.", metavar="VALUE")],
     ) -> None:
         """Compare and set: store a value only where the key holds the expected one. Exit code 4 where it does not."""
         with session.client() as client:

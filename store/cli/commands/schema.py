@@ -11,12 +11,17 @@ import typer
 from cortado.errors import InvalidArgument
 from cortado.store.cli.failures import INCOMPATIBLE, CheckFailed
 from cortado.store.cli.input import read_text
+from cortado.store.cli.parse import whole
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session, command
 from cortado.store.client import SchemaVersion
 
-SubjectArgument: TypeAlias = Annotated[str, typer.Argument(help="The subject, by default named as the table is.")]
-FileArgument: TypeAlias = Annotated[str, typer.Argument(help="A file with an Avro schema in JSON; - for stdin.")]
+SubjectArgument: TypeAlias = Annotated[
+    str, typer.Argument(help="The subject, by default named as the table is.", metavar="SUBJECT")
+]
+FileArgument: TypeAlias = Annotated[
+    str, typer.Argument(help="A file with an Avro schema in JSON; - for stdin.", metavar="FILE")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -64,7 +69,8 @@ def _add_changing(group: typer.Typer) -> None:
             str | None,
             typer.Argument(
                 help="The new mode: NONE, BACKWARD, BACKWARD_TRANSITIVE, FORWARD, FORWARD_TRANSITIVE, FULL or "
-                "FULL_TRANSITIVE."
+                "FULL_TRANSITIVE.",
+                metavar="MODE",
             ),
         ] = None,
     ) -> None:
@@ -90,11 +96,14 @@ def _add_showing(group: typer.Typer) -> None:
     )
     def get(
         session: Session,
-        subject: Annotated[str | None, typer.Argument(help="The subject; or give --id.")] = None,
+        subject: Annotated[str | None, typer.Argument(help="The subject; or give --id.", metavar="SUBJECT")] = None,
         version: Annotated[
-            int | None, typer.Option(help="The version.", show_default="the newest", metavar="N")
+            int | None,
+            typer.Option(help="The version.", show_default="the newest", parser=whole("--version", 1), metavar="N"),
         ] = None,
-        schema_id: Annotated[int | None, typer.Option("--id", help="The schema's id.", metavar="N")] = None,
+        schema_id: Annotated[
+            int | None, typer.Option("--id", help="The schema's id.", parser=whole("--id", 1), metavar="N")
+        ] = None,
     ) -> None:
         """Print a schema's declaration, ready to be changed and registered again."""
         if (subject is None) == (schema_id is None):
@@ -119,7 +128,9 @@ def _add_showing(group: typer.Typer) -> None:
     )
     def list_schemas(
         session: Session,
-        subject: Annotated[str | None, typer.Argument(help="List this subject's versions instead.")] = None,
+        subject: Annotated[
+            str | None, typer.Argument(help="List this subject's versions instead.", metavar="SUBJECT")
+        ] = None,
     ) -> None:
         """List the subjects, or the versions of one."""
         with session.client() as client:

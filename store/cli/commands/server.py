@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from cortado.errors import InvalidArgument, Unsupported
+from cortado.store.cli.parse import whole
 from cortado.store.cli.session import Session, command
 
 _UNITS: Final = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -45,16 +46,29 @@ def add_to(app: typer.Typer) -> None:
             str, typer.Option(help="Bound on the data: bytes, or with KiB, MiB, GiB or TiB.", metavar="SIZE")
         ] = "1TiB",
         max_clock_offset_ms: Annotated[
-            int, typer.Option(help="How far ahead of this clock a timestamp from outside may be.", metavar="MS")
+            int,
+            typer.Option(
+                help="How far ahead of this clock a timestamp from outside may be.",
+                parser=whole("--max-clock-offset-ms"),
+                metavar="MS",
+            ),
         ] = 250,
         clock_offset_ms: Annotated[
-            int, typer.Option(help="For tests only: added to the physical clock.", metavar="MS")
+            int,
+            typer.Option(
+                help="For tests only: added to the physical clock.",
+                parser=whole("--clock-offset-ms", -(1 << 62)),
+                metavar="MS",
+            ),
         ] = 0,
         cluster_id: Annotated[
             str, typer.Option(help="Name of the cluster, at the first start.", show_default="a new one", metavar="NAME")
         ] = "",
         stop_grace_ms: Annotated[
-            int, typer.Option(help="How long calls may go on once it was told to stop.", metavar="MS")
+            int,
+            typer.Option(
+                help="How long calls may go on once it was told to stop.", parser=whole("--stop-grace-ms"), metavar="MS"
+            ),
         ] = 5_000,
         limit: Annotated[
             list[str] | None,

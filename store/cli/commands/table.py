@@ -9,7 +9,7 @@ import typer
 from cortado.errors import InvalidArgument
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.cli.failures import DAMAGE, CheckFailed
-from cortado.store.cli.parse import key_to_json, parse_bound
+from cortado.store.cli.parse import key_to_json, parse_bound, whole
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Index
@@ -81,7 +81,8 @@ def _add_looking(group: typer.Typer) -> None:
         """,
     )
     def list_tables(
-        session: Session, database: Annotated[str | None, typer.Argument(help="Only this database's tables.")] = None
+        session: Session,
+        database: Annotated[str | None, typer.Argument(help="Only this database's tables.", metavar="DATABASE")] = None,
     ) -> None:
         """List the tables."""
         with session.client() as client:
@@ -169,7 +170,9 @@ def _add_looking(group: typer.Typer) -> None:
     def split(
         session: Session,
         table: TableArgument,
-        parts: Annotated[int, typer.Argument(help="How many ranges are wanted.", min=1)],
+        parts: Annotated[
+            int, typer.Argument(help="How many ranges are wanted.", parser=whole("PARTS", 1), metavar="PARTS")
+        ],
         lower: Annotated[
             str | None, typer.Option("--from", help="Where to begin: a part or a JSON array.", metavar="KEY")
         ] = None,

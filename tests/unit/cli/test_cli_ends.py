@@ -1,0 +1,226 @@
+"""How a run ends: one line, and an exit code that means something."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cortado import errors
+from cortado.store.cli import failures
+from cortado.store.cli.app import run, wants_json
+from cortado.store.cli.input import read_documents
+from cortado.store.cli.render import Renderer, cell, count, size
+
+
+def leaves(kind: type[errors.CortadoError]) -> list[type[errors.CortadoError]]:
+    return [kind, *(leaf for child in kind.__subclasses__() for leaf in leaves(child))]
+
+
+EXPECTED = {
+    errors.NotFound: 3,
+    errors.AlreadyExists: 4,
+    errors.ConditionFailed: 4,
+    errors.UniqueViolation: 4,
+    errors.WriteConflict: 4,
+    errors.IncompatibleSchema: 5,
+    errors.InvalidArgument: 2,
+    errors.KeyTooLong: 2,
+    errors.InvalidFilter: 2,
+    errors.SnapshotTooOld: 2,
+    errors.Unsupported: 2,
+    errors.Unavailable: 6,
+    errors.NotLeader: 6,
+    errors.ResourceExhausted: 6,
+    errors.DeadlineExceeded: 6,
+    errors.OutcomeUnknown: 7,
+    errors.DataLoss: 8,
+    errors.DataDirectoryError: 8,
+    errors.ClockOutOfBounds: 8,
+    errors.Cancelled: 130,
+    errors.Internal: 1,
+}
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_each_kind_of_error_has_its_exit_code(kind: type[errors.CortadoError]) -> None:
+    assert failures.exit_code_of(kind.__new__(kind)) == EXPECTED[kind]
+
+
+def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
+    assert all(failures.exit_code_of(kind.__new__(kind)) > 0 for kind in leaves(errors.CortadoError))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["frobnicate"], "frobnicate"),
+        (["get"], "TABLE"),
+        (["get", "flights.flights"], "KEY"),
+        (["status", "--fast"], "--fast"),
+        (["status", "-o", "xml"], "xml"),
+        (["status", "--timeout", "soon"], "soon"),
+        (["status", "--timeout", "0"], "timeout_s"),
+        (["status", "-e", "nowhere"], "endpoint"),
+        (["scan", "flights", "--limit", "-1"], "limit"),
+        (["schema", "get"], "SUBJECT"),
+        (["schema", "register", "s", "/no/such/file"], "/no/such/file"),
+        (["kv", "put", "n", "k"], "VALUE"),
+        (["kv", "put", "n", "k", "\\q"], "VALUE"),
+        (["put", "d.t", "{}", "--file", "x"], "--file"),
+        (["put", "d.t", "{"], "DOCUMENT"),
+        (["update", "d.t", "1"], "--set"),
+        (["table", "create", "d.t", "--key", "a", "--index", "x"], "--index"),
+        (["key", "dump", "xyz"], "HEX"),
+        (["server", "--map-size", "big"], "--map-size"),
+        (["server", "--listen", "0.0.0.0:1"], "--insecure"),
+        (["server", "--limit", "x=1"], "--limit"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_wrong_usage_is_one_line_that_names_it(
+    arguments: list[str], named: str, as_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ["-o", "json"] if as_json and "xml" not in arguments else []
+    assert run([*arguments, *more]) == failures.USAGE
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert named in shown.err
+    if more:
+        assert json.loads(shown.err)["error"]["message"]
+
+
+def test_nobody_to_talk_to_is_unavailable(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["-e", "127.0.0.1:1", "--timeout", "0.2", "status", "-o", "json"]) == failures.UNAVAILABLE
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert error["reason"] == "UNAVAILABLE"
+    assert "127.0.0.1:1" in error["message"]
+
+
+def test_options_after_the_command_win_over_those_before_and_the_environment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORTADO_ENDPOINT", "127.0.0.1:3")
+    for arguments, port in (
+        (["status"], 3),
+        (["-e", "127.0.0.1:2", "status"], 2),
+        (["-e", "127.0.0.1:2", "status", "-e", "127.0.0.1:1"], 1),
+    ):
+        run([*arguments, "--timeout", "0.1"])
+        assert f"127.0.0.1:{port}" in capsys.readouterr().err
+
+
+def test_a_defect_is_internal_and_no_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("cortado.store.cli.session.Client", crash)
+    monkeypatch.delenv("CORTADO_DEBUG", raising=False)
+    assert run(["status"]) == failures.INTERNAL
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert "ZeroDivisionError: oops" in shown
+
+
+def test_a_reader_who_goes_away_ends_the_run_quietly() -> None:
+    code = (
+        "import sys\nfrom cortado.store.cli import app\nfrom cortado.store.cli.render import Renderer\n"
+        "def endless(*_, **__):\n    while True: Renderer().json({'a': 'x' * 1000})\n"
+        "app.build = lambda: endless\nsys.exit(app.run([]))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(20) == failures.BROKEN_PIPE
+
+
+def test_ctrl_c_ends_the_run_quietly() -> None:
+    code = (
+        "import sys, threading\nfrom cortado.store.cli import app\n"
+        "def hang(*_, **__):\n    print('hanging', flush=True)\n    threading.Event().wait(30)\n"
+        "app.build = lambda: hang\nsys.exit(app.run([]))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    os.kill(process.pid, signal.SIGINT)
+    _, shown = process.communicate(timeout=20)
+    assert shown == b""
+    assert process.returncode == failures.INTERRUPTED
+
+
+def test_json_is_recognised_where_nothing_else_parses() -> None:
+    assert wants_json(["x", "-o", "json"])
+    assert wants_json(["-o", "json", "x"])
+    assert wants_json(["--output=json"])
+    assert not wants_json(["-o", "table"])
+    assert not wants_json(["--", "-o", "json"])
+
+
+# --- what goes in and out --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("", []),
+        ('{"a": 1}', [{"a": 1}]),
+        ('{"a": 1}\n\n{"a": 2}\n', [{"a": 1}, {"a": 2}]),
+        ('{\n  "a": 1\n}\n', [{"a": 1}]),
+        ('{\n  "a": 1\n}\n{\n  "a": 2\n}{"a": 3}', [{"a": 1}, {"a": 2}, {"a": 3}]),
+    ],
+)
+def test_documents_are_read_one_a_line_or_as_they_come(text: str, values: list[Any], tmp_path: Path) -> None:
+    path = tmp_path / "documents"
+    path.write_text(text)
+    assert list(read_documents(str(path))) == values
+
+
+@pytest.mark.parametrize("content", [b'{"a": 1}\n{"a": }\n', b'{\n"a": }', b'{"a": NaN}', b"\xff", b'{"a":1}\n\xff\n'])
+def test_a_broken_document_is_refused_by_its_place(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "documents"
+    path.write_bytes(content)
+    with pytest.raises(errors.InvalidArgument):
+        list(read_documents(str(path)))
+
+
+def test_tables_cut_nothing_and_obey_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "x" * 3_000
+    Renderer().table(("name", "value"), [(long, "[bold]plain[/bold]"), ("\x1b[31mred\n", None)])
+    Renderer().record({"name": long, "list": [1, "a"]})
+    shown = capsys.readouterr().out
+    assert shown.count(long) == 2
+    assert "[bold]plain[/bold]" in shown
+    assert "\x1b" not in shown
+    assert "\\x1b[31mred\\n" in shown
+    assert '[1, "a"]' in shown
+    assert "null" in shown
+
+
+def test_values_numbers_and_sizes_for_people() -> None:
+    assert [cell(value) for value in (None, True, 1.5, "a", [1])] == ["null", "true", "1.5", "a", "[1]"]
+    assert [count(1, "row"), count(2000, "row"), count(2, "index entry", "index entries")] == [
+        "1 row",
+        "2,000 rows",
+        "2 index entries",
+    ]
+    assert [size(0), size(1023), size(1024), size(1 << 40), size(5 << 50)] == [
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "1.0 TiB",
+        "5120.0 TiB",
+    ]

@@ -1,0 +1,125 @@
+"""Every command and option is explained: in its help, with an example, and in docs/cli.md."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from cortado.store.cli import failures
+from cortado.store.cli.app import build, run
+
+DOCS = Path(__file__).parents[3] / "docs" / "cli.md"
+
+
+def commands(node: Any, path: tuple[str, ...] = ("cortado",)) -> Iterator[tuple[str, Any]]:
+    if hasattr(node, "commands"):
+        for name, child in node.commands.items():
+            yield from commands(child, (*path, name))
+    else:
+        yield " ".join(path), node
+
+
+ROOT = typer.main.get_command(build())
+COMMANDS = dict(commands(ROOT))
+
+
+def section_of(command: str) -> str:
+    found = re.search(rf"^### `{re.escape(command)}`$(.*?)(?=^##)", DOCS.read_text() + "\n##", re.M | re.S)
+    assert found, f"docs/cli.md has no section ### `{command}`"
+    return found[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_and_option_is_documented(command: str) -> None:
+    section = section_of(command)
+    for parameter in COMMANDS[command].params:
+        if parameter.name in ("help", "endpoint", "output", "timeout"):
+            continue
+        if parameter.param_type_name == "argument":
+            shown = (parameter.metavar or parameter.name or "").upper()
+            assert f"`{shown}`" in section, f"{command} {shown} is not in docs/cli.md"
+        for option in parameter.opts if parameter.param_type_name == "option" else ():
+            assert f"`{option}" in section, f"{command} {option} is not in docs/cli.md"
+    documented = set(re.findall(r"^\| `(-[\w-]+|--[\w-]+)", section, re.M)) | set(re.findall(r", `(--[\w-]+)", section))
+    offered = {option for parameter in COMMANDS[command].params for option in parameter.opts}
+    assert documented <= offered, f"docs/cli.md documents what {command} has not: {documented - offered}"
+
+
+def test_the_global_options_are_documented() -> None:
+    text = DOCS.read_text()
+    for parameter in ROOT.params:
+        for option in parameter.opts:
+            assert f"`{option}" in text, f"{option} is not in docs/cli.md"
+
+
+def test_no_command_is_documented_that_is_not_there() -> None:
+    documented = set(re.findall(r"^### `(cortado[^`]*)`$", DOCS.read_text(), re.M))
+    assert documented == set(COMMANDS)
+
+
+def test_every_exit_code_is_documented() -> None:
+    text = DOCS.read_text()
+    for name, code in vars(failures).items():
+        if name.isupper() and isinstance(code, int):
+            assert f"| {code} |" in text, f"exit code {code} ({name}) is not in docs/cli.md"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_commands_help_ends_with_an_example_of_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = command.split()[1:]
+    assert run([*words, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "Examples:" in shown
+    assert command in shown.split("Examples:")[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_example_parses(command: str) -> None:
+    """The examples' options and arguments are ones that the command takes."""
+    help_text = COMMANDS[command].help or ""
+    for line in help_text.split("Examples:")[1].strip().splitlines():
+        for words in shell_commands(line):
+            if words[0] == "cortado":
+                name = max((each for each in COMMANDS if " ".join(words).startswith(each)), key=len)
+                COMMANDS[name].make_context(name, words[len(name.split()) :])
+
+
+def shell_commands(line: str) -> Iterator[list[str]]:
+    """The words of each command of a pipe, without redirections."""
+    command: list[str] = []
+    words = iter(shlex.split(line))
+    for word in words:
+        if word in ("<", ">"):
+            next(words)
+        elif word == "|":
+            yield command
+            command = []
+        else:
+            command.append(word)
+    yield command
+
+
+def test_the_client_side_needs_nothing_of_the_server() -> None:
+    code = (
+        "import sys; from cortado.store.cli.app import build; build();"
+        "print({'lmdb', 'numpy', 'pyarrow', 'uvloop', 'cortado.store.server'} & set(sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert shown.stdout.strip() == "set()"
+
+
+def test_a_server_without_its_extra_names_the_command_that_installs_it() -> None:
+    code = "import sys; sys.modules['lmdb'] = None; from cortado.store.cli.app import run; sys.exit(run(['server']))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd="/")
+    assert shown.returncode == failures.USAGE
+    assert shown.stderr.count("\n") == 1
+    assert "lmdb" in shown.stderr
+    assert "pip install 'cortado[server]'" in shown.stderr

@@ -1,0 +1,166 @@
+"""Keys, bounds, assignments and bytes as they are written on a command line."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cortado.errors import InvalidArgument
+from cortado.store.cli.commands.server import parse_limits, parse_size
+from cortado.store.cli.commands.table import parse_index
+from cortado.store.cli.parse import (
+    bytes_to_text,
+    key_to_json,
+    parse_assignments,
+    parse_bound,
+    parse_bytes,
+    parse_json,
+    parse_key,
+    parse_part,
+)
+from cortado.store.client import Index
+from cortado.store.keys.types import KeyPart, KeyType
+
+FLIGHTS = (
+    KeyPart("time_hour", KeyType.TIMESTAMP),
+    KeyPart("carrier", KeyType.STRING),
+    KeyPart("flight", KeyType.INT64),
+)
+
+
+@pytest.mark.parametrize(
+    ("type", "text", "meant"),
+    [
+        (KeyType.BOOL, "true", True),
+        (KeyType.BOOL, "false", False),
+        (KeyType.INT64, "-1545", -1545),
+        (KeyType.FLOAT64, "12.5", 12.5),
+        (KeyType.FLOAT64, "-Infinity", float("-inf")),
+        (KeyType.BYTES, "AP8=", b"\x00\xff"),
+        (KeyType.STRING, "null", "null"),
+        (KeyType.STRING, "", ""),
+        (KeyType.TIMESTAMP, "2013-01-01T05:00:00-05:00", datetime(2013, 1, 1, 10, tzinfo=UTC)),
+        (KeyType.TIMESTAMP, "1357034400000000", 1_357_034_400_000_000),
+        (KeyType.DATE, "2013-01-31", date(2013, 1, 31)),
+        (KeyType.DECIMAL, "-12.50", Decimal("-12.50")),
+        (KeyType.UUID, "9f0c6a52-3f6e-4a7b-8f52-4f1e6a1d2c3b", UUID("9f0c6a52-3f6e-4a7b-8f52-4f1e6a1d2c3b")),
+        *((type, "\\N", None) for type in KeyType),
+    ],
+)
+def test_a_part_is_read_by_its_declared_type(type: KeyType, text: str, meant: Any) -> None:
+    assert parse_part(text, KeyPart("part", type)) == meant
+
+
+@pytest.mark.parametrize(
+    ("type", "text"),
+    [
+        (KeyType.BOOL, "yes"),
+        (KeyType.INT64, "1.5"),
+        (KeyType.INT64, "\u0661"),
+        (KeyType.FLOAT64, "twelve"),
+        (KeyType.BYTES, "A"),
+        (KeyType.BYTES, "not base64!"),
+        (KeyType.TIMESTAMP, "2013-01-01T10:00:00"),
+        (KeyType.TIMESTAMP, "yesterday"),
+        (KeyType.DATE, "31.1.2013"),
+        (KeyType.DECIMAL, "1,5"),
+        (KeyType.UUID, "9f0c"),
+    ],
+)
+def test_what_is_not_of_the_type_is_refused_by_name(type: KeyType, text: str) -> None:
+    with pytest.raises(InvalidArgument) as raised:
+        parse_part(text, KeyPart("a.b", type))
+    assert raised.value.field == "key.a.b"
+    assert raised.value.value == repr(text)
+
+
+def test_a_key_must_have_every_part_and_a_prefix_may_end_early() -> None:
+    assert parse_key(["0", "UA", "1545"], FLIGHTS) == (0, "UA", 1545)
+    assert parse_key(["0", "UA"], FLIGHTS, prefix=True) == (0, "UA")
+    with pytest.raises(InvalidArgument, match="TIME_HOUR:timestamp CARRIER:string FLIGHT:int64"):
+        parse_key(["0", "UA"], FLIGHTS)
+    with pytest.raises(InvalidArgument, match="at most"):
+        parse_key(["0", "UA", "1", "2"], FLIGHTS, prefix=True)
+
+
+def test_a_bound_is_one_part_or_a_json_array() -> None:
+    assert parse_bound(None, FLIGHTS, "--from") is None
+    assert parse_bound("0", FLIGHTS, "--from") == (0,)
+    assert parse_bound('[0, "UA", 7]', FLIGHTS, "--from") == (0, "UA", 7)
+    moment = datetime(2013, 1, 1, 10, tzinfo=UTC)
+    assert parse_bound('["2013-01-01T10:00:00Z", null]', FLIGHTS, "--from") == (moment, None)
+    for text in ("[0", '[0, "UA", 1, 2]', "[0, 5]", "[0, 'UA']"):
+        with pytest.raises(InvalidArgument):
+            parse_bound(text, FLIGHTS, "--from")
+
+
+ALL_TYPES = tuple(KeyPart(str(type), type) for type in KeyType)
+VALUES: dict[KeyType, st.SearchStrategy[Any]] = {
+    KeyType.BOOL: st.booleans(),
+    KeyType.INT64: st.integers(-(1 << 63), (1 << 63) - 1),
+    KeyType.FLOAT64: st.floats(allow_nan=False),
+    KeyType.BYTES: st.binary(),
+    KeyType.STRING: st.text(),
+    KeyType.TIMESTAMP: st.datetimes(timezones=st.just(UTC)),
+    KeyType.DATE: st.dates(),
+    KeyType.DECIMAL: st.decimals(allow_nan=False, allow_infinity=False),
+    KeyType.UUID: st.uuids(),
+}
+
+
+@given(st.tuples(*(st.one_of(st.none(), VALUES[part.type]) for part in ALL_TYPES)))
+def test_a_key_that_is_shown_can_be_given_back(key: tuple[Any, ...]) -> None:
+    assert parse_bound(json.dumps(key_to_json(key)), ALL_TYPES, "--from") == key
+
+
+@given(st.binary())
+def test_bytes_that_are_shown_can_be_given_back(value: bytes) -> None:
+    shown = bytes_to_text(value)
+    assert shown.isprintable()
+    assert parse_bytes(shown, "VALUE") == value
+
+
+@pytest.mark.parametrize("text", ["\\", "\\x", "\\xg0", "a\\n", "\\x0"])
+def test_an_unknown_escape_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="VALUE"):
+        parse_bytes(text, "VALUE")
+
+
+def test_assignments_are_json_and_say_so() -> None:
+    assert parse_assignments(["a=1", 'b.c="x=y"', "d=null"]) == {"a": 1, "b.c": "x=y", "d": None}
+    with pytest.raises(InvalidArgument, match="text needs quotes"):
+        parse_assignments(["a=x"])
+    for wrong in (["a"], ["=1"], ["a=1", "a=2"]):
+        with pytest.raises(InvalidArgument, match="--set"):
+            parse_assignments(wrong)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{'a': 1}", '{"a": NaN}', '{"a": 1, "a": 2}', "[" * 100_000, "1" * 5_000])
+def test_json_is_read_strictly(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="DOCUMENT: must be JSON"):
+        parse_json(text, "DOCUMENT")
+
+
+def test_an_index_is_a_name_and_fields() -> None:
+    assert parse_index("by_a=a, b desc", "--index", unique=True) == Index("by_a", ["a", "b desc"], True)
+    for wrong in ("by_a", "=a", "by_a=", "by_a=a,,b"):
+        with pytest.raises(InvalidArgument, match="--index"):
+            parse_index(wrong, "--index", unique=False)
+
+
+def test_sizes_and_limits_of_a_server_are_checked() -> None:
+    assert [parse_size(text, "--map-size") for text in ("4096", "64MiB", "1TiB")] == [4096, 64 << 20, 1 << 40]
+    for wrong in ("", "1GB", "-1", "1.5GiB"):
+        with pytest.raises(InvalidArgument, match="--map-size"):
+            parse_size(wrong, "--map-size")
+    assert parse_limits(["writes_max=5"], ["writes_max"]) == {"writes_max": 5}
+    for wrong in ("writes_max", "writes_max=x", "reads_max=5"):
+        with pytest.raises(InvalidArgument, match="--limit"):
+            parse_limits([wrong], ["writes_max"])
