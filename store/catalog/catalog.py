@@ -31,7 +31,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader, Version
 
 STATES_MAX: Final = 8
-PARSED_TEXT_MAX: Final = 16 << 20
+PARSED_TEXT_MAX: Final = 4 << 20
 
 
 @dataclass(slots=True)

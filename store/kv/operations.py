@@ -28,13 +28,16 @@ _KEY_SHOWN_MAX: Final = 60
 class KvLimits:
     """The most that one request may hold; sizes in bytes. Beyond it, a request is refused with TooLarge.
 
-    A batch's size counts its user keys and values; a deleted range's counts the stored keys.
+    A batch's size counts its user keys and values. A range is deleted at once where it holds at most
+    ``delete_range_keys_max`` keys, their stored keys fit into a batch, and keys and values together have at most
+    ``delete_range_read_bytes_max``, since all of it is read.
     """
 
     value_bytes_max: int = 1 << 20
     batch_bytes_max: int = 4 << 20
     batch_operations_max: int = 10_000
     delete_range_keys_max: int = 10_000
+    delete_range_read_bytes_max: int = 64 << 20
 
 
 DEFAULT_LIMITS: Final = KvLimits()
@@ -128,18 +131,15 @@ def evaluate_delete_range(
     Raises InvalidArgument, KeyTooLong, and TooLarge where the range holds more keys than are deleted atomically.
     """
     start, end = logical_range(check_namespace(namespace), within)
-    keys_max, bytes_max = limits.delete_range_keys_max, limits.batch_bytes_max
     mutations = Mutations()
-    size_bytes = 0
-    for logical_key, _ in reader.scan(start, end, limit=keys_max + 1):
+    key_bytes = read_bytes = 0
+    for logical_key, version in reader.scan(start, end, limit=limits.delete_range_keys_max + 1):
         mutations.delete(logical_key)
-        size_bytes += len(logical_key)
-    if len(mutations) > keys_max:
-        problem = f"holds more than {keys_max} keys, the most that are deleted at once; nothing was deleted"
-        raise TooLarge("range", problem, "", len(mutations), keys_max)
-    if size_bytes > bytes_max:
-        problem = f"holds keys of {size_bytes} bytes, more than the {bytes_max} deleted at once; nothing was deleted"
-        raise TooLarge("range", problem, "", size_bytes, bytes_max)
+        key_bytes += len(logical_key)
+        read_bytes += len(logical_key) + len(version.payload)
+        _check_range(len(mutations), limits.delete_range_keys_max, "keys")
+        _check_range(key_bytes, limits.batch_bytes_max, "bytes of keys")
+        _check_range(read_bytes, limits.delete_range_read_bytes_max, "bytes of keys and values")
     return Evaluation(mutations, KvRangeDeleted(len(mutations)))
 
 
@@ -199,6 +199,12 @@ def _check_batch_size(operations: Sequence[KvOperation], limits: KvLimits) -> No
     if size_bytes > limits.batch_bytes_max:
         problem = f"must have at most {limits.batch_bytes_max} bytes of keys and values"
         raise TooLarge("operations", problem, f"{size_bytes} bytes", size_bytes, limits.batch_bytes_max)
+
+
+def _check_range(size: int, limit: int, unit: str) -> None:
+    if size > limit:
+        problem = f"holds more than {limit} {unit}, the most that are deleted at once; nothing was deleted"
+        raise TooLarge("range", problem, "", size, limit)
 
 
 def _check_value(value: bytes, field: str, limits: KvLimits) -> None:

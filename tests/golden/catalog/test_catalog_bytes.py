@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from cortado.schema.compatibility import CompatibilityMode
-from cortado.store.catalog import stored
+from cortado.store.catalog import declare, registry, stored
 from cortado.store.catalog.descriptors import IndexDescriptor, SchemaVersion, SubjectState, TableDescriptor
 from cortado.store.catalog.stored import Counters
 from cortado.store.keys.types import KeyPart, KeyType
@@ -61,3 +64,17 @@ def test_values_come_back_as_they_were() -> None:
 
 def test_an_absent_counter_begins_at_one() -> None:
     assert Counters() == Counters(next_table_id=1, next_schema_id=1)
+
+
+def test_the_format_s_page_states_the_limits_in_force() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "formats" / "catalog.md").read_text()
+    limits = dict(re.findall(r"^\| ([a-z' ]+) \| ([0-9,]+) \|$", page, re.MULTILINE))
+    assert {name: int(number.replace(",", "")) for name, number in limits.items()} == {
+        "databases": declare.DATABASES_MAX,
+        "tables": declare.TABLES_MAX,
+        "parts of a key or an index": declare.PARTS_MAX,
+        "indexes of a table": declare.INDEXES_MAX,
+        "characters of a part's path": declare.PATH_LENGTH_MAX,
+        "subjects": registry.SUBJECTS_MAX,
+        "versions of a subject": registry.VERSIONS_MAX,
+    }

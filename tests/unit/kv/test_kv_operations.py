@@ -205,8 +205,8 @@ def test_a_range_is_deleted_whole(kv: Kv) -> None:
 def test_a_range_over_the_limit_is_refused_and_keeps_every_key(kv: Kv) -> None:
     for i in range(11):
         kv.put(b"%02d" % i)
-    by_count, by_size = KvLimits(delete_range_keys_max=10), KvLimits(batch_bytes_max=50)
-    for limits in (by_count, by_size):
+    by_count = KvLimits(delete_range_keys_max=10)
+    for limits in (by_count, KvLimits(batch_bytes_max=50), KvLimits(delete_range_read_bytes_max=50)):
         with pytest.raises(TooLarge, match="nothing was deleted") as refused:
             kv.delete_range(KvRange(), limits=limits)
         assert refused.value.field == "range"
