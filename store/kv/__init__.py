@@ -1,0 +1,1 @@
+"""The key-value API as pure functions: bytes by bytes, ordered, in namespaces."""
