@@ -3,7 +3,7 @@ SHELL := /bin/sh
 PYTHON_BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt type check-links proto proto-check lock bench clean
+.PHONY: help setup run test lint fmt type proto proto-check lock bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,50 @@
+"""The documentation holds together: links lead somewhere, and what the README says of the make targets is true."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as Markdown viewers make them."""
+    found = HEADING.findall(page.read_text())
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(page.read_text()):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{link} does not exist"
+        if anchor and target.suffix == ".md":
+            assert anchor in _anchors(target), f"{link}: there is no such heading"
+
+
+def test_every_make_target_is_listed_by_make_help() -> None:
+    targets = set(re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split())  # type: ignore[index]
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert targets == set(re.findall(r"make ([a-z-]+)", shown))
+
+
+def test_every_make_target_that_a_page_names_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        for target in re.findall(r"`make ([a-z-]+)", page.read_text()):
+            assert target in targets, f"{page.name} names make {target}"
+
+
+def test_formats_and_decisions_are_numbered_without_gaps() -> None:
+    numbers = sorted(int(page.name[:4]) for page in (ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    assert numbers == list(range(1, len(numbers) + 1))
