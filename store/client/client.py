@@ -157,7 +157,7 @@ class Client:
     def bump_epoch(self, from_epoch: int) -> int:
         """Begins a new epoch, after which every timestamp sorts after every earlier one; returns it.
 
-        Raises ConditionFailed where the epoch is not ``from_epoch`` any more.
+        Raises InvalidArgument where the epoch is not ``from_epoch`` any more.
         """
         if isinstance(from_epoch, bool) or not isinstance(from_epoch, int) or not 0 <= from_epoch < 1 << 16:
             raise InvalidArgument("from_epoch", "must be between 0 and 65535", repr(from_epoch))

@@ -1,0 +1,290 @@
+"""The command line against a real server: what a person sees, and what a script reads."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cortado.store.cli.app import run
+from support.server_process import ServerProcess, running_server
+
+pytestmark = pytest.mark.process
+
+FLIGHT = {
+    "type": "record",
+    "name": "Flight",
+    "fields": [
+        {"name": "time_hour", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "carrier", "type": "string"},
+        {"name": "flight", "type": "int"},
+        {"name": "tailnum", "type": ["null", "string"], "default": None},
+        {"name": "delay", "type": ["null", "double"], "default": None},
+    ],
+}
+KEY = ("2013-01-01T10:00:00Z", "UA", "1545")
+DOCUMENT = {"time_hour": KEY[0], "carrier": "UA", "flight": 1545, "tailnum": "N14228", "delay": 11.0}
+
+
+class Shell:
+    """Runs ``cortado`` in this process. ``out`` and ``err`` are what the last run wrote."""
+
+    def __init__(self, endpoint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._capsys = capsys
+        self._monkeypatch = monkeypatch
+        self.out = self.err = ""
+        monkeypatch.setenv("CORTADO_ENDPOINT", endpoint)
+
+    def __call__(self, *arguments: str, expect: int = 0, stdin: str = "") -> str:
+        self._monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        code = run(arguments)
+        self.out, self.err = self._capsys.readouterr()
+        assert code == expect, f"{arguments} ended with {code}: {self.err}"
+        return self.out
+
+    def json(self, *arguments: str, expect: int = 0, stdin: str = "") -> list[Any]:
+        self(*arguments, "-o", "json", expect=expect, stdin=stdin)
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def cortado(server: ServerProcess, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(server.endpoint, capsys, monkeypatch)
+
+
+@pytest.fixture
+def flights(cortado: Shell, database: str) -> str:
+    name = f"{database}.flights"
+    cortado("schema", "register", name, "-", stdin=json.dumps(FLIGHT))
+    keys = [word for path in ("time_hour", "carrier", "flight") for word in ("--key", path)]
+    cortado("table", "create", name, *keys, "--index", "by_tailnum=tailnum")
+    return name
+
+
+def test_status_shows_the_server(cortado: Shell) -> None:
+    assert "serving" in cortado("status")
+    [status] = cortado.json("status")
+    assert status["state"] == "serving"
+    assert status["map_limit_bytes"] > status["map_used_bytes"] > 0
+
+
+def test_a_document_goes_in_and_comes_out(cortado: Shell, flights: str) -> None:
+    [stored] = cortado.json("put", flights, json.dumps(DOCUMENT))
+    assert cortado.json("get", flights, *KEY) == [DOCUMENT]
+    assert cortado.json("get", flights, *KEY, "--meta") == [{"document": DOCUMENT, "etag": stored["etag"]}]
+    shown = cortado("get", flights, *KEY)
+    assert stored["etag"] in shown
+    assert "N14228" in shown
+
+
+def test_what_get_shows_put_takes(cortado: Shell, flights: str) -> None:
+    cortado("put", flights, json.dumps(DOCUMENT))
+    shown = cortado("get", flights, *KEY, "-o", "json")
+    cortado("delete", flights, *KEY)
+    cortado("put", flights, stdin=shown)
+    assert cortado("get", flights, *KEY, "-o", "json") == shown
+
+
+def test_what_scan_shows_put_takes(cortado: Shell, flights: str) -> None:
+    lines = "".join(json.dumps(DOCUMENT | {"flight": number}) + "\n" for number in range(250))
+    assert "250 documents stored" in cortado("put", flights, stdin=lines)
+    shown = cortado("scan", flights, "-o", "json")
+    assert len(shown.splitlines()) == 250
+    assert cortado.json("put", flights, stdin=shown) == [{"written": 250, "refused": 0}]
+
+
+def test_of_many_documents_bad_ones_are_refused_by_their_place(cortado: Shell, flights: str, tmp_path: Path) -> None:
+    documents = [DOCUMENT | {"flight": 0}, {"carrier": "UA"}, DOCUMENT | {"flight": "x"}, DOCUMENT | {"flight": 3}]
+    file = tmp_path / "documents.jsonl"
+    file.write_text("\n".join(map(json.dumps, documents)))
+    assert "2 documents stored, 2 refused" in cortado("put", flights, "--file", str(file), expect=2)
+    assert [line.split(":")[1] for line in cortado.err.splitlines()] == [" document 1", " document 2"]
+    assert "time_hour" in cortado.err
+    cortado.json("put", flights, "--file", str(file), expect=2)
+    assert [json.loads(line)["error"]["document"] for line in cortado.err.splitlines()] == [1, 2]
+
+
+def test_an_update_changes_the_fields_that_it_names(cortado: Shell, flights: str) -> None:
+    cortado("put", flights, json.dumps(DOCUMENT))
+    [changed] = cortado.json("update", flights, *KEY, "--set", "delay=null", "--set", 'tailnum="N1"')
+    assert changed == DOCUMENT | {"delay": None, "tailnum": "N1"}
+    cortado("update", flights, *KEY, "--set", 'delay="late"', expect=2)
+    assert "delay" in cortado.err
+    cortado("update", flights, "2013-01-01T10:00:00Z", "UA", "1", "--set", "delay=1", expect=3)
+
+
+def test_conditions_have_their_exit_code(cortado: Shell, flights: str) -> None:
+    [stored] = cortado.json("put", flights, json.dumps(DOCUMENT), "--mode", "insert")
+    cortado("put", flights, json.dumps(DOCUMENT), "--mode", "insert", expect=4)
+    cortado("put", flights, json.dumps(DOCUMENT), "--if-match", stored["etag"])
+    cortado("put", flights, json.dumps(DOCUMENT), "--if-match", stored["etag"], expect=4)
+    cortado("delete", flights, *KEY, "--if-match", stored["etag"], expect=4)
+    cortado("delete", flights, *KEY)
+    assert cortado.json("delete", flights, *KEY) == [{"existed": False}]
+    cortado("get", flights, *KEY, expect=3)
+    assert cortado.err == f"error: no document {' '.join(KEY)} in table {flights}\n"
+
+
+def test_scans_take_ranges_indexes_filters_and_times(cortado: Shell, flights: str) -> None:
+    rows = [
+        DOCUMENT | {"flight": n, "carrier": c, "tailnum": f"N{n}", "delay": float(n)}
+        for c in ("AA", "UA")
+        for n in range(60)
+    ]
+    cortado("put", flights, stdin="\n".join(map(json.dumps, rows)))
+    [clock] = cortado.json("clock", "show")
+    cortado("delete", flights, KEY[0], "UA", "7")
+
+    def scanned(*arguments: str) -> list[tuple[str, int]]:
+        return [(row["carrier"], row["flight"]) for row in cortado.json("scan", flights, *arguments)]
+
+    assert len(scanned()) == 119
+    assert len(scanned("--at", clock["now"])) == 120
+    assert scanned(KEY[0], "UA", "--limit", "2") == [("UA", 0), ("UA", 1)]
+    assert scanned(KEY[0], "UA", "--limit", "2", "--reverse") == [("UA", 59), ("UA", 58)]
+    assert scanned("--from", json.dumps([KEY[0], "AA", 58]), "--to", json.dumps([KEY[0], "UA", 1])) == [
+        ("AA", 58),
+        ("AA", 59),
+        ("UA", 0),
+    ]
+    assert scanned("N5", "--index", "by_tailnum") == [("AA", 5), ("UA", 5)]
+    assert scanned("--filter", "delay > 57 and carrier = 'UA'") == [("UA", 58), ("UA", 59)]
+    assert cortado.json("scan", flights, "N5", "--index", "by_tailnum", "--columns", "flight") == [{"flight": 5}] * 2
+    shown = cortado("scan", flights)
+    assert len(shown.splitlines()) == 102
+    assert cortado.err == "100 documents, and there are more (--limit)\n"
+    cortado("scan", flights, "--index", "nothing", expect=3)
+    cortado("scan", flights, "--filter", "delay >", expect=2)
+    cortado("scan", flights, "--at", "tomorrow", expect=2)
+
+
+def test_tables_and_databases_are_listed_described_checked_and_split(
+    cortado: Shell, flights: str, database: str
+) -> None:
+    cortado("put", flights, stdin="\n".join(json.dumps(DOCUMENT | {"flight": n}) for n in range(100)))
+    assert {"database": database} in cortado.json("db", "list")
+    [table] = cortado.json("table", "list", database)
+    assert table["table"] == flights
+    assert cortado.json("table", "describe", flights) == [table]
+    assert "by_tailnum" in cortado("table", "describe", flights)
+    [checked] = cortado.json("table", "check", flights)
+    assert (checked["rows"], checked["entries"], checked["problems"]) == (100, 100, [])
+    ranges = cortado.json("table", "split", flights, "4")
+    assert (ranges[0]["from"], ranges[-1]["to"]) == (None, None)
+    found = 0
+    for each in ranges:
+        bounds = [w for o in ("from", "to") if each[o] is not None for w in (f"--{o}", json.dumps(each[o]))]
+        found += len(cortado.json("scan", flights, *bounds, "--at", each["timestamp"]))
+    assert found == 100
+    cortado("db", "create", database, expect=4)
+    cortado("table", "describe", f"{database}.nothing", expect=3)
+
+
+def test_a_schema_is_checked_with_a_code_of_its_own(cortado: Shell, flights: str, tmp_path: Path) -> None:
+    broken = {
+        **FLIGHT,
+        "fields": [*FLIGHT["fields"][:2], {"name": "flight", "type": "string"}, {"name": "gate", "type": "int"}],
+    }
+    file = tmp_path / "broken.avsc"
+    file.write_text(json.dumps(broken))
+    shown = cortado("schema", "check", flights, str(file), expect=5)
+    assert "Flight.flight" in shown
+    assert "Flight.gate" in shown
+    [found] = cortado.json("schema", "check", flights, str(file), expect=5)
+    assert found["compatible"] is False
+    assert len(found["incompatibilities"]) >= 2
+    cortado("schema", "register", flights, str(file), expect=5)
+    assert "Flight.gate" in cortado.err
+    assert "compatible with" in cortado("schema", "check", flights, "-", stdin=json.dumps(FLIGHT))
+    assert "FULL" in cortado("schema", "compatibility", flights, "full")
+    declared = cortado("schema", "get", flights)
+    assert json.loads(declared)["name"] == "Flight"
+    [again] = cortado.json("schema", "register", flights, "-", stdin=declared)
+    assert again["created"] is False
+    assert cortado.json("schema", "get", "--id", str(again["schema_id"]))[0]["schema"]["name"] == "Flight"
+    assert len(cortado.json("schema", "list", flights)) == 1
+    assert flights in cortado("schema", "list")
+
+
+def test_keys_and_values_are_any_bytes(cortado: Shell, database: str) -> None:
+    cortado("kv", "put", database, "a\\x00\\xff", "b\\\\c")
+    assert cortado.json("kv", "scan", database)[0]["key"] == "a\\x00\\xff"
+    [pair] = cortado.json("kv", "get", database, "a\\x00\\xff")
+    assert pair["value"] == "b\\\\c"
+    cortado("kv", "cas", database, "a\\x00\\xff", "b\\\\c", "new")
+    cortado("kv", "cas", database, "a\\x00\\xff", "b\\\\c", "new", expect=4)
+    cortado("kv", "put", database, "k", "-", stdin="from stdin")
+    assert cortado("kv", "get", database, "k") == "from stdin\n"
+    cortado("kv", "put", database, "k", "v", "--if-absent", expect=4)
+    assert cortado.json("kv", "delete", database, "k") == [{"existed": True}]
+    cortado("kv", "get", database, "k", expect=3)
+    assert cortado.json("kv", "delete-range", database, "--prefix", "") == [{"deleted": 1}]
+    cortado("kv", "delete-range", database, expect=2)
+
+
+def test_raw_values_are_written_as_they_are(server: ServerProcess, database: str, tmp_path: Path) -> None:
+    value = bytes(range(256))
+    file = tmp_path / "value"
+    file.write_bytes(value)
+    command = [sys.executable, "-m", "cortado.store.cli", "-e", server.endpoint, "kv"]
+    subprocess.run([*command, "put", database, "k", "--file", str(file)], check=True, capture_output=True)
+    shown = subprocess.run([*command, "get", database, "k", "--raw"], check=True, capture_output=True)
+    assert shown.stdout == value
+
+
+def test_the_epoch_is_bumped_only_when_the_question_is_answered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_server(tmp_path / "data") as own:
+        cortado = Shell(own.endpoint, capsys, monkeypatch)
+        cortado("clock", "bump-epoch", stdin="n\n", expect=130)
+        assert cortado.json("clock", "show")[0]["epoch"] == 0
+        cortado("clock", "bump-epoch", stdin="y\n")
+        assert cortado.json("clock", "bump-epoch", "--yes") == [{"epoch": 2}]
+        cortado("clock", "bump-epoch", "--yes", "--from-epoch", "0", expect=2)
+        assert cortado.json("clock", "show")[0]["epoch"] == 2
+
+
+def test_a_data_directory_in_use_is_one_line(server: ServerProcess, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "cortado.store.cli",
+        "server",
+        "--data-dir",
+        str(server.data_dir),
+        "--listen",
+        "127.0.0.1:0",
+    ]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 8
+    assert ended.stderr.count("\n") == 1
+    assert str(server.data_dir) in ended.stderr
+
+
+def test_an_address_in_use_is_one_line(server: ServerProcess, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "cortado.store.cli",
+        "server",
+        "--data-dir",
+        str(tmp_path / "d"),
+        "--listen",
+        server.endpoint,
+    ]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 6
+    assert server.endpoint in ended.stderr.splitlines()[-1]
+
+
+def test_a_server_stops_when_it_is_asked_to(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data") as own:
+        assert own.stop() == 0
+        assert "Traceback" not in own.log
+        assert "listening on" in own.log
