@@ -220,12 +220,13 @@ def _plain_datetime(value: Any) -> datetime:
     """A subclass of datetime (pandas has one) as a datetime; refused where that would lose something."""
     if not isinstance(value, datetime):
         raise InvalidDocument("", "must be a datetime", shown(value))
-    if getattr(value, "nanosecond", 0):
-        raise InvalidDocument("", "has nanoseconds, the type keeps microseconds", shown(value))
     try:
-        return datetime.combine(value.date(), value.timetz())
+        plain = datetime.combine(value.date(), value.timetz())
     except (TypeError, ValueError):  # pandas' NaT is an instance of datetime without being a moment
         raise InvalidDocument("", "must be a datetime", shown(value)) from None
+    if getattr(value, "nanosecond", 0):
+        raise InvalidDocument("", "has nanoseconds, the type keeps microseconds", shown(value))
+    return plain
 
 
 def _whole_millis(micros: int, value: Any) -> int:

@@ -115,7 +115,7 @@ def logical_differences(reader: Logical | None, writer: Logical | None, path: st
     decimal = LogicalKind.DECIMAL
     if reader is None or writer is None or reader.kind is not decimal or writer.kind is not decimal:
         was, now = ("none" if each is None else each.kind.value for each in (writer, reader))
-        message = f"the logical type was {was} and would be {now}: the same number would mean something else"
+        message = f"the logical type was {was} and would be {now}: the same bytes would mean something else"
         yield Incompatibility(path, IncompatibilityKind.LOGICAL_TYPE_CHANGED, message)
         return
     if reader.scale != writer.scale:

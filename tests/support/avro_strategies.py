@@ -9,12 +9,13 @@ from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal
 from typing import Any, assert_never
 
+from hypothesis import strategies as st
+
 from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Kind, LogicalKind, Map, Primitive, Record, Union
 from cortado.schema.names import branch_name
 from cortado.schema.shape import records_of
 from cortado.schema.union_branches import ambiguous_branches
 from cortado.schema.values import Branch, Duration
-from hypothesis import strategies as st
 
 PLAIN = ("boolean", "int", "long", "float", "double", "bytes", "string")
 LOGICAL: tuple[dict[str, Any], ...] = (
@@ -305,7 +306,7 @@ def _union_values(union: Union, depth: int) -> st.SearchStrategy[Any]:
     for index, branch in enumerate(union.branches):
         values = values_of(branch, depth - 1)
         if index in ambiguous:
-            values = values.map(lambda value, name=branch_name(branch): Branch(name, value))
+            values = st.builds(Branch, st.just(branch_name(branch)), values)
         choices.append(values)
     return st.one_of(choices)
 

@@ -15,13 +15,14 @@ from typing import Any
 import avro.errors
 import avro.schema
 from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
 from cortado.errors import InvalidDocument, InvalidSchema
 from cortado.schema.compatibility import CompatibilityMode, check_against, check_reader_writer
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
-from hypothesis import assume, event, given
-from hypothesis import strategies as st
 from support.avro_strategies import declaration_text, document_declarations, evolutions, values_of
 
 NO_BYTES = ("boolean", "int", "long", "float", "double", "string")
