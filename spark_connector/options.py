@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 
 from cortado.errors import InvalidArgument
 
-PARTITIONS_MAX = 10_000
+PARTITIONS_MAX = 4096
 CHUNK_ROWS_MAX = 10_000
 TIMEOUT_SECONDS_MAX = 86_400
 
@@ -74,8 +74,11 @@ _WRITE = (*_BOTH, "writeMode", "onConflict", "chunkRows")
 _SPARK = ("path",)
 
 
-def read_options(options: Mapping[str, str]) -> ReadOptions:
-    """Raises InvalidArgument that names the option, its value and what it may be."""
+def read_options(options: Mapping[str, str], version: int | None = None) -> ReadOptions:
+    """Raises InvalidArgument that names the option, its value and what it may be.
+
+    ``version`` is the schema's version to read with where the options name none.
+    """
     given = _known(options, _READ, "a read")
     return ReadOptions(
         connection=_connection(given),
@@ -84,7 +87,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         key_lower=_key(given, "keyLower"),
         key_upper=_key(given, "keyUpper"),
         partitions=_whole(given, "partitions", 4, PARTITIONS_MAX),
-        schema_version=_whole(given, "schemaVersion", 1, 2**31 - 1) if "schemaVersion" in given else None,
+        schema_version=_whole(given, "schemaVersion", 1, 2**31 - 1) if "schemaVersion" in given else version,
     )
 
 
@@ -160,5 +163,5 @@ def _parsed(given: Mapping[str, str], name: str, default: T, parse: Callable[[st
         return default
     try:
         return parse(given[name])
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidArgument(f"option {name}", f"must be {what}", given[name]) from None

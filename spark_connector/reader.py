@@ -7,12 +7,13 @@
     executor  read(partition) ── rows of one range, as Avro, each run of one version  <──┘
                               ── decoded by column, resolved to the reader's version ── record batches
 
-``partitions()`` runs once per ``load()``, so that is where the timestamp is chosen; it travels in each partition.
+``partitions()`` runs once per ``load()``, so that is where the timestamp is chosen. It travels in each partition: Spark
+has made its copy of the reader for the executors by then. The version of the schema is chosen with the columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,20 +21,18 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from cortado.errors import InvalidArgument
+from cortado.schema.model import Schema
 from cortado.store.client import Client
+from pyspark_cortado.keys import key_part
 from pyspark_cortado.options import Connection, ReadOptions
-from pyspark_cortado.types import check_columns, select, spark_schema
+from pyspark_cortado.types import check_columns, spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cortado.schema.model import Schema
-
-ROWS_PER_BATCH = 20_000
-
 
 @dataclass
-class KeyRangePartition(InputPartition):  # type: ignore[misc]
+class KeyRangePartition(InputPartition):
     """Rows of ``[lower, upper)`` at the timestamp ``at``; None is an open end."""
 
     lower: tuple[Any, ...] | None
@@ -42,63 +41,74 @@ class KeyRangePartition(InputPartition):  # type: ignore[misc]
 
 
 def open_client(connection: Connection) -> Client:
+    """Raises InvalidArgument for an endpoint that is no ``host:port``; connects when it is used."""
     return Client(connection.endpoint, timeout_s=connection.timeout_s)
 
 
-def reading_schema(client: Client, options: ReadOptions) -> Schema:
+def table_schema(options: ReadOptions) -> tuple[StructType, int]:
+    """The table's columns, or those that the options name, as Spark types, and the schema's version."""
+    with open_client(options.connection) as client:
+        schema, version = _reading_schema(client, options)
+    return spark_schema(schema, options.columns, options.connection.table), version
+
+
+def _reading_schema(client: Client, options: ReadOptions) -> tuple[Schema, int]:
     """The version of the table's subject that the job reads with."""
     subject = client.describe(options.connection.table).subject
-    version = client.schemas.get(subject, options.schema_version)
-    return client.schemas.by_id(version.schema_id)
+    found = client.schemas.get(subject, options.schema_version)
+    return client.schemas.by_id(found.schema_id), found.version
 
 
-def table_schema(options: ReadOptions) -> StructType:
-    """The table's columns, or those that the options name, as Spark types."""
+def prepare_read(options: ReadOptions, schema: StructType) -> TableReader:
+    """A reader of the columns in ``schema``. Raises NotFound, InvalidArgument where they are not the table's."""
+    if not schema.fields:
+        # Spark would count no rows where it is given no columns.
+        raise InvalidArgument("schema", "must name at least one column")
     with open_client(options.connection) as client:
-        whole = spark_schema(reading_schema(client, options))
-    return select(whole, options.columns, options.connection.table)
+        own, version = _reading_schema(client, options)
+    table = options.connection.table
+    check_columns(schema, spark_schema(own, schema.names, table), table)
+    return TableReader(options, schema, version)
 
 
 class TableReader(DataSourceReader):
-    """Reads ``schema``, whose columns may be a subset of the table's."""
+    """Reads the columns in ``schema``, some or all of the table's, with one version of the table's schema."""
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+    def __init__(self, options: ReadOptions, schema: StructType, version: int) -> None:
         self._options = options
         self._schema = schema
+        self._version = version
 
-    def partitions(self) -> list[KeyRangePartition]:
+    def partitions(self) -> Sequence[InputPartition]:
         """One timestamp for all, and ranges that hold about equally many rows."""
         options = self._options
         with open_client(options.connection) as client:
-            check_columns(self._schema, spark_schema(reading_schema(client, options)), options.connection.table)
-            table = client.table(options.connection.table)
-            at, ranges = table.split(
-                options.partitions,
-                _typed(client, options, "keyLower", options.key_lower),
-                _typed(client, options, "keyUpper", options.key_upper),
-                at=options.at,
-            )
-        return [KeyRangePartition(each.lower, each.upper, str(at)) for each in ranges]
+            lower = _bound(client, options, "keyLower", options.key_lower)
+            upper = _bound(client, options, "keyUpper", options.key_upper)
+            at, ranges = client.table(options.connection.table).split(options.partitions, lower, upper, at=options.at)
+        found = [KeyRangePartition(each.lower, each.upper, str(at)) for each in ranges]
+        # Spark would ask for a partition of its own where there is none.
+        return found or [KeyRangePartition(lower, upper, str(at))]
 
-    def read(self, partition: KeyRangePartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches that match the schema to the letter."""
-        from pyspark_cortado.arrow import ArrowBatches
+        from pyspark_cortado.conform import conform, spark_arrow_schema
 
+        assert isinstance(partition, KeyRangePartition)
+        target = spark_arrow_schema(self._schema)
         with open_client(self._options.connection) as client:
-            batches = ArrowBatches(client, reading_schema(client, self._options), self._schema)
-            table = client.table(self._options.connection.table)
-            for rows in table.scan_batches(partition.lower, partition.upper, at=partition.at):
-                yield from batches.add(rows)
-            yield from batches.finish()
+            table = client.table(self._options.connection.table, schema_version=self._version)
+            columns = self._schema.names
+            for batch in table.scan_arrow(partition.lower, partition.upper, columns=columns, at=partition.at):
+                yield conform(batch, target)
 
 
-def _typed(client: Client, options: ReadOptions, name: str, parts: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+def _bound(client: Client, options: ReadOptions, name: str, parts: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     """Key parts from JSON, with the types that the table's key declares."""
     if parts is None:
         return None
-    from pyspark_cortado.types import key_part
-
     declared = client.describe(options.connection.table).key
     if len(parts) > len(declared):
-        raise InvalidArgument(f"option {name}", f"the key has {len(declared)} parts", f"{len(parts)} parts")
+        names = ", ".join(part.path for part in declared)
+        raise InvalidArgument(f"option {name}", f"must have at most {len(declared)} parts ({names})", str(len(parts)))
     return tuple(key_part(value, part, f"option {name}") for value, part in zip(parts, declared, strict=False))

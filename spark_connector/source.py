@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 class DefaultSource(DataSource):
     """``format("cortado")``. The options are those of :mod:`pyspark_cortado.options`."""
 
+    # Spark carries the source from schema() to reader(): the version whose columns it was told is the one it reads.
+    _version: int | None = None
+
     @classmethod
     def name(cls) -> str:
         return "cortado"
@@ -24,14 +27,15 @@ class DefaultSource(DataSource):
         from pyspark_cortado.options import read_options
         from pyspark_cortado.reader import table_schema
 
-        return table_schema(read_options(self.options))
+        schema, self._version = table_schema(read_options(self.options))
+        return schema
 
     def reader(self, schema: StructType) -> TableReader:
         """``schema`` is the table's, or the subset that ``spark.read.schema(...)`` named."""
         from pyspark_cortado.options import read_options
-        from pyspark_cortado.reader import TableReader
+        from pyspark_cortado.reader import prepare_read
 
-        return TableReader(read_options(self.options), schema)
+        return prepare_read(read_options(self.options, self._version), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
         """``schema`` is the DataFrame's. ``overwrite`` (Spark's mode "overwrite") is refused."""

@@ -1,91 +1,99 @@
 """Spark's types for a table's columns, and the checks that a job's columns must pass.
 
-The mapping itself is the Avro to Arrow one (``docs/formats/avro-arrow.md``): Spark's types are what Spark makes of that
-Arrow schema, so the batches that a read yields match what Spark expects to the letter.
+What Avro's types are in Arrow is told by ``docs/formats/avro-arrow.md``, what those are in Spark by
+:mod:`pyspark_cortado.conform`; here both are put together, and compared with what a job brings.
+
+Spark says "may be null" of much that never is: of every column that went through an aggregate or a file, and of what is
+inside of it. So a DataFrame that is written need not say "not null": its types are compared without that, and nulls are
+refused by value. A schema that is read with may say "may be null" where the table does not, and not the other way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
-from typing import Any, cast
-from uuid import UUID
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
-from cortado.errors import InvalidArgument, NotFound
-from cortado.schema.model import Schema
-from cortado.store.keys.types import KeyPart, KeyType
+from cortado.errors import InvalidArgument
+from cortado.schema.model import NO_DEFAULT, Schema
 
 
-def spark_schema(schema: Schema) -> StructType:
-    """Raises Unsupported, with the path, for what Spark has no type for."""
+def spark_schema(schema: Schema, columns: Sequence[str] | None, table: str) -> StructType:
+    """All columns, or those named, in that order.
+
+    Raises NotFound for a field that the schema lacks, Unsupported, with the path, for what Spark has no type for.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from cortado.schema.columnar.arrow import arrow_schema
+    from cortado.store.client.arrow import select_fields
+    from pyspark_cortado.conform import to_spark
 
-    return cast(StructType, from_arrow_schema(arrow_schema(schema)))
-
-
-def select(schema: StructType, columns: Sequence[str] | None, table: str) -> StructType:
-    """The fields named, in that order; all of them for None."""
-    if columns is None:
-        return schema
-    return StructType([_field(schema, name, table) for name in columns])
+    chosen = schema if columns is None else select_fields(schema, tuple(columns), table)
+    return from_arrow_schema(to_spark(arrow_schema(chosen)))
 
 
 def check_columns(wanted: StructType, whole: StructType, table: str) -> None:
-    """A schema that ``spark.read.schema(...)`` named must be a subset of the table's, with its types."""
+    """The schema that ``spark.read.schema(...)`` named, against the same columns as they are. Raises InvalidArgument."""
     for field in wanted.fields:
-        own = _field(whole, field.name, table)
-        if own.dataType != field.dataType:
-            raise InvalidArgument(
-                f"column {field.name}", f"is {own.dataType.simpleString()} in {table}", field.dataType.simpleString()
-            )
-        if own.nullable and not field.nullable:
+        own = whole[field.name]
+        _check_type(field, own, table)
+        if not _admits(field.dataType, own.dataType) or (own.nullable and not field.nullable):
             raise InvalidArgument(f"column {field.name}", f"may be null in {table}", "NOT NULL")
 
 
-def _field(schema: StructType, name: str, table: str) -> StructField:
-    if name not in schema.fieldNames():
-        raise NotFound("field", f"{name} in {table}; there are {', '.join(schema.fieldNames())}")
-    return schema[name]
+def check_frame(frame: StructType, schema: Schema, key_fields: Sequence[str], table: str) -> None:
+    """The columns of a DataFrame that is to be written.
+
+    Raises NotFound for one that the table lacks, InvalidArgument for one that is missing or of another type.
+    """
+    required = [each.name for each in schema.record.fields if each.default is NO_DEFAULT]
+    for name in key_fields:
+        if name not in frame.names:
+            raise InvalidArgument(
+                f"column {name}", f"is required: it is part of the primary key of {table}", "no column"
+            )
+    for name in required:
+        if name not in frame.names:
+            raise InvalidArgument(f"column {name}", f"is required: it has no default in {table}", "no column")
+    whole = spark_schema(schema, frame.names, table)
+    for field in frame.fields:
+        own = whole[field.name]
+        if not (isinstance(field.dataType, NullType) and own.nullable):
+            _check_type(field, own, table)
 
 
-def key_part(value: Any, part: KeyPart, what: str) -> Any:
-    """One part of a key bound from JSON. Raises InvalidArgument that names ``what`` and the part."""
-    field = f"{what}, part {part.path}"
-    match part.type:
-        case KeyType.INT64 if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        case KeyType.FLOAT64 if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-        case KeyType.BOOL if isinstance(value, bool):
-            return value
-        case KeyType.STRING if isinstance(value, str):
-            return value
-    if isinstance(value, str):
-        try:
-            return _from_text(value, part.type)
-        except (ValueError, InvalidOperation):
-            pass
-    raise InvalidArgument(field, f"must be a {part.type} as JSON carries it", repr(value))
+def _check_type(field: StructField, own: StructField, table: str) -> None:
+    if _nullable(field.dataType) != _nullable(own.dataType):
+        found = field.dataType.simpleString()
+        raise InvalidArgument(f"column {field.name}", f"must be {own.dataType.simpleString()} as in {table}", found)
 
 
-def _from_text(text: str, kind: KeyType) -> Any:
+def _nullable(kind: DataType) -> DataType:
+    """The type with nulls allowed wherever a type can say so, and without metadata."""
     match kind:
-        case KeyType.TIMESTAMP:
-            moment = datetime.fromisoformat(text)
-            if moment.tzinfo is None:
-                raise ValueError("a timestamp needs its zone")
-            return moment
-        case KeyType.DATE:
-            return date.fromisoformat(text)
-        case KeyType.DECIMAL:
-            return Decimal(text)
-        case KeyType.UUID:
-            return UUID(text)
-        case KeyType.BYTES:
-            return bytes.fromhex(text)
-    raise ValueError(kind)
+        case ArrayType():
+            return ArrayType(_nullable(kind.elementType), True)
+        case MapType():
+            return MapType(_nullable(kind.keyType), _nullable(kind.valueType), True)
+        case StructType():
+            return StructType([StructField(each.name, _nullable(each.dataType), True) for each in kind.fields])
+        case _:
+            return kind
+
+
+def _admits(wanted: DataType, own: DataType) -> bool:
+    """Whether what may be null inside of ``own`` may be so in ``wanted``, a type that is the same otherwise."""
+    match wanted, own:
+        case ArrayType(), ArrayType():
+            return wanted.containsNull >= own.containsNull and _admits(wanted.elementType, own.elementType)
+        case MapType(), MapType():
+            keys = _admits(wanted.keyType, own.keyType)
+            return (
+                keys and wanted.valueContainsNull >= own.valueContainsNull and _admits(wanted.valueType, own.valueType)
+            )
+        case StructType(), StructType():
+            pairs = zip(wanted.fields, own.fields, strict=True)
+            return all(mine.nullable >= its.nullable and _admits(mine.dataType, its.dataType) for mine, its in pairs)
+        case _:
+            return True

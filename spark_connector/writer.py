@@ -12,87 +12,92 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from cortado.errors import InvalidArgument, NotFound, Unsupported
-from cortado.schema.model import NO_DEFAULT, Schema
-from cortado.store.client import Client
+from cortado.errors import CortadoError, Unsupported, WriteConflict
+from cortado.schema.model import Schema
+from cortado.store.client import BulkResult
 from cortado.store.clock.timestamp import Timestamp
 from pyspark_cortado.options import WriteOptions
 from pyspark_cortado.reader import open_client
-from pyspark_cortado.types import spark_schema
+from pyspark_cortado.types import check_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cortado.store.client.table import PutMode
+
+_TWICE = (
+    "Two rows of this job have that key, or another writer changed it since the job began. "
+    'With the option onConflict "overwrite" the last one to arrive wins.'
+)
+
 
 @dataclass
-class TaskResult(WriterCommitMessage):  # type: ignore[misc]
+class TaskResult(WriterCommitMessage):
     """Rows that one task stored."""
 
     written: int
 
 
-def prepare_write(options: WriteOptions, schema: StructType, overwrite: bool) -> TableWriter:
+def prepare_write(options: WriteOptions, frame: StructType, overwrite: bool) -> TableWriter:
     """Check the DataFrame's columns against the table before any task starts."""
-    table = options.connection.table
     if overwrite:
         raise Unsupported('mode("overwrite")', 'mode("append") upserts by primary key')
+    name = options.connection.table
     with open_client(options.connection) as client:
-        version = client.schemas.get(client.describe(table).subject)
-        _check_frame(schema, client.schemas.by_id(version.schema_id), table)
-        _check_key(schema, client, table)
-        return TableWriter(options, version.schema_id, client.now())
-
-
-def _check_frame(frame: StructType, schema: Schema, table: str) -> None:
-    whole = spark_schema(schema)
-    for field in frame.fields:
-        if field.name not in whole.fieldNames():
-            raise NotFound("field", f"{field.name} in {table}; there are {', '.join(whole.fieldNames())}")
-        own = whole[field.name].dataType
-        if field.dataType != own:
-            found = field.dataType.simpleString()
-            raise InvalidArgument(f"column {field.name}", f"must be {own.simpleString()} as in {table}", found)
-    for declared in schema.record.fields:
-        if declared.default is NO_DEFAULT and declared.name not in frame.fieldNames():
-            raise InvalidArgument(f"column {declared.name}", f"is required by {table}: it has no default", "no column")
-
-
-def _check_key(frame: StructType, client: Client, table: str) -> None:
-    for part in client.describe(table).key:
-        if part.path.split(".")[0] not in frame.fieldNames():
-            raise InvalidArgument(f"column {part.path}", f"is required: it is part of the primary key of {table}")
+        table = client.describe(name)
+        version = client.schemas.get(table.subject)
+        schema: Schema = client.schemas.by_id(version.schema_id)
+        check_frame(frame, schema, [part.path.partition(".")[0] for part in table.key], name)
+        return TableWriter(options, version.version, client.now())
 
 
 class TableWriter(DataSourceArrowWriter):
-    """Writes record batches as they come from Spark. ``began`` is the timestamp before the job's first row."""
+    """Writes record batches as they come from Spark, with one version of the table's schema.
 
-    def __init__(self, options: WriteOptions, schema_id: int, began: Timestamp) -> None:
+    ``began`` is the timestamp before the job's first row.
+    """
+
+    def __init__(self, options: WriteOptions, version: int, began: Timestamp) -> None:
         self._options = options
-        self._schema_id = schema_id
+        self._version = version
         self._began = began
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         """One task's rows. Raises the first refused row's error, with how many were refused."""
+        from pyspark_cortado.conform import from_spark
+
         options = self._options
         with open_client(options.connection) as client:
-            result = client.table(options.connection.table).bulk_arrow(
-                iterator,
-                schema_id=self._schema_id,
-                mode=options.mode,
+            table = client.table(options.connection.table, schema_version=self._version)
+            schema = table.codec.schema()[1]
+            result = table.bulk_arrow(
+                (from_spark(batch, schema, table.full_name) for batch in iterator),
+                mode=cast("PutMode", options.mode),
                 chunk_rows=options.chunk_rows,
                 unchanged_since=self._began if options.refuse_conflicts else None,
             )
-        if result.errors:
-            raise result.errors[0]
+        if result.refused:
+            raise _refusal(result)
         return TaskResult(result.written)
 
-    def commit(self, messages: list[TaskResult | None]) -> None:
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Every chunk was durable before its task ended: there is nothing left to do."""
 
-    def abort(self, messages: list[TaskResult | None]) -> None:
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """What was written stays, and the next append of the same rows changes nothing of it."""
+
+
+def _refusal(result: BulkResult) -> CortadoError:
+    """The first refused row's error, with what else there is to know."""
+    error = result.errors[0].error
+    if isinstance(error, WriteConflict):
+        error.add_note(_TWICE)
+    error.add_note(
+        f"This task stored {result.written} rows; {result.refused} were refused, of which this is the first."
+    )
+    return error

@@ -1,0 +1,151 @@
+"""Options are checked before anything is sent, and what is wrong is named. No JVM here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from cortado.errors import InvalidArgument
+from cortado.store.keys.types import KeyPart, KeyType
+from pyspark_cortado.keys import key_part
+from pyspark_cortado.options import read_options, write_options
+
+
+def test_a_table_is_all_that_a_read_needs() -> None:
+    options = read_options({"table": "nyc.flights"})
+    assert options.connection.endpoint == "127.0.0.1:7621"
+    assert options.connection.timeout_s == 30
+    assert (options.at, options.columns, options.key_lower, options.key_upper) == (None, None, None, None)
+    assert (options.partitions, options.schema_version) == (4, None)
+
+
+def test_a_table_is_all_that_a_write_needs() -> None:
+    options = write_options({"table": "nyc.flights"})
+    assert (options.mode, options.refuse_conflicts, options.chunk_rows) == ("upsert", True, 2000)
+
+
+def test_names_of_options_are_known_in_any_case() -> None:
+    options = read_options({"TABLE": "a.b", "keylower": "[1]", "KeyUpper": "[2]", "schemaversion": "3"})
+    assert (options.key_lower, options.key_upper, options.schema_version) == ((1,), (2,), 3)
+
+
+def test_columns_are_trimmed_and_keep_their_order() -> None:
+    assert read_options({"table": "a.b", "columns": "b, a"}).columns == ("b", "a")
+
+
+def test_the_version_of_the_plan_yields_to_one_that_is_asked_for() -> None:
+    assert read_options({"table": "a.b"}, 7).schema_version == 7
+    assert read_options({"table": "a.b", "schemaVersion": "2"}, 7).schema_version == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("table", ""),
+        ("table", "flights"),
+        ("table", "a.b.c"),
+        ("table", ".b"),
+        ("timeoutSeconds", "soon"),
+        ("timeoutSeconds", "0"),
+        ("timeoutSeconds", "nan"),
+        ("timeoutSeconds", "1e9"),
+        ("columns", ""),
+        ("columns", "a,,b"),
+        ("columns", "a,a"),
+        ("keyLower", "1"),
+        ("keyLower", "[]"),
+        ("keyLower", '["unclosed'),
+        ("keyUpper", "{}"),
+        ("keyUpper", "[" * 100_000),
+        ("partitions", "0"),
+        ("partitions", "4097"),
+        ("partitions", "many"),
+        ("schemaVersion", "0"),
+        ("endpoitn", "localhost:1"),
+        ("writeMode", "insert"),
+        ("chunkRows", "10"),
+    ],
+)
+def test_a_bad_option_of_a_read_is_named(name: str, value: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        read_options({"table": "a.b", name: value})
+    assert refused.value.field == f"option {name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("writeMode", "append"), ("onConflict", "ignore"), ("chunkRows", "0"), ("chunkRows", "10001"), ("at", "0.1.2")],
+)
+def test_a_bad_option_of_a_write_is_named(name: str, value: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        write_options({"table": "a.b", name: value})
+    assert refused.value.field == f"option {name}"
+
+
+def test_the_path_that_spark_adds_is_no_option() -> None:
+    assert read_options({"table": "a.b", "path": "x"}).connection.table == "a.b"
+
+
+@pytest.mark.parametrize(
+    ("kind", "json_value", "expected"),
+    [
+        (KeyType.INT64, 5, 5),
+        (KeyType.FLOAT64, 5, 5.0),
+        (KeyType.FLOAT64, 0.5, 0.5),
+        (KeyType.BOOL, True, True),
+        (KeyType.STRING, "5", "5"),
+        (KeyType.TIMESTAMP, "2013-01-01T00:00:00Z", datetime(2013, 1, 1, tzinfo=UTC)),
+        (KeyType.DATE, "2013-01-01", date(2013, 1, 1)),
+        (KeyType.DECIMAL, "1.50", Decimal("1.50")),
+        (KeyType.DECIMAL, 2, Decimal(2)),
+        (KeyType.UUID, "12345678-1234-5678-1234-567812345678", UUID("12345678-1234-5678-1234-567812345678")),
+        (KeyType.BYTES, "00ff", b"\x00\xff"),
+    ],
+)
+def test_parts_of_a_bound_take_the_types_of_the_key(kind: KeyType, json_value: Any, expected: Any) -> None:
+    part = key_part(json_value, KeyPart("a", kind), "option keyLower")
+    assert part == expected
+    assert type(part) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "json_value"),
+    [
+        (KeyType.INT64, "5"),
+        (KeyType.INT64, 5.5),
+        (KeyType.INT64, True),
+        (KeyType.FLOAT64, "5"),
+        (KeyType.BOOL, 1),
+        (KeyType.STRING, 5),
+        (KeyType.TIMESTAMP, "2013-01-01T00:00:00"),
+        (KeyType.TIMESTAMP, 5),
+        (KeyType.DATE, "yesterday"),
+        (KeyType.DECIMAL, 1.5),
+        (KeyType.DECIMAL, "x"),
+        (KeyType.UUID, "x"),
+        (KeyType.BYTES, "xy"),
+        (KeyType.STRING, None),
+        (KeyType.STRING, ["x"]),
+    ],
+)
+def test_a_part_of_another_type_is_refused_by_option_and_part(kind: KeyType, json_value: Any) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        key_part(json_value, KeyPart("a", kind), "option keyLower")
+    assert refused.value.field == "option keyLower, part a"
+    assert str(kind) in refused.value.problem
+
+
+def test_a_session_that_does_not_use_cortado_imports_nothing_of_it() -> None:
+    code = (
+        "import sys, pyspark_cortado; "
+        "heavy = {'grpc', 'pyarrow', 'numpy', 'fastavro', 'pandas'} & set(sys.modules); "
+        "own = [name for name in sys.modules if name.startswith('cortado')]; "
+        "sys.exit(f'{heavy} {own}' if heavy or own else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
