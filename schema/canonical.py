@@ -6,7 +6,7 @@ defaults, aliases, an enum's default. Declarations with the same canonical form 
 one after the other gives the same version. Only comments (``doc``), sort orders and unknown attributes are left out.
 
 Both are JSON without spaces: full names, attributes in a fixed order, a named type in full where it comes first and by
-its name after that. Defaults are in normal form (:mod:`cortado.schema.defaults`), aliases full and sorted.
+its name after that. Defaults are in normal form (:mod:`cortado.schema.defaults`); a type's aliases are full and sorted, a field's in order.
 Source: Apache Avro specification 1.12, *Transforming into Parsing Canonical Form*, *Schema Fingerprints*.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
 from cortado.schema.defaults import normal_default
@@ -122,16 +123,17 @@ class _Form:
                 form |= self._logical(logical) if self.extended else {}
             case _:
                 assert_never(named)
-        return form | self._aliases(named.aliases)
+        return form | self._aliases(sorted(named.aliases))
 
     def _field(self, field: Field) -> dict[str, Any]:
         form = {"name": field.name, "type": self.of(field.type)}
         if self.extended and field.default is not NO_DEFAULT:
             form["default"] = normal_default(field.type, field.default)
+        # Not sorted: where a writer has fields of two of the names, the first alias is the one that is read.
         return form | self._aliases(field.aliases)
 
-    def _aliases(self, aliases: tuple[str, ...]) -> dict[str, Any]:
-        return {"aliases": sorted(aliases)} if self.extended and aliases else {}
+    def _aliases(self, aliases: Sequence[str]) -> dict[str, Any]:
+        return {"aliases": list(aliases)} if self.extended and aliases else {}
 
     def _logical(self, logical: Logical | None) -> dict[str, Any]:
         if logical is None:

@@ -56,6 +56,7 @@ def with_field(position: int, **changes: Any) -> dict[str, Any]:
         changed(aliases=["com.Voyage", "org.air.Trip", "Trip", "Flight"]),
         with_field(0, type="string", doc="", order="descending"),
         with_field(3, type={"type": "org.air.Cause"}),
+        with_field(1, aliases=["late", "late", "delay"]),
     ],
 )
 def test_a_declaration_that_reads_and_writes_the_same_is_the_same(same: Any) -> None:
@@ -75,6 +76,7 @@ def test_a_declaration_that_reads_and_writes_the_same_is_the_same(same: Any) -> 
         with_field(1, default=0),
         with_field(1, type=["int", "null"]),
         with_field(1, aliases=[]),
+        with_field(1, aliases=["later", "late"]),
         with_field(2, type={"type": "enum", "name": "Cause", "symbols": ["SNOW", "NONE"], "default": "NONE"}),
         with_field(2, type={"type": "enum", "name": "Cause", "symbols": ["NONE", "SNOW"]}),
         with_field(4, type={"type": "fixed", "name": "com.Hash", "size": 5}),
