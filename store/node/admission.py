@@ -7,6 +7,8 @@ caller learns of the overload in microseconds instead of in timeouts.
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +39,7 @@ class Gate:
         self._bytes_max = bytes_max
         self._count = 0
         self._bytes = 0
+        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
     def enter(self, size_bytes: int = 0) -> None:
         """Take a place of ``size_bytes``. Raises ResourceExhausted where there is none; nothing is taken then.
@@ -45,21 +48,35 @@ class Gate:
         """
         if self._count >= self._count_max:
             raise self._refusal(f"{self._count} {self.name} are in flight", self._count_max)
-        if self._bytes_max and self._count and self._bytes + size_bytes > self._bytes_max:
+        if not self._has_room(size_bytes):
             raise self._refusal(f"{self._bytes} bytes of {self.name} are in flight", self._bytes_max)
         self._count += 1
         self._bytes += size_bytes
 
-    def has_room(self, size_bytes: int = 0) -> bool:
-        """Whether :meth:`enter` would let it in now."""
-        if self._count >= self._count_max:
-            return False
-        return not (self._bytes_max and self._count and self._bytes + size_bytes > self._bytes_max)
+    async def wait(self, size_bytes: int = 0) -> None:
+        """As :meth:`enter`, but wait for a place, first come first served: for who is one of a bounded number himself,
+        and whose caller feels the wait as back pressure."""
+        if not self._waiting and self._has_room(size_bytes):
+            self.enter(size_bytes)
+            return
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((granted, size_bytes))
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self.leave(size_bytes)
+            raise
 
     def leave(self, size_bytes: int = 0) -> None:
-        """Give back a place that :meth:`enter` took with the same ``size_bytes``."""
+        """Give back a place that was taken with the same ``size_bytes``."""
         self._count -= 1
         self._bytes -= size_bytes
+        while self._waiting and self._has_room(self._waiting[0][1]):
+            granted, next_bytes = self._waiting.popleft()
+            if not granted.done():
+                self.enter(next_bytes)
+                granted.set_result(None)
 
     @contextmanager
     def place(self, size_bytes: int = 0) -> Iterator[None]:
@@ -72,6 +89,11 @@ class Gate:
 
     def use(self) -> GateUse:
         return GateUse(self.name, self._count, self._count_max, self._bytes, self._bytes_max)
+
+    def _has_room(self, size_bytes: int) -> bool:
+        if self._count >= self._count_max:
+            return False
+        return not (self._bytes_max and self._count and self._bytes + size_bytes > self._bytes_max)
 
     def _refusal(self, problem: str, limit: int) -> ResourceExhausted:
         return ResourceExhausted(

@@ -19,7 +19,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from cortado.errors import InvalidArgument, NotLeader, ResourceExhausted, Unavailable
 from cortado.raft.single import SingleLog
@@ -46,8 +46,13 @@ from cortado.store.node.turns import Turns
 
 T = TypeVar("T")
 
+Submitted: TypeAlias = Proposal | WriteResult
+"""A write in line, or what it was answered before."""
+
 _LOG: Final = logging.getLogger(__name__)
 _NOTHING: Final = Mutations()
+# Where there is no room for a turn of this size, the status says that writes are refused.
+_ROOM_BYTES: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,23 +167,72 @@ class Node:
         goes on. Raises whatever ``evaluate`` refuses with, ResourceExhausted, OutcomeUnknown, InvalidArgument of the
         request id, Unavailable.
         """
-        self._check_serving()
-        if request_id:
-            first = self._requests_in_flight.get(request_id)
-            if first is not None:
-                check_same_request(request_hash, first.request_hash)
-                return await self._answer(first)
-            check_request_id(request_id, self.clock)
-            known = self._machine.remembered(request_id, request_hash)
+        return await self.answer(
+            self.submit(
+                evaluate,
+                size_bytes=size_bytes,
+                request_id=request_id,
+                request_hash=request_hash,
+                encode_reply=encode_reply,
+            )
+        )
+
+    def submit(
+        self,
+        evaluate: Evaluate,
+        *,
+        size_bytes: int,
+        request_id: bytes = b"",
+        request_hash: bytes = b"",
+        encode_reply: EncodeReply = no_reply,
+        place_taken: bool = False,
+    ) -> Submitted:
+        """The first half of :meth:`write`: put it in line, to be evaluated after everything submitted before.
+
+        Where ``place_taken``, the caller has taken a place of ``size_bytes`` in ``writes``, which is given back for it.
+        """
+        is_held = place_taken
+        try:
+            self._check_serving()
+            known = self._known(request_id, request_hash) if request_id else None
             if known is not None:
-                return WriteResult(known.ts, known.reply, repeated=True)
-        self._engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES)
-        self.writes.enter(size_bytes)
-        proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, self._loop.create_future())
+                return known
+            self._engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES)
+            if not is_held:
+                self.writes.enter(size_bytes)
+                is_held = True
+            done: asyncio.Future[WriteResult] = self._loop.create_future()
+            proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, done, waiters=1)
+            self._turns.propose(proposal)
+            is_held = False
+        finally:
+            if is_held:
+                self.writes.leave(size_bytes)
         if request_id:
             self._requests_in_flight[request_id] = proposal
-        self._turns.propose(proposal)
-        return await self._answer(proposal)
+        return proposal
+
+    async def answer(self, submitted: Submitted) -> WriteResult:
+        """The second half of :meth:`write`: await it, once for each call of :meth:`submit`."""
+        if isinstance(submitted, WriteResult):
+            return submitted
+        try:
+            return await asyncio.shield(submitted.done)
+        finally:
+            submitted.waiters -= 1
+
+    def _known(self, request_id: bytes, request_hash: bytes) -> Submitted | None:
+        """The first call with this id, or what it was answered; None for a new request. Raises as ``answer_of``."""
+        first = self._requests_in_flight.get(request_id)
+        if first is not None:
+            check_same_request(request_hash, first.request_hash)
+            first.waiters += 1
+            return first
+        check_request_id(request_id, self.clock)
+        remembered = self._machine.remembered(request_id, request_hash)
+        if remembered is None:
+            return None
+        return WriteResult(remembered.ts, remembered.reply, repeated=True)
 
     async def bump_epoch(
         self,
@@ -197,13 +251,6 @@ class Node:
 
         return await self.write(evaluate, request_id=request_id, request_hash=request_hash, encode_reply=encode_reply)
 
-    async def _answer(self, proposal: Proposal) -> WriteResult:
-        proposal.waiters += 1
-        try:
-            return await asyncio.shield(proposal.done)
-        finally:
-            proposal.waiters -= 1
-
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
         """Housekeeping: it is not counted as a write, and may use the reserve."""
 
@@ -211,9 +258,9 @@ class Node:
             return Evaluation(_NOTHING, None, RaiseCeiling(ceiling))
 
         done: asyncio.Future[WriteResult] = self._loop.create_future()
-        proposal = Proposal(evaluate, no_reply, 0, b"", b"", done, is_housekeeping=True)
+        proposal = Proposal(evaluate, no_reply, 0, b"", b"", done, is_housekeeping=True, waiters=1)
         self._turns.propose(proposal)
-        await self._answer(proposal)
+        await self.answer(proposal)
 
     def _finished(self, proposal: Proposal) -> None:
         if proposal.is_housekeeping:
@@ -271,7 +318,7 @@ class Node:
         use = self._engine.use()
         refused_for = self._turns.refused_for
         try:
-            self._engine.admit(0)
+            self._engine.admit(_ROOM_BYTES)
         except ResourceExhausted as full:
             refused_for = full.message()
         return NodeStatus(

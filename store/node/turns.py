@@ -135,7 +135,7 @@ class Turns:
         slice_ends_ms = self._monotonic_ms() + self._limits.evaluate_slice_ms
         while self._waiting and self._has_room():
             proposal = self._waiting.popleft()
-            if proposal.waiters == 0 and not proposal.is_housekeeping:
+            if proposal.waiters == 0:
                 self._leave(proposal, Unavailable("the caller went away"))
                 continue
             self._evaluate(proposal)

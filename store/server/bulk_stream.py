@@ -2,7 +2,7 @@
 
 ::
 
-    caller ──chunk 1, 2, 3 ...──► read ──► prepare ──► node.write ──┐  each a proposal of its own;
+    caller ──chunk 1, 2, 3 ...──► read ──► prepare ──► the node ────┐  each a proposal of its own;
            ◄──answers 1, 2 ...──── in the order of the chunks ◄─────┘  several fit into one turn
 
 Reading runs ahead of answering by a bounded number of chunks, so a caller may send without waiting, and one that does
@@ -24,6 +24,7 @@ from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
+from cortado.store.node.proposals import WriteResult
 from cortado.store.node.requests import HASH_BYTES
 from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
@@ -34,7 +35,6 @@ from cortado.store.tables.operations import BulkWritten
 if TYPE_CHECKING:
     from cortado.store.server.service import Service
 
-_FULL_WAIT_S: Final = 0.005
 # Above it, the errors of further rows come without their fields, so that the answer fits into a message.
 _ERROR_BYTES_MAX: Final = 4 << 20
 _SHORT_MESSAGE_CHARS: Final = 100
@@ -47,23 +47,23 @@ class BulkStream:
         self._service = service
         self._node = service.node
         self._slots = asyncio.Semaphore(self._node.limits.bulk_chunks_max)
-        self._answers: asyncio.Queue[asyncio.Future[bytes] | None] = asyncio.Queue()
+        self._answers: asyncio.Queue[asyncio.Future[WriteResult] | None] = asyncio.Queue()
 
     async def replies(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
         """The answers, in the order of the chunks. Raises InvalidArgument, NotFound, and what refuses a chunk."""
         reading = asyncio.ensure_future(self._read(requests))
-        answer: asyncio.Future[bytes] | None = None
+        answer: asyncio.Future[WriteResult] | None = None
         try:
             while (answer := await self._answers.get()) is not None:
-                reply = await answer
+                result = await answer
                 self._slots.release()
-                yield reply
+                yield result.reply
             await reading
         finally:
             # What was proposed goes on in the node; only the waiting ends.
             await _cancelled([reading, *self._unanswered(answer)])
 
-    def _unanswered(self, current: asyncio.Future[bytes] | None) -> list[asyncio.Future[bytes]]:
+    def _unanswered(self, current: asyncio.Future[WriteResult] | None) -> list[asyncio.Future[WriteResult]]:
         left = [] if current is None else [current]
         while not self._answers.empty():
             answer = self._answers.get_nowait()
@@ -83,16 +83,14 @@ class BulkStream:
                 if request.WhichOneof("message") != "chunk":
                     raise InvalidArgument("message", "must be a chunk: the stream has started")
                 await self._slots.acquire()
-                await self._room(request.ByteSize())
-                self._answers.put_nowait(asyncio.ensure_future(self._write(start, request.chunk)))
+                self._answers.put_nowait(await self._submit(start, request.chunk))
         finally:
             self._answers.put_nowait(None)
 
-    async def _room(self, size_bytes: int) -> None:
-        while not self._node.writes.has_room(size_bytes):
-            await asyncio.sleep(_FULL_WAIT_S)
-
-    async def _write(self, start: documents_pb2.BulkStart, message: documents_pb2.BulkChunk) -> bytes:
+    async def _submit(
+        self, start: documents_pb2.BulkStart, message: documents_pb2.BulkChunk
+    ) -> asyncio.Future[WriteResult]:
+        """Put a chunk in line, when there is room for it; what is awaited then is its answer."""
         chunk = bulk_chunk(start, message)
         prepared = prepare_chunk(self._service.catalog(), chunk)
 
@@ -108,14 +106,17 @@ class BulkStream:
                 errors=_row_errors(value.errors),
             ).SerializeToString()
 
-        result = await self._node.write(
+        size_bytes = message.ByteSize()
+        await self._node.writes.wait(size_bytes)
+        submitted = self._node.submit(
             evaluate,
-            size_bytes=message.ByteSize(),
+            size_bytes=size_bytes,
             request_id=message.request_id,
             request_hash=_hash(start, message) if message.request_id else b"",
             encode_reply=encode_reply,
+            place_taken=True,
         )
-        return result.reply
+        return asyncio.ensure_future(self._node.answer(submitted))
 
 
 def _start_of(request: documents_pb2.BulkRequest) -> documents_pb2.BulkStart:
@@ -144,7 +145,7 @@ def _hash(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -> byt
     return digest.digest()
 
 
-async def _cancelled(futures: list[asyncio.Future[bytes] | asyncio.Task[None]]) -> None:
+async def _cancelled(futures: list[asyncio.Future[WriteResult] | asyncio.Task[None]]) -> None:
     """Cancel what still runs, and take what the others ended with."""
     for each in futures:
         each.cancel()

@@ -49,6 +49,13 @@ def is_json(document_format: int) -> bool:
     return document_format == common_pb2.DOCUMENT_FORMAT_JSON
 
 
+def check_form(view: TableView, document_format: int, schema_id: int) -> None:
+    """Whether documents can be had in this form, found or not. Raises NotFound or InvalidArgument."""
+    is_json(document_format)
+    if schema_id:
+        view.writer(schema_id)
+
+
 def found_message(view: TableView, row: StoredRow, document_format: int, schema_id: int) -> documents_pb2.FoundDocument:
     """A stored row in the form that was asked for. Raises NotFound or InvalidArgument for the schema id."""
     if is_json(document_format):

@@ -18,6 +18,7 @@ from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.convert import condition_value, key_message, key_values, read_at_text
 from cortado.store.server.document_messages import (
     batch_operation,
+    check_form,
     document_input,
     found_message,
     is_json,
@@ -50,6 +51,7 @@ class DocumentsService(Service):
         with self.node.reads.place():
             read_ts = await self.read_ts(request.at)
             view = self._view(request.table)
+            check_form(view, request.format, request.schema_id)
             row = get(self.node.reader(read_ts), view, key_values(request.key, view.table.key))
             found = None if row is None else found_message(view, row, request.format, request.schema_id)
         return documents_pb2.GetDocumentResponse(header=self.header(read_ts), found=found)
@@ -66,6 +68,7 @@ class DocumentsService(Service):
 
     def _multi_get(self, request: documents_pb2.MultiGetRequest, read_ts: Timestamp) -> Message:
         view = self._view(request.table)
+        check_form(view, request.format, request.schema_id)
         keys = [key_values(key, view.table.key, f"keys[{i}]") for i, key in enumerate(request.keys)]
         rows = get_many(self.node.reader(read_ts), view, keys)
         found = [

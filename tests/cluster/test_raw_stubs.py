@@ -164,8 +164,7 @@ def test_a_bulk_caller_who_waits_for_each_answer_gets_it(users: Wire) -> None:
             yield documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk(sequence=sequence, json_rows=rows))
             wait_until(lambda sequence=sequence: len(answered) > sequence, f"chunk {sequence} is answered")
 
-    for reply in users.documents.Bulk(requests(), timeout=30):
-        answered.append(reply.sequence)
+    answered.extend(reply.sequence for reply in users.documents.Bulk(requests(), timeout=30))
     assert answered == [0, 1, 2, 3, 4]
 
 

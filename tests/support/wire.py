@@ -1,0 +1,75 @@
+"""Raw stubs of ``cortado.v1``, as a client in any language would have them, and the errors that calls end with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+
+from cortado.errors import CortadoError
+from cortado.proto.v1 import (
+    cluster_pb2_grpc,
+    common_pb2,
+    documents_pb2,
+    documents_pb2_grpc,
+    kv_pb2_grpc,
+    schemas_pb2,
+    schemas_pb2_grpc,
+    tables_pb2,
+    tables_pb2_grpc,
+)
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.rpc_errors import from_rpc_error, was_answered
+
+
+class Wire:
+    """All services on one channel."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.channel = grpc.insecure_channel(endpoint)
+        self.kv: Any = kv_pb2_grpc.KeyValueStub(self.channel)
+        self.cluster: Any = cluster_pb2_grpc.ClusterStub(self.channel)
+        self.documents: Any = documents_pb2_grpc.DocumentsStub(self.channel)
+        self.schemas: Any = schemas_pb2_grpc.SchemasStub(self.channel)
+        self.tables: Any = tables_pb2_grpc.TablesStub(self.channel)
+
+    def register(self, subject: str, *fields: dict[str, Any]) -> int:
+        """A record of these fields as the subject's next version; its id."""
+        schema = json.dumps({"type": "record", "name": "R", "fields": fields})
+        request = schemas_pb2.RegisterSchemaRequest(subject=subject, schema=schema)
+        return int(self.schemas.Register(request, timeout=10).version.schema_id)
+
+    def create_table(self, database: str, name: str, key: list[str], *indexes: tables_pb2.Index) -> None:
+        parts = [tables_pb2.KeyPart(path=path) for path in key]
+        request = tables_pb2.CreateTableRequest(database=database, name=name, key=parts, indexes=indexes)
+        self.tables.CreateTable(request, timeout=10)
+
+
+def refused(call: Callable[[], Any]) -> CortadoError:
+    """The error that the server itself ended ``call`` with; a stream is read to its end."""
+    with pytest.raises(grpc.RpcError) as ended:
+        reply = call()
+        if hasattr(reply, "__next__"):
+            list(reply)
+    assert was_answered(ended.value), f"no answer of the server's: {ended.value}"
+    return from_rpc_error(ended.value)
+
+
+def table_name(full_name: str) -> documents_pb2.TableName:
+    database, _, table = full_name.partition(".")
+    return documents_pb2.TableName(database=database, table=table)
+
+
+def int_key(*values: int) -> common_pb2.Key:
+    return common_pb2.Key(parts=[common_pb2.Value(int64=value) for value in values])
+
+
+def json_document(value: object) -> common_pb2.Document:
+    return common_pb2.Document(json=json.dumps(value))
+
+
+def timestamp_of(message: common_pb2.Timestamp) -> Timestamp:
+    return Timestamp(message.epoch, message.wall_ms, message.logical)
