@@ -116,6 +116,7 @@ class VersionStore:
 
     def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> SplitPass:
         """Begin to divide ``[start, end)`` into about ``parts`` equal parts: see :class:`SplitPass`."""
+        self.check_readable(ts)
         return SplitPass(self._engine, start, end, parts, suffix_of(ts))
 
     # --- writes ------------------------------------------------------------------------------------------------

@@ -1,0 +1,178 @@
+"""The version store against a dumb twin, a dictionary of lists: whatever was committed, at any time, however it is cut.
+
+One suite over both engines. Keys have many lengths, and share long prefixes; timestamps collide in their first eight
+bytes, so that every path of the selection is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Engine, Space
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.keys.keyspace import kv_key, row_key
+from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Version
+from cortado.store.mvcc.store import VersionStore
+from support.engines import open_lmdb
+
+LOWEST, HIGHEST = LogicalKey(b"\x01"), LogicalKey(b"\xfe")
+ROW = (KeyPart("a", KeyType.INT64), KeyPart("b", KeyType.STRING, descending=True))
+
+
+@pytest.fixture(scope="module", params=["lmdb", "memory"])
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    path: Path = tmp_path_factory.mktemp("engine") / "data"
+    opened: Engine = MemoryEngine() if request.param == "memory" else open_lmdb(path)
+    yield opened
+    opened.close()
+
+
+@dataclass
+class Twin:
+    """Every version of every key, oldest first; None is a delete."""
+
+    versions: dict[LogicalKey, list[tuple[Timestamp, bytes | None]]] = field(default_factory=dict)
+
+    def get(self, key: LogicalKey, ts: Timestamp) -> Version | None:
+        visible = [(at, payload) for at, payload in self.versions.get(key, []) if at <= ts]
+        if not visible or visible[-1][1] is None:
+            return None
+        return Version(visible[-1][0], visible[-1][1])
+
+    def scan(self, start: bytes, end: bytes, ts: Timestamp) -> list[tuple[LogicalKey, Version]]:
+        found = ((key, self.get(key, ts)) for key in sorted(self.versions) if start <= key < end)
+        return [(key, version) for key, version in found if version is not None]
+
+
+def fixed_key(number: int) -> LogicalKey:
+    return row_key(7, ROW, [number // 3, "abc"[number % 3]])
+
+
+keys = st.one_of(
+    st.integers(0, 8).map(fixed_key),
+    st.binary(min_size=1, max_size=3).map(lambda user_key: kv_key("n", user_key)),
+    st.sampled_from([b"\0", b"\0\xff", b"\xff" * 9, b"\xff\xff", b"a" * 40]).map(lambda key: kv_key("n", key)),
+)
+timestamps = st.builds(Timestamp, st.just(0), st.integers(1, 4), st.integers(0, 3))
+payloads = st.one_of(st.none(), st.sampled_from([b"", b"D", b"P", b"x" * 30]), st.just(b"y" * 5_000))
+histories = st.lists(
+    st.tuples(timestamps, st.dictionaries(keys, payloads, min_size=1, max_size=8)),
+    max_size=10,
+    unique_by=lambda it: it[0],
+)
+
+
+def build(engine: Engine, history: list[tuple[Timestamp, dict[LogicalKey, bytes | None]]]) -> tuple[VersionStore, Twin]:
+    store, twin = VersionStore(engine), Twin()
+    with engine.write() as txn:
+        txn.delete_range(Space.DATA, b"", b"\xff")
+    for ts, changes in sorted(history, key=lambda commit: commit[0]):
+        with engine.write() as txn:
+            store.apply(txn, Mutations(list(changes), list(changes.values())), ts)
+        for key, payload in changes.items():
+            twin.versions.setdefault(key, []).append((ts, payload))
+    return store, twin
+
+
+def scan_in_chunks(
+    store: VersionStore,
+    start: LogicalKey,
+    end: LogicalKey,
+    ts: Timestamp,
+    *,
+    reverse: bool,
+    max_rows: int,
+    max_bytes: int,
+) -> list[tuple[LogicalKey, Version]]:
+    rows: list[tuple[LogicalKey, Version]] = []
+    while True:
+        chunk = store.scan_chunk(start, end, ts, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
+        assert len(chunk.keys) == len(chunk.suffixes) == len(chunk.payloads) <= max_rows + 1
+        rows += zip(chunk.keys, map(Version, chunk.timestamps(), chunk.payloads), strict=True)
+        if chunk.resume is None:
+            return rows
+        assert start <= chunk.resume <= end
+        start, end = (start, chunk.resume) if reverse else (chunk.resume, end)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=histories, read_ts=timestamps, asked=st.lists(keys, max_size=6))
+def test_points_are_the_twins(engine: Engine, history: list, read_ts: Timestamp, asked: list[LogicalKey]) -> None:
+    store, twin = build(engine, history)
+    asked = [*asked, *list(twin.versions)[:5]]
+    expected = [twin.get(key, read_ts) for key in asked]
+    snapshot = store.snapshot(read_ts)
+    assert [store.get(key, read_ts) for key in asked] == expected
+    assert [snapshot.get(key) for key in asked] == expected
+    assert snapshot.get_many(asked) == expected
+
+
+@given(
+    history=histories,
+    read_ts=timestamps,
+    bounds=st.tuples(keys, keys),
+    whole=st.booleans(),
+    reverse=st.booleans(),
+    max_rows=st.integers(1, 12),
+    max_bytes=st.sampled_from([1, 200, 6_000, 1 << 20]),
+)
+def test_scans_are_the_twins_however_they_are_cut(
+    engine: Engine,
+    history: list,
+    read_ts: Timestamp,
+    bounds: tuple[LogicalKey, LogicalKey],
+    whole: bool,
+    reverse: bool,
+    max_rows: int,
+    max_bytes: int,
+) -> None:
+    store, twin = build(engine, history)
+    start, end = (LOWEST, HIGHEST) if whole else (min(bounds), max(bounds))
+    expected = twin.scan(start, end, read_ts)
+    if reverse:
+        expected.reverse()
+    found = scan_in_chunks(store, start, end, read_ts, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
+    assert found == expected
+    snapshot = store.snapshot(read_ts)
+    assert list(snapshot.scan(start, end, reverse=reverse)) == expected
+    assert list(snapshot.scan(start, end, reverse=reverse, limit=max_rows)) == expected[:max_rows]
+
+
+@given(history=histories, read_ts=timestamps, parts=st.integers(1, 6), max_keys=st.integers(1, 7))
+def test_a_split_counts_what_is_there_and_covers_the_range(
+    engine: Engine, history: list, read_ts: Timestamp, parts: int, max_keys: int
+) -> None:
+    store, twin = build(engine, history)
+    counting = store.split(LOWEST, HIGHEST, parts, read_ts)
+    while not counting.step(max_keys):
+        pass
+    found = counting.parts()
+    present = [key for key in sorted(twin.versions) if any(at <= read_ts for at, _ in twin.versions[key])]
+    assert len(found) == max(1, min(parts, len(present)))
+    assert found[0].start == LOWEST
+    ends = [*(part.start for part in found[1:]), HIGHEST]
+    assert [part.rows for part in found] == [
+        sum(part.start <= key < end for key in present) for part, end in zip(found, ends, strict=True)
+    ]
+    assert max(part.rows for part in found) - min(part.rows for part in found) <= 1
+
+
+@given(history=histories)
+def test_one_transaction_for_many_commits_is_as_good_as_many(engine: Engine, history: list) -> None:
+    build(engine, history)
+    with engine.read() as txn:
+        one_by_one = txn.page(Space.DATA, b"", b"\xff", max_items=10_000, max_bytes=1 << 30)
+    store, _ = build(engine, [])
+    with engine.write() as txn:
+        store.apply_all(txn, [(Mutations(list(new), list(new.values())), ts) for ts, new in history])
+    with engine.read() as txn:
+        assert txn.page(Space.DATA, b"", b"\xff", max_items=10_000, max_bytes=1 << 30) == one_by_one

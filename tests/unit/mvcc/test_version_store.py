@@ -1,0 +1,250 @@
+"""What reading and writing versions promises beyond the right answer: damage is named, slices are bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cortado.errors import DataLoss, SnapshotTooOld
+from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
+from cortado.store.engine.interface import Engine, Space
+from cortado.store.keys.keyspace import kv_key, kv_range
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import ScanChunk
+from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import suffix_of
+from support.engines import open_lmdb
+
+START, END = kv_range("n")
+
+
+def key(number: int) -> LogicalKey:
+    return kv_key("n", b"%05d" % number)
+
+
+def at(wall_ms: int) -> Timestamp:
+    return Timestamp(0, wall_ms, 0)
+
+
+def put(engine: Engine, store: VersionStore, ts: Timestamp, **payloads: bytes | None) -> None:
+    """Keyword ``k5=b"x"`` puts key 5, ``k5=None`` deletes it."""
+    mutations = Mutations([key(int(name[1:])) for name in payloads], list(payloads.values()))
+    with engine.write() as txn:
+        store.apply(txn, mutations, ts)
+
+
+def fill(engine: Engine, store: VersionStore, count: int) -> None:
+    mutations = Mutations([key(number) for number in range(count)], [b"payload %d" % number for number in range(count)])
+    with engine.write() as txn:
+        store.apply(txn, mutations, at(1))
+
+
+def damage(engine: Engine, number: int, change: Callable[[bytes], bytes], ts: Timestamp | None = None) -> None:
+    """Change the stored value of a key behind the store's back."""
+    engine_key = key(number) + suffix_of(ts or at(1))
+    with engine.write() as txn:
+        value = txn.get(Space.DATA, engine_key)
+        assert value is not None
+        txn.put(Space.DATA, engine_key, change(value))
+
+
+def test_a_version_is_read_from_its_timestamp_on_and_until_the_next(engine: Engine) -> None:
+    store = VersionStore(engine)
+    put(engine, store, at(3), k1=b"old")
+    put(engine, store, at(5), k1=None)
+    put(engine, store, at(7), k1=b"new")
+    seen = {wall_ms: store.get(key(1), at(wall_ms)) for wall_ms in range(2, 9)}
+    assert {wall_ms: each and each.payload for wall_ms, each in seen.items()} == {
+        2: None,
+        3: b"old",
+        4: b"old",
+        5: None,
+        6: None,
+        7: b"new",
+        8: b"new",
+    }
+    assert seen[4] is not None
+    assert seen[4].ts == at(3)
+
+
+def test_the_outermost_timestamps_are_written_and_read(engine: Engine) -> None:
+    store = VersionStore(engine)
+    put(engine, store, ZERO, k1=b"first")
+    put(engine, store, LARGEST, k1=b"last")
+    for ts, payload in ((ZERO, b"first"), (at(9), b"first"), (LARGEST, b"last")):
+        version = store.get(key(1), ts)
+        assert version is not None
+        assert version.payload == payload
+        assert store.scan_chunk(START, END, ts).payloads == [payload]
+
+
+def test_a_later_epoch_is_newer_whatever_its_wall_time(engine: Engine) -> None:
+    store = VersionStore(engine)
+    put(engine, store, Timestamp(0, 3_187_296_000_000, 0), k1=b"from 2071")
+    put(engine, store, Timestamp(1, 1_763_643_600_000, 0), k1=b"after the bump")
+    version = store.get(key(1), Timestamp(1, 1_763_643_600_000, 5))
+    assert version is not None
+    assert version.payload == b"after the bump"
+
+
+def test_a_key_beside_is_not_a_version(engine: Engine) -> None:
+    store = VersionStore(engine)
+    put(engine, store, at(1), k1=b"x")
+    assert store.get(kv_key("n", b"00001\0"), at(9)) is None
+    assert store.get(kv_key("n", b"0000"), at(9)) is None
+    assert store.get(kv_key("m", b"00001"), at(9)) is None
+
+
+FLIPS: dict[str, Callable[[bytes], bytes]] = {
+    "kind": lambda value: b"D" + value[1:],
+    "payload": lambda value: value[:4] + bytes([value[4] ^ 1]) + value[5:],
+    "checksum": lambda value: value[:-1] + bytes([value[-1] ^ 0x80]),
+    "cut": lambda value: value[:-3],
+    "longer": lambda value: value + b"\0",
+    "empty": lambda value: b"",
+}
+
+
+@pytest.mark.parametrize("flip", FLIPS)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_damage_is_data_loss_that_names_the_key(engine: Engine, flip: str, reverse: bool) -> None:
+    store = VersionStore(engine)
+    fill(engine, store, 100)
+    damage(engine, 42, FLIPS[flip])
+    snapshot = store.snapshot(at(9))
+    for read in (
+        lambda: store.get(key(42), at(9)),
+        lambda: snapshot.get(key(42)),
+        lambda: snapshot.get_many([key(41), key(42)]),
+        lambda: list(snapshot.scan(START, END, reverse=reverse)),
+        lambda: store.scan_chunk(key(42), key(43), at(9), reverse=reverse),
+    ):
+        with pytest.raises(DataLoss) as lost:
+            read()
+        assert lost.value.what == """kv ("n", b'00042') @0.1.0"""
+    assert store.get(key(41), at(9)) is not None
+    assert len(store.scan_chunk(START, key(42), at(9), reverse=reverse).keys) == 42
+
+
+def test_a_value_under_another_key_is_data_loss(engine: Engine) -> None:
+    store = VersionStore(engine)
+    fill(engine, store, 2)
+    with engine.read() as txn:
+        other = txn.get(Space.DATA, key(0) + suffix_of(at(1)))
+    assert other is not None
+    damage(engine, 1, lambda value: other)
+    with pytest.raises(DataLoss):
+        store.get(key(1), at(9))
+
+
+def test_damage_to_a_version_that_is_not_visible_is_noticed_by_a_scan(engine: Engine) -> None:
+    """A flipped bit in a timestamp may be what makes a version invisible."""
+    store = VersionStore(engine)
+    fill(engine, store, 3)
+    put(engine, store, at(5), k1=b"later")
+    damage(engine, 1, FLIPS["payload"], at(5))
+    with pytest.raises(DataLoss, match=r"00001.*@0\.5\.0"):
+        store.scan_chunk(START, END, at(2))
+
+
+def test_a_flipped_byte_in_the_file_is_data_loss(tmp_path: Path) -> None:
+    engine = open_lmdb(tmp_path / "data")
+    store = VersionStore(engine)
+    put(engine, store, at(1), k1=b"the needle in the file", k2=b"untouched")
+    engine.close()
+    data = tmp_path / "data" / "engine" / "data.mdb"
+    stored = data.read_bytes()
+    assert b"the needle" in stored
+    data.write_bytes(stored.replace(b"the needle", b"the noodle"))
+    engine = open_lmdb(tmp_path / "data")
+    store = VersionStore(engine)
+    with pytest.raises(DataLoss, match="00001"):
+        store.get(key(1), at(9))
+    with pytest.raises(DataLoss, match="00001"):
+        store.scan_chunk(START, END, at(9))
+    assert store.get(key(2), at(9)) is not None
+    engine.close()
+
+
+def test_below_the_safepoint_every_read_is_refused(engine: Engine) -> None:
+    store = VersionStore(engine)
+    fill(engine, store, 3)
+    store.safepoint = at(5)
+    for read in (
+        lambda: store.get(key(1), at(4)),
+        lambda: store.snapshot(at(4)).get(key(1)),
+        lambda: store.snapshot(at(4)).get_many([key(1)]),
+        lambda: list(store.snapshot(at(4)).scan(START, END)),
+        lambda: store.scan_chunk(START, END, at(4)),
+        lambda: store.split(START, END, 2, at(4)).step(),
+    ):
+        with pytest.raises(SnapshotTooOld, match=r"0\.4\.0 is below .* 0\.5\.0"):
+            read()
+    assert len(store.scan_chunk(START, END, at(5)).keys) == 3
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_slice_looks_at_a_bounded_number_of_versions(engine: Engine, reverse: bool) -> None:
+    """One hot key with many versions, all too new for the reader or all but one too old, between two others."""
+    store = VersionStore(engine)
+    fill(engine, store, 3)
+    with engine.write() as txn:
+        commits = [(Mutations([key(1)], [b"%d" % wall_ms]), at(wall_ms)) for wall_ms in range(10, 3_010)]
+        store.apply_all(txn, commits)
+    for ts, payload in ((at(5), b"payload 1"), (at(1_000), b"1000"), (at(9_999), b"3009")):
+        chunks: list[ScanChunk] = []
+        start, end = START, END
+        while not chunks or chunks[-1].resume is not None:
+            chunks.append(store.scan_chunk(start, end, ts, reverse=reverse, max_rows=100))
+            resume = chunks[-1].resume
+            if resume is not None:
+                start, end = (start, resume) if reverse else (resume, end)
+        # The rest of the hot key is passed by a seek, not by reading thousands of versions.
+        assert len(chunks) <= 3
+        rows = [row for chunk in chunks for row in chunk.payloads]
+        assert rows == [b"payload 0", payload, b"payload 2"][:: -1 if reverse else 1]
+
+
+def test_a_slice_is_bounded_in_bytes(engine: Engine) -> None:
+    store = VersionStore(engine)
+    mutations = Mutations([key(number) for number in range(300)], [b"v" * 100_000] * 300)
+    with engine.write() as txn:
+        store.apply(txn, mutations, at(1))
+    chunk = store.scan_chunk(START, END, at(1), max_bytes=3_000_000)
+    assert chunk.resume is not None
+    assert 30 <= len(chunk.keys) <= 30 + 128
+
+
+def test_a_scan_may_be_left_early_and_sees_one_timestamp_throughout(engine: Engine) -> None:
+    store = VersionStore(engine)
+    fill(engine, store, 5_000)
+    scan = store.snapshot(at(2)).scan(START, END)
+    first = [next(scan) for _ in range(100)]
+    put(engine, store, at(3), k0=None, k200=b"changed", k4999=None)
+    rest = list(scan)
+    assert [row for row, _ in first + rest] == [key(number) for number in range(5_000)]
+    assert rest[100][1].payload == b"payload 200"
+    assert next(store.snapshot(at(3)).scan(START, END))[0] == key(1)
+
+
+def test_a_large_split_is_even(engine: Engine) -> None:
+    store = VersionStore(engine)
+    fill(engine, store, 20_000)
+    counting = store.split(START, END, 7, at(1))
+    steps = 1
+    while not counting.step(1_000):
+        steps += 1
+    parts = counting.parts()
+    assert steps >= 20
+    assert len(parts) == 7
+    assert sum(part.rows for part in parts) == counting.rows == 20_000
+    assert max(part.rows for part in parts) - min(part.rows for part in parts) <= 20
+
+
+def test_an_empty_range_is_one_empty_part(engine: Engine) -> None:
+    counting = VersionStore(engine).split(START, END, 4, at(1))
+    assert counting.step()
+    assert [(part.start, part.rows) for part in counting.parts()] == [(START, 0)]
