@@ -6,7 +6,8 @@ defaults, aliases, an enum's default. Declarations with the same canonical form 
 one after the other gives the same version. Only comments (``doc``), sort orders and unknown attributes are left out.
 
 Both are JSON without spaces: full names, attributes in a fixed order, a named type in full where it comes first and by
-its name after that. Defaults are in normal form (:mod:`cortado.schema.defaults`); a type's aliases are full and sorted, a field's in order.
+its name after that. Defaults are in normal form (:mod:`cortado.schema.defaults`); a type's aliases are full and sorted,
+a field's stay in order.
 Source: Apache Avro specification 1.12, *Transforming into Parsing Canonical Form*, *Schema Fingerprints*.
 """
 

@@ -4,9 +4,9 @@
 
     write(out, value, walk)      appends the value's bytes to ``out``
 
-A general encoder is lenient: fastavro takes ``True`` for a long, cuts 1.5 to 1 for an int and drops a decimal's spare
-digits, even when asked to be strict. Here each of these is refused with the field's path. Since the check is a
-comparison of types in the closure that writes anyway, it costs next to nothing.
+A general encoder is lenient: fastavro takes ``True`` and 1.9 for a long, 2^31 for an int, any text for a uuid, and
+drops a timestamp's microseconds, even when asked to be strict. Here each of these is refused with the field's path.
+Since the check is a comparison of types in the closure that writes anyway, it costs next to nothing.
 
 A field that is missing takes its default, if it has one. A field that the schema lacks is refused.
 """

@@ -1,6 +1,6 @@
 """The decoder of single documents and the columnar one are two programs with one meaning.
 
-The server checks a body in bulk that a client reads alone: if they disagreed, a row could be stored that nobody can read.
+The server checks a body in bulk that a client reads alone: if they disagreed, a row could be stored that nobody reads.
 """
 
 from __future__ import annotations
