@@ -28,6 +28,13 @@ def wrong_uuids(data: Bytes, offsets: Offsets) -> Bools:
     return wrong
 
 
+def uuid_bytes(text: Bytes) -> Bytes:
+    """The 16 bytes each of texts that are UUIDs."""
+    digits = _HEX_VALUE[text.reshape(-1, UUID_TEXT_BYTES)[:, _DIGITS]]
+    values: Bytes = np.bitwise_or(digits[:, 0::2] << 4, digits[:, 1::2]).astype(np.uint8).reshape(-1)
+    return values
+
+
 def wrong_decimals(data: Bytes, offsets: Offsets, bound: int) -> Bools:
     """Where a big-endian two's complement number has no bytes, or is not within ``-bound < number < bound``."""
     lengths = np.diff(offsets)

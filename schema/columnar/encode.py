@@ -81,6 +81,8 @@ def _piece(type_: AvroType, column: Column, origin: Origin) -> Piece:
     """The values of ``column`` as ones of ``type_``."""
     if isinstance(type_, Union):
         return _union(type_, column, origin)
+    if isinstance(column, NullColumn) and type_ != NULL and column.length:
+        raise origin.error(0, f"is null, and the type {describe_type(type_)} is not nullable")
     if column.validity is not None and not column.validity.all():
         row = int(np.argmin(column.validity))
         raise origin.error(row, f"is null, and the type {describe_type(type_)} is not nullable")

@@ -411,9 +411,11 @@ class Compiler:
 
     def __init__(self, root: Record) -> None:
         self._root = root
-        self._sizes = Sizes(root)
-        self._skips = SkipCompiler(root)
-        self._recursive = recursive_names(records_of(root))
+        # The document may be a part of a record that is met again inside it, under the same name.
+        within = Union(tuple(field.type for field in root.fields))
+        self._sizes = Sizes(within)
+        self._skips = SkipCompiler(within)
+        self._recursive = recursive_names(records_of(within))
         self._nodes: dict[AvroType, Node] = {}
 
     def document(self) -> RecordNode:

@@ -34,6 +34,15 @@ class Origin:
     def items(self, offsets: Offsets) -> Origin:
         return Origin(self, "", None, offsets)
 
+    def path(self) -> str:
+        """The path of all these values; ``[]`` stands for any item."""
+        if self.parent is None:
+            return ""
+        path = self.parent.path()
+        if self.offsets is not None:
+            return f"{path}[]"
+        return f"{path}.{self.step}" if path and self.step else path + self.step
+
     def error(self, value: int, problem: str, shown: str = "") -> InvalidDocument:
         """The error about one value, with its path and the number of its document."""
         path, row = self._locate(value)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.avro_random import SchemaMaker, ValueMaker, damaged
 
 from cortado.errors import CortadoError
 from cortado.schema.columnar.decode import DecodedRows, decode_rows
@@ -20,6 +19,7 @@ from cortado.schema.columnar.encode import encode_rows
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
+from support.avro_random import SchemaMaker, ValueMaker, damaged
 
 SEEDS = st.integers(0, 2**32 - 1)
 

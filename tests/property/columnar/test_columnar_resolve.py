@@ -11,7 +11,6 @@ import fastavro
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.avro_random import Evolution, SchemaMaker, ValueMaker
 
 from cortado.errors import CortadoError, InvalidDocument, InvalidSchema
 from cortado.schema.columnar.decode import decode_rows
@@ -20,6 +19,7 @@ from cortado.schema.columnar.resolve import resolve_columns, writer_columns
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
+from support.avro_random import Evolution, SchemaMaker, ValueMaker
 
 ROWS = 12
 
