@@ -130,6 +130,13 @@ def test_a_row_that_would_share_a_unique_value_is_refused(world: TableWorld) -> 
     assert world.check("orders") == []
 
 
+def test_a_stored_row_keeps_its_unique_value_against_a_chunk(world: TableWorld) -> None:
+    world.put("orders", order("ann", 1, code="x"))
+    done = world.bulk("orders", [order("bob", 1, code="x"), order("bob", 2, code="z")])
+    assert (done.written, reasons(done)) == (1, {0: "UNIQUE_VIOLATION"})
+    assert world.check("orders") == []
+
+
 def test_a_unique_value_is_free_for_the_rows_after_the_one_that_gave_it_up(world: TableWorld) -> None:
     world.put("orders", order("ann", 1, code="x"))
     done = world.bulk("orders", [order("bob", 1, code="x"), order("ann", 1, code="y"), order("cid", 1, code="x")])
@@ -162,20 +169,26 @@ def test_a_second_run_of_a_task_changes_nothing(world: TableWorld) -> None:
 
 
 def test_a_job_is_told_of_a_duplicate_key(world: TableWorld) -> None:
-    before = world.put("orders", order("ann", 1))
-    start = world.store.now
-    world.bulk("orders", [order("ann", 1), order("ann", 2)], unchanged_since=start)
+    start = world.put("orders", order("ann", 1))
+    first = world.bulk("orders", [order("ann", 1), order("ann", 2)], unchanged_since=start)
+    assert first.written == 2
     done = world.bulk("orders", [order("ann", 1, amount=1.0), order("ann", 2)], unchanged_since=start)
     (row, error) = done.errors[0]
     assert isinstance(error, WriteConflict)
     assert (row, error.row, error.key, error.start_ts) == (0, 0, "shop.orders('ann', 1)", str(start))
     assert done.written == 1
-    assert before < start or before == start
     within = world.bulk(
         "orders", [order("cid", 1), order("cid", 1), order("cid", 1, amount=1.0)], unchanged_since=start
     )
     assert (within.written, reasons(within)) == (2, {2: "WRITE_CONFLICT"})
     assert world.check("orders") == []
+
+
+def test_a_version_that_is_not_newer_than_the_start_may_change(world: TableWorld) -> None:
+    start = world.put("orders", order("ann", 1))
+    done = world.bulk("orders", [order("ann", 1, amount=1.0)], unchanged_since=start)
+    assert (done.written, done.errors) == (1, ())
+    assert world.get("orders", "ann", 1) == order("ann", 1, amount=1.0)
 
 
 def test_another_writer_since_the_start_is_a_conflict(world: TableWorld) -> None:
