@@ -1,7 +1,7 @@
 """Spark's types for a table's columns, and the checks that a job's columns must pass.
 
-What Avro's types are in Arrow is told by ``docs/formats/avro-arrow.md``, what those are in Spark by
-:mod:`pyspark_cortado.conform`; here both are put together, and compared with what a job brings.
+What Avro's types are in Arrow is told by ``docs/formats/avro-arrow.md``. Those are types that Spark has, too, and makes
+of its own the same again: so the batches that a read yields match what Spark expects to the letter.
 
 Spark says "may be null" of much that never is: of every column that went through an aggregate or a file, and of what is
 inside of it. So a DataFrame that is written need not say "not null": its types are compared without that, and nulls are
@@ -27,14 +27,13 @@ def spark_schema(schema: Schema, columns: Sequence[str] | None, table: str) -> S
 
     from cortado.schema.columnar.arrow import arrow_schema
     from cortado.store.client.arrow import select_fields
-    from pyspark_cortado.conform import to_spark
 
     chosen = schema if columns is None else select_fields(schema, tuple(columns), table)
-    return from_arrow_schema(to_spark(arrow_schema(chosen)))
+    return from_arrow_schema(arrow_schema(chosen))
 
 
 def check_columns(wanted: StructType, whole: StructType, table: str) -> None:
-    """The schema that ``spark.read.schema(...)`` named, against the same columns as they are. Raises InvalidArgument."""
+    """What ``spark.read.schema(...)`` named, against the same columns as they are. Raises InvalidArgument."""
     for field in wanted.fields:
         own = whole[field.name]
         _check_type(field, own, table)

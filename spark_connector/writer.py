@@ -69,14 +69,11 @@ class TableWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         """One task's rows. Raises the first refused row's error, with how many were refused."""
-        from pyspark_cortado.conform import from_spark
-
         options = self._options
         with open_client(options.connection) as client:
             table = client.table(options.connection.table, schema_version=self._version)
-            schema = table.codec.schema()[1]
             result = table.bulk_arrow(
-                (from_spark(batch, schema, table.full_name) for batch in iterator),
+                iterator,
                 mode=cast("PutMode", options.mode),
                 chunk_rows=options.chunk_rows,
                 unchanged_since=self._began if options.refuse_conflicts else None,

@@ -20,7 +20,7 @@ from support.spark_tables import SparkTables
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Two worker threads; a task that fails is run again, up to four times in all. The time zone is not UTC."""
+    """Two worker threads; a task that fails is run again, once. The time zone is not UTC."""
     need_java()
     scratch = tmp_path_factory.mktemp("spark")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -36,7 +36,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.log.level": "OFF",
     }
-    builder = SparkSession.builder.master("local[2,4]").appName("cortado-tests")
+    builder = SparkSession.builder.master("local[2,2]").appName("cortado-tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

@@ -1,0 +1,169 @@
+"""Reads: one timestamp, ranges of about equal size, columns, key bounds, old and new rows together."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as sql
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from support.spark_tables import SparkTables
+
+pytestmark = pytest.mark.spark
+
+PERSON = {"id": "long", "name": "string", "score": (["null", "double"], None)}
+
+
+def _people(count: int, first: int = 0) -> list[dict[str, Any]]:
+    return [{"id": n, "name": f"p{n}", "score": n / 2} for n in range(first, first + count)]
+
+
+def test_a_read_returns_every_row_once(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    table.bulk(_people(10_000))
+    frame = tables.read(table)
+    assert frame.count() == 10_000
+    assert frame.columns == ["id", "name", "score"]
+    assert [field.nullable for field in frame.schema.fields] == [False, False, True]
+    assert sorted(frame.collect())[4_321].asDict() == {"id": 4_321, "name": "p4321", "score": 2160.5}
+    assert frame.agg(sql.sum("id"), sql.countDistinct("name")).first()[:] == (49_995_000, 10_000)
+
+
+def test_partitions_hold_about_equally_many_rows(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    table.bulk(_people(4_000))
+    frame = tables.read(table, partitions=3)
+    counts = [row["count"] for row in frame.groupBy(sql.spark_partition_id()).count().collect()]
+    assert sum(counts) == 4_000
+    assert len(counts) == 3
+    assert max(counts) - min(counts) <= 40
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_a_table_of_few_rows_reads_with_many_partitions(tables: SparkTables, rows: int) -> None:
+    table = tables.make(PERSON)
+    table.bulk(_people(rows))
+    frame = tables.read(table, partitions=8)
+    assert frame.count() == rows
+    assert [row["id"] for row in frame.orderBy("id").collect()] == list(range(rows))
+
+
+def test_one_load_reads_at_one_timestamp_whatever_is_written_meanwhile(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    table.bulk(_people(1_000))
+    frame = tables.read(table)
+    assert frame.count() == 1_000
+    table.bulk(_people(1_000, first=500))
+    table.delete(3)
+    table.put({"id": 4, "name": "changed"})
+    assert frame.count() == 1_000
+    assert frame.where("id = 4").first()["name"] == "p4"
+    assert frame.where("id = 3").count() == 1
+    again = tables.read(table)
+    assert again.count() == 1_499
+    assert again.where("id = 4").first()["name"] == "changed"
+
+
+def test_a_load_can_read_the_past(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    before = table.bulk(_people(10)).ts
+    after = table.bulk(_people(10, first=10)).ts
+    assert tables.read(table, at=str(before)).count() == 10
+    assert tables.read(table, at=str(after)).count() == 20
+    # RFC 3339 stands for the whole of its millisecond, so a time from before the first row sees none.
+    long_ago = before.as_datetime() - timedelta(seconds=1)
+    assert tables.read(table, at=long_ago.isoformat()).count() == 0
+
+
+def test_filters_self_joins_and_unions_of_one_frame_are_right(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    table.bulk(_people(10))
+    frame = tables.read(table)
+    assert frame.filter("id = 3").count() == 1
+    assert frame.count() == 10
+    assert frame.filter("id < 5").union(frame.filter("id >= 3")).count() == 12
+    left, right = frame.filter("id < 5").alias("l"), frame.filter("id > 2").alias("r")
+    assert left.join(right, sql.col("l.id") == sql.col("r.id")).count() == 2
+    assert frame.alias("a").crossJoin(frame.alias("b")).count() == 100
+
+
+def test_columns_are_chosen_in_their_order(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    table.bulk(_people(100))
+    frame = tables.read(table, columns="score, id")
+    assert frame.columns == ["score", "id"]
+    assert frame.where("id = 7").first()[:] == (3.5, 7)
+    assert frame.count() == 100
+
+
+def test_a_schema_chooses_columns_and_may_say_more_often_that_they_may_be_null(tables: SparkTables) -> None:
+    place = {"type": "record", "name": "Place", "fields": [{"name": "x", "type": "int"}]}
+    table = tables.make({"id": "long", "name": "string", "places": {"type": "array", "items": place}})
+    table.put({"id": 1, "name": "a", "places": [{"x": 5}]})
+    assert tables.read(table, "name string").collect()[0][:] == ("a",)
+    strict = StructType([StructField("name", StringType(), False), StructField("id", LongType(), False)])
+    assert tables.read(table, strict).collect()[0][:] == ("a", 1)
+    loose = tables.read(table, "places array<struct<x: int>>, id bigint")
+    assert loose.collect()[0].asDict(recursive=True) == {"places": [{"x": 5}], "id": 1}
+
+
+def test_key_bounds_prune(tables: SparkTables) -> None:
+    table = tables.make({"at": {"type": "long", "logicalType": "timestamp-micros"}, "n": "int"}, key=["at", "n"])
+    day = datetime(2013, 1, 1, tzinfo=UTC)
+    table.bulk({"at": day + timedelta(hours=hour), "n": n} for hour in range(48) for n in range(10))
+    lower, upper = '["2013-01-01T12:00:00Z"]', '["2013-01-02T07:00:00-05:00", 3]'
+    frame = tables.read(table, keyLower=lower, keyUpper=upper)
+    assert frame.count() == 24 * 10 + 3
+    edges = frame.agg(sql.min("at"), sql.max("at")).first()
+    assert [edge.astimezone(UTC) for edge in edges] == [day + timedelta(hours=12), day + timedelta(hours=36)]
+    assert tables.read(table, keyLower=upper).count() == 480 - 12 * 10 - 24 * 10 - 3
+    assert tables.read(table, keyUpper=lower).count() == 120
+    assert tables.read(table, keyLower=lower, keyUpper=lower).count() == 0
+
+
+def test_old_and_new_rows_come_alike(tables: SparkTables) -> None:
+    table = tables.make({"id": "long", "old": "string", "number": "int"})
+    table.bulk({"id": n, "old": f"o{n}", "number": n} for n in range(0, 3_000, 3))
+    evolved = {"id": "long", "number": "long", "note": (["null", "string"], None), "level": ("int", 7)}
+    tables.evolve(table, evolved)
+    newer = tables.client.with_timeout(30).table(table.full_name)
+    newer.codec.refresh()
+    newer.bulk({"id": n, "number": 2**40 + n, "note": f"n{n}", "level": 1} for n in range(3_000) if n % 3)
+    frame = tables.read(table)
+    assert dict(frame.dtypes) == {"id": "bigint", "number": "bigint", "note": "string", "level": "int"}
+    rows = sorted(frame.collect())
+    assert len(rows) == 3_000
+    assert rows[3][:] == (3, 3, None, 7)
+    assert rows[4][:] == (4, 2**40 + 4, "n4", 1)
+    assert frame.agg(sql.sum("number")).first()[0] == sum(n if n % 3 == 0 else 2**40 + n for n in range(3_000))
+    old = tables.read(table, schemaVersion=1, keyUpper="[1]")
+    assert old.collect()[0].asDict() == {"id": 0, "old": "o0", "number": 0}
+
+
+def test_a_version_that_is_registered_after_the_load_does_not_change_its_columns(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    table.bulk(_people(10))
+    frame = tables.read(table)
+    tables.evolve(table, {**PERSON, "note": ("string", "none")})
+    assert frame.count() == 10
+    assert frame.columns == ["id", "name", "score"]
+    assert tables.read(table).where("note = 'none'").count() == 10
+
+
+def test_nan_is_no_null(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    table.bulk({"id": n, "name": "", "score": score} for n, score in enumerate([math.nan, None, 0.0, math.inf]))
+    frame = tables.read(table)
+    shown = frame.select("id", sql.isnull("score"), sql.isnan("score")).orderBy("id").collect()
+    assert [row[:] for row in shown] == [(0, False, True), (1, True, False), (2, False, False), (3, False, False)]
+    assert frame.agg(sql.count("score")).first()[0] == 3
+
+
+def test_a_frame_is_read_in_sql_too(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    table.bulk(_people(10))
+    tables.read(table).createOrReplaceTempView("people")
+    assert tables.spark.sql("SELECT sum(id) FROM people WHERE name LIKE 'p%'").first()[0] == 45
