@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cortado.errors import InvalidArgument, InvalidDocument, NotFound, Unsupported
 from cortado.schema.model import NO_DEFAULT, Field, Record, Schema
-from cortado.store.client.bulk import CHUNK_ROWS_MAX, BulkResult, chunk_limits
+from cortado.store.client.bulk import BulkResult
+from cortado.store.client.chunks import CHUNK_ROWS_MAX, chunk_limits
 from cortado.store.client.documents import RowBatch
 from cortado.store.clock.timestamp import Timestamp
 

@@ -12,7 +12,6 @@ outcome of those chunks is unknown, and the caller is told so.
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -26,11 +25,11 @@ from cortado.errors import (
     CortadoError,
     DeadlineExceeded,
     Internal,
-    InvalidArgument,
     OutcomeUnknown,
     TryAgain,
 )
-from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.proto.v1 import documents_pb2
+from cortado.store.client.chunks import Chunk
 from cortado.store.client.connection import Connection
 from cortado.store.client.retry import Attempts, Failure, failure_of
 from cortado.store.client.values import timestamp_of
@@ -38,8 +37,6 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.rpc_errors import from_row_error
 
 CHUNKS_IN_FLIGHT_MAX: Final = 4
-CHUNK_BYTES_MAX: Final = 2 << 20
-CHUNK_ROWS_MAX: Final = 10_000
 ERRORS_KEPT_MAX: Final = 1_000
 
 
@@ -67,14 +64,6 @@ class BulkResult:
         self.refused += 1
         if len(self.errors) < ERRORS_KEPT_MAX:
             self.errors.append(RefusedRow(row, error))
-
-
-@dataclass(slots=True)
-class Chunk:
-    """Rows on their way; ``rows[i]`` is the place of the chunk's row ``i`` among all rows of the load."""
-
-    batch: common_pb2.RowBatch
-    rows: range | list[int]
 
 
 class BulkLoad:
@@ -211,40 +200,3 @@ class _Stream:
         self._outbox.put(None)
         self._watch.close()
         self._call.cancel()
-
-
-def chunk_limits(chunk_rows: int) -> int:
-    """``chunk_rows``, where a chunk may have so many. Raises InvalidArgument."""
-    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or not 1 <= chunk_rows <= CHUNK_ROWS_MAX:
-        raise InvalidArgument("chunk_rows", f"must be between 1 and {CHUNK_ROWS_MAX}", repr(chunk_rows))
-    return chunk_rows
-
-
-def chunks_of_batch(schema_id: int, bodies: bytes, lengths: bytes, first_row: int) -> Iterator[Chunk]:
-    """The rows as chunks no larger than a commit may be. Raises InvalidArgument where lengths and bodies disagree."""
-    if len(lengths) % 4:
-        raise InvalidArgument("lengths", "must have 4 bytes a row", f"{len(lengths)} bytes")
-    rows = len(lengths) // 4
-    if rows <= CHUNK_ROWS_MAX and len(bodies) <= CHUNK_BYTES_MAX:
-        if rows:
-            batch = common_pb2.RowBatch(schema_id=schema_id, bodies=bodies, lengths=lengths)
-            yield Chunk(batch, range(first_row, first_row + rows))
-        return
-    sizes = struct.unpack(f"<{rows}I", lengths)
-    if sum(sizes) != len(bodies):
-        raise InvalidArgument("lengths", f"must add up to the bodies' {len(bodies)} bytes", f"{sum(sizes)} bytes")
-    row = start = 0
-    while row < rows:
-        end_row, end = row, start
-        while (
-            end_row < rows
-            and end_row - row < CHUNK_ROWS_MAX
-            and (end == start or end - start + sizes[end_row] <= CHUNK_BYTES_MAX)
-        ):
-            end += sizes[end_row]
-            end_row += 1
-        batch = common_pb2.RowBatch(
-            schema_id=schema_id, bodies=bodies[start:end], lengths=lengths[row * 4 : end_row * 4]
-        )
-        yield Chunk(batch, range(first_row + row, first_row + end_row))
-        row, start = end_row, end

@@ -13,16 +13,10 @@ from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
 from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.client.bulk import (
-    CHUNK_BYTES_MAX,
-    BulkLoad,
-    BulkResult,
-    Chunk,
-    chunk_limits,
-    chunks_of_batch,
-)
+from cortado.store.client.bulk import BulkLoad, BulkResult
+from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_of_documents
 from cortado.store.client.connection import Connection
-from cortado.store.client.documents import Document, DocumentCodec, RowBatch, decoder_of, row_batch
+from cortado.store.client.documents import Document, DocumentCodec, RowBatch, decoder_of
 from cortado.store.client.kv import check_limit
 from cortado.store.client.schemas import Schemas
 from cortado.store.client.tables import Tables
@@ -272,7 +266,7 @@ class Table:
         """
         load = self._bulk_load(mode, unchanged_since, progress)
         rows_max = chunk_limits(chunk_rows)
-        return load.run(_chunks_of_documents(documents, self.codec.encode, rows_max, load.result))
+        return load.run(chunks_of_documents(documents, self.codec.encode, rows_max, load.result.refuse))
 
     def bulk_json(
         self,
@@ -285,7 +279,7 @@ class Table:
         """As :meth:`bulk`, for documents in their JSON form (as :meth:`Document.to_json` gives them)."""
         load = self._bulk_load(mode, None, progress)
         rows_max = chunk_limits(chunk_rows)
-        return load.run(_chunks_of_documents(values, self.codec.encode_json, rows_max, load.result))
+        return load.run(chunks_of_documents(values, self.codec.encode_json, rows_max, load.result.refuse))
 
     def bulk_batches(
         self,
@@ -297,7 +291,7 @@ class Table:
     ) -> BulkResult:
         """As :meth:`bulk`, for rows that are Avro already: (schema id, bodies end to end, lengths as 4 bytes each)."""
         load = self._bulk_load(mode, unchanged_since, progress)
-        return load.run(_chunks_of_batches(batches))
+        return load.run(chunks_of_batches(batches))
 
     # --- as Arrow --------------------------------------------------------------------------------------------
 
@@ -398,49 +392,6 @@ class Table:
         return BulkLoad(self._connection, start, timeout_s=self._timeout_s, progress=progress)
 
 
-class _PendingChunk:
-    """Rows that are collected for one chunk."""
-
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-        self._schema_id = 0
-        self._bodies: list[bytes] = []
-        self._size = 0
-
-    def takes(self, schema_id: int, body: bytes, rows_max: int) -> bool:
-        fits = len(self.rows) < rows_max and self._size + len(body) <= CHUNK_BYTES_MAX
-        return fits and schema_id == self._schema_id
-
-    def add(self, row: int, schema_id: int, body: bytes) -> None:
-        self.rows.append(row)
-        self._schema_id = schema_id
-        self._bodies.append(body)
-        self._size += len(body)
-
-    def close(self) -> Chunk:
-        return Chunk(row_batch(self._schema_id, self._bodies), self.rows)
-
-
-def _chunks_of_documents(
-    documents: Iterable[Any], encode: Callable[[Any], tuple[int, bytes]], chunk_rows: int, result: BulkResult
-) -> Iterator[Chunk]:
-    pending = _PendingChunk()
-    for row, document in enumerate(documents):
-        try:
-            schema_id, body = encode(document)
-        except InvalidArgument as error:
-            if isinstance(error, InvalidDocument):
-                error.row = row
-            result.refuse(row, error)
-            continue
-        if pending.rows and not pending.takes(schema_id, body, chunk_rows):
-            yield pending.close()
-            pending = _PendingChunk()
-        pending.add(row, schema_id, body)
-    if pending.rows:
-        yield pending.close()
-
-
 def put_mode(mode: str) -> documents_pb2.PutMode:
     """A mode's number. Raises InvalidArgument naming the modes there are."""
     known = _MODES.get(mode)
@@ -453,14 +404,3 @@ def put_mode(mode: str) -> documents_pb2.PutMode:
 def _projection(text: str) -> Schema:
     # Kept, since whoever decodes compiles a schema once per object.
     return parse_schema(text)
-
-
-def _chunks_of_batches(batches: Iterable[tuple[int, bytes, bytes] | RowBatch]) -> Iterator[Chunk]:
-    first_row = 0
-    for batch in batches:
-        if isinstance(batch, RowBatch):
-            batch = (batch.schema_id, batch.bodies, batch.lengths)
-        schema_id, bodies, lengths = batch
-        # numpy's arrays are taken as they are.
-        yield from chunks_of_batch(schema_id, bytes(bodies), bytes(lengths), first_row)
-        first_row += len(bytes(lengths)) // 4

@@ -80,7 +80,6 @@ def add_to(app: typer.Typer) -> None:
         Needs the extra \\[server]: pip install 'cortado\\[server]'.
         """
         try:
-            from cortado.store.node.limits import NodeLimits
             from cortado.store.server import serve
             from cortado.store.server.config import ServerConfig
         except ModuleNotFoundError as error:
@@ -88,6 +87,7 @@ def add_to(app: typer.Typer) -> None:
                 raise
             problem = f"{error.name} is not installed; install it with: pip install 'cortado[server]'"
             raise Unsupported("the server without its extra", problem) from None
+        default = ServerConfig().limits
         config = ServerConfig(
             data_dir=data_dir,
             listen=listen,
@@ -99,7 +99,7 @@ def add_to(app: typer.Typer) -> None:
             cluster_id=cluster_id,
             stop_grace_ms=stop_grace_ms,
             limits=dataclasses.replace(
-                NodeLimits(), **parse_limits(limit or [], [each.name for each in dataclasses.fields(NodeLimits)])
+                default, **parse_limits(limit or [], [each.name for each in dataclasses.fields(default)])
             ),
         )
         serve(config)

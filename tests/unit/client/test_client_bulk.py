@@ -19,7 +19,8 @@ from cortado.errors import (
     UniqueViolation,
 )
 from cortado.proto.v1 import documents_pb2
-from cortado.store.client.bulk import CHUNK_BYTES_MAX, CHUNK_ROWS_MAX, CHUNKS_IN_FLIGHT_MAX, chunks_of_batch
+from cortado.store.client.bulk import CHUNKS_IN_FLIGHT_MAX
+from cortado.store.client.chunks import CHUNK_BYTES_MAX, CHUNK_ROWS_MAX, chunks_of_batch
 from cortado.store.client.client import Client
 from cortado.store.rpc_errors import to_row_error
 from support.fake_server import FakeServer, break_off, header, refuse

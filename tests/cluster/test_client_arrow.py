@@ -1,0 +1,84 @@
+"""Arrow record batches through the client, both ways, against a real server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from cortado.errors import NotFound
+from cortado.store.client import Client, Table
+
+pa = pytest.importorskip("pyarrow")
+pytestmark = pytest.mark.process
+
+FIELDS: list[dict[str, Any]] = [
+    {"name": "id", "type": "long"},
+    {"name": "name", "type": ["null", "string"]},
+    {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+    {"name": "fare", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": 2}]},
+    {"name": "tags", "type": {"type": "array", "items": "string"}},
+]
+
+
+@pytest.fixture
+def rows(client: Client, database: str) -> Table:
+    name = f"{database}.rows"
+    client.schemas.register(name, {"type": "record", "name": "Row", "fields": FIELDS})
+    client.create_table(name, ["id"])
+    return client.table(name)
+
+
+def row(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "name": None if number % 3 == 0 else f"name {number}",
+        "at": datetime(2013, 1, 1, tzinfo=UTC),
+        "fare": Decimal(number).scaleb(-2) if number % 2 else None,
+        "tags": ["x"] * (number % 3),
+    }
+
+
+def test_rows_come_as_record_batches_of_one_schema_and_go_back(client: Client, rows: Table) -> None:
+    assert rows.bulk(row(number) for number in range(3_000)).written == 3_000
+    batches = list(rows.scan_arrow())
+    assert len({batch.schema for batch in batches}) == 1
+    found = pa.Table.from_batches(batches)
+    assert found.num_rows == 3_000
+    assert found.column("name").null_count == 1_000
+    assert found.to_pylist()[1] == row(1)
+    client.create_table(f"{rows.full_name}_copy", ["id"], subject=rows.full_name)
+    copy = client.table(f"{rows.full_name}_copy")
+    result = copy.bulk_arrow(batches, mode="insert")
+    assert (result.written, result.refused) == (3_000, 0)
+    assert [document.value for document in copy.scan()] == [document.value for document in rows.scan()]
+
+
+def test_old_and_new_rows_come_alike_and_columns_can_be_chosen(client: Client, rows: Table) -> None:
+    rows.put(row(1))
+    added = {"name": "gate", "type": "string", "default": "?"}
+    client.schemas.register(rows.full_name, {"type": "record", "name": "Row", "fields": [*FIELDS, added]})
+    rows.put({**row(2), "gate": "C7"})
+    assert pa.Table.from_batches(rows.scan_arrow()).column("gate").to_pylist() == ["?", "C7"]
+    chosen = pa.Table.from_batches(rows.scan_arrow((2,), columns=["gate", "id"]))
+    assert chosen.to_pylist() == [{"gate": "C7", "id": 2}]
+
+
+def test_a_column_that_the_schema_lacks_is_refused_by_name(rows: Table) -> None:
+    with pytest.raises(NotFound, match="gate"):
+        rows.bulk_arrow([pa.RecordBatch.from_pydict({"id": [1], "gate": ["C7"]})])
+    assert list(rows.scan()) == []
+
+
+def test_without_pyarrow_the_command_that_installs_it_is_named() -> None:
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from cortado import Client\nfrom cortado.errors import Unsupported\n"
+        "try:\n    Client().table('d.t').scan_arrow()\nexcept Unsupported as error:\n    print(error)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert "pip install 'cortado[spark]'" in shown.stdout
