@@ -40,7 +40,6 @@ class SplitPass:
         self._end = end
         self._parts = parts
         self._read_suffix = read_suffix
-        self._last: LogicalKey | None = None
         self._samples: list[LogicalKey] = []
         self._stride = 1
         self.rows = 0
@@ -73,9 +72,8 @@ class SplitPass:
         visible = list(map(logical_of, compress(engine_keys, map(self._read_suffix.__le__, suffixes))))
         if not visible:
             return
-        first = visible[0] != self._last
-        keys = list(compress(visible, [first, *map(ne, islice(visible, 1, None), visible)]))
-        self._last = visible[-1]
+        # A step never begins with a key that the one before has counted.
+        keys = list(compress(visible, [True, *map(ne, islice(visible, 1, None), visible)]))
         self._samples += islice(keys, -self.rows % self._stride, None, self._stride)
         self.rows += len(keys)
         while len(self._samples) > _SAMPLES_MAX:

@@ -1,0 +1,233 @@
+"""Inside the engine: points, durable puts and scans of versions, each beside bare py-lmdb with the same bytes.
+
+The bare environment holds the same items and has the same settings for durability (two flushes a commit). The two take
+turns, round by round, and of each the best round counts. Bare py-lmdb gets and iterates engine keys; the engine finds
+the version by timestamp, checks its checksum, and hands logical rows out.
+
+Reads, which wait for nothing here (the data is in memory), are measured in the process's CPU time, so that a busy
+machine doesn't blur the comparison; writes, which wait for the disk, in elapsed time.
+
+    python -m benchmarks.bench_engine [rows]
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import lmdb
+from rich.console import Console
+
+from benchmarks.report import Measurement, machine, show
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.data_directory import Identity
+from cortado.store.engine.interface import Space
+from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.keys.keyspace import row_key
+from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.store import VersionStore
+
+TITLE: Final = "Engine and versions"
+ROWS: Final = 300_000
+PAYLOAD_BYTES: Final = 100
+BATCH_ROWS: Final = 1_000
+ROUNDS: Final = 7
+GETS: Final = 20_000
+PUTS: Final = 200
+START, END = LogicalKey(b"t"), LogicalKey(b"u")
+KEY: Final = (
+    KeyPart("time", KeyType.TIMESTAMP),
+    KeyPart("carrier", KeyType.STRING),
+    KeyPart("flight", KeyType.INT64),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The engine under test and the bare environment with the same items."""
+
+    engine: LmdbEngine
+    versions: VersionStore
+    environment: lmdb.Environment
+    database: lmdb._Database
+    keys: list[LogicalKey]
+    newest: Timestamp
+
+
+def run(rows: int = ROWS) -> list[Measurement]:
+    """All measurements. Takes about half a minute, and a few hundred megabytes in the temporary directory."""
+    with tempfile.TemporaryDirectory(prefix="cortado-bench-") as directory:
+        path = Path(directory)
+        engine = LmdbEngine.open(path / "engine", new_identity=lambda: Identity("bench", "bench"))
+        (path / "bare").mkdir()
+        with lmdb.open(str(path / "bare"), map_size=64 << 30, max_dbs=8, max_spare_txns=4) as environment:
+            keys = _keys(rows)
+            loads = _load(engine, environment, keys)
+            database = environment.open_db(b"data")
+            newest = Timestamp(0, rows, 0)
+            stores = Stores(engine, VersionStore(engine), environment, database, keys, newest)
+            measurements = [*_points(stores), *loads, *_scans(stores), *_updated(stores)]
+        engine.close()
+    return measurements
+
+
+def settings(rows: int = ROWS) -> str:
+    """One line for people."""
+    return f"{rows:,} rows of {PAYLOAD_BYTES} bytes, keys of three parts, every commit synced; reads in CPU time"
+
+
+def _keys(rows: int) -> list[LogicalKey]:
+    carriers = ("AA", "B6", "DL", "EV", "UA", "WN")
+    return [row_key(1, KEY, [i // 60 * 60_000_000, carriers[i // 10 % 6], 100 + i % 10]) for i in range(rows)]
+
+
+def _best(clock: Callable[[], float], *measured: Callable[[], object]) -> list[float]:
+    """Seconds of the best round of each, by ``clock``; they take turns."""
+    best = [float("inf")] * len(measured)
+    for _ in range(ROUNDS):
+        for place, call in enumerate(measured):
+            began = clock()
+            call()
+            best[place] = min(best[place], clock() - began)
+    return best
+
+
+def _load(engine: LmdbEngine, environment: lmdb.Environment, keys: list[LogicalKey]) -> list[Measurement]:
+    """Fill both in synced batches, taking turns."""
+    versions, database = VersionStore(engine), environment.open_db(b"data")
+    spent_s, spent_bare_s = 0.0, 0.0
+    for start in range(0, len(keys), BATCH_ROWS):
+        batch = Mutations(keys[start : start + BATCH_ROWS], [os.urandom(PAYLOAD_BYTES) for _ in range(BATCH_ROWS)])
+        ts = Timestamp(0, start + 1, 0)
+        began = time.perf_counter()
+        with engine.write() as txn:
+            versions.apply(txn, batch, ts)
+        spent_s += time.perf_counter() - began
+        with engine.read() as txn:
+            page = txn.page(Space.DATA, batch.keys[0], END, max_items=BATCH_ROWS, max_bytes=1 << 30)
+        items = list(zip(page.keys, page.values, strict=True))
+        began = time.perf_counter()
+        with environment.begin(write=True, db=database) as bare:
+            bare.cursor().putmulti(items)
+        spent_bare_s += time.perf_counter() - began
+    name, below = f"load, {BATCH_ROWS:,} a commit", "putmulti of the same items"
+    return [Measurement(name, len(keys) / spent_s, "rows", below, len(keys) / spent_bare_s)]
+
+
+def _points(stores: Stores) -> list[Measurement]:
+    asked = random.Random(7).choices(stores.keys, k=GETS)
+    snapshot = stores.versions.snapshot(stores.newest)
+    with stores.engine.read() as txn:
+        engine_keys = [item[0] for item in txn.seek_many(Space.DATA, asked) if item is not None]
+    environment, database = stores.environment, stores.database
+
+    def get() -> None:
+        for key in asked:
+            snapshot.get(key)
+
+    def get_bare() -> None:
+        for engine_key in engine_keys:
+            with environment.begin(db=database) as txn:
+                txn.get(engine_key)
+
+    def put() -> None:
+        for key in asked[:PUTS]:
+            with stores.engine.write() as txn:
+                stores.versions.apply(txn, Mutations([key], [b"p" * PAYLOAD_BYTES]), stores.newest)
+
+    def put_bare() -> None:
+        for engine_key in engine_keys[:PUTS]:
+            with environment.begin(write=True, db=database) as txn:
+                txn.put(engine_key, b"p" * (PAYLOAD_BYTES + 5))
+
+    def get_many() -> None:
+        for start in range(0, GETS, BATCH_ROWS):
+            snapshot.get_many(asked[start : start + BATCH_ROWS])
+
+    get_s, get_bare_s, get_many_s = _best(time.process_time, get, get_bare, get_many)
+    put_s, put_bare_s = _best(time.perf_counter, put, put_bare)
+    return [
+        Measurement("point get", GETS / get_s, "gets", "get in a transaction", GETS / get_bare_s, 0.5),
+        Measurement("get of many", GETS / get_many_s, "gets", "get in a transaction", GETS / get_bare_s),
+        Measurement("durable put of one", PUTS / put_s, "puts", "put and synced commit", PUTS / put_bare_s, 0.5),
+    ]
+
+
+def _scans(stores: Stores) -> list[Measurement]:
+    rows, below = len(stores.keys), "cursor over the same items"
+    payloads_s, all_s, reverse_s, split_s, bare_s = _best(
+        time.process_time,
+        lambda: _scan(stores, stores.newest),
+        lambda: _scan(stores, stores.newest, whole=True),
+        lambda: _scan(stores, stores.newest, reverse=True),
+        lambda: _split(stores),
+        lambda: _iterate(stores),
+    )
+    bare = rows / bare_s
+    return [
+        Measurement("scan, payloads", rows / payloads_s, "rows", below, bare, 1 / 3),
+        Measurement("scan, keys, times and payloads", rows / all_s, "rows", below, bare, 1 / 3),
+        Measurement("scan backwards, payloads", rows / reverse_s, "rows", below, bare, 1 / 3),
+        Measurement("count for a split", rows / split_s, "rows", below, bare),
+    ]
+
+
+def _updated(stores: Stores) -> list[Measurement]:
+    """Scans once every third row has a second version, and every thirtieth is deleted."""
+    changed = stores.keys[::3]
+    newer = Timestamp(0, stores.newest.wall_ms + 1_000, 0)
+    payloads = [None if place % 10 == 0 else b"n" * PAYLOAD_BYTES for place in range(len(changed))]
+    with stores.engine.write() as txn:
+        stores.versions.apply(txn, Mutations(changed, payloads), newer)
+    rows = len(stores.keys) - len(payloads[::10])
+    now_s, before_s, bare_s = _best(
+        time.process_time,
+        lambda: _scan(stores, newer),
+        lambda: _scan(stores, stores.newest),
+        lambda: _iterate(stores),
+    )
+    bare, below = len(stores.keys) / bare_s, "cursor, one version a row"
+    return [
+        Measurement("scan with old versions and deletes", rows / now_s, "rows", below, bare),
+        Measurement("the same, as of before", len(stores.keys) / before_s, "rows", below, bare),
+    ]
+
+
+def _scan(stores: Stores, ts: Timestamp, *, reverse: bool = False, whole: bool = False) -> int:
+    start, end, rows = START, END, 0
+    while True:
+        chunk = stores.versions.scan_chunk(start, end, ts, reverse=reverse)
+        rows += len(chunk.payloads)
+        if whole:
+            assert len(chunk.keys) == len(chunk.suffixes)
+        if chunk.resume is None:
+            return rows
+        start, end = (start, chunk.resume) if reverse else (chunk.resume, end)
+
+
+def _split(stores: Stores) -> None:
+    counting = stores.versions.split(START, END, 4, stores.newest)
+    while not counting.step():
+        pass
+    counting.parts()
+
+
+def _iterate(stores: Stores) -> None:
+    with stores.environment.begin(db=stores.database) as txn:
+        deque(txn.cursor().iternext(), maxlen=0)
+
+
+if __name__ == "__main__":
+    _rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    _console = Console()
+    _console.print(machine())
+    show(TITLE, settings(_rows), run(_rows), _console)
