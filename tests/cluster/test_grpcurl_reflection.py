@@ -1,248 +1,138 @@
-"""Nothing but raw stubs and JSON documents: what a client without any code of ours can do."""
+"""The session of docs/grpcurl.md as grpcurl itself does it: gRPC, reflection and JSON, and no code of ours.
+
+Messages are built from what the server's reflection says of itself, and the requests are those of the page, read from
+it: whoever has a gRPC library in any language can do the same.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
+from google.protobuf import json_format
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+from google.rpc import error_details_pb2, status_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from cortado.errors import ResourceExhausted
-from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
-from support.server_process import running_server, wait_until
-from support.wire import Wire, int_key, json_document, refused, table_name, timestamp_of
+from support.server_process import running_server
 
 pytestmark = pytest.mark.process
 
-USERS = table_name("shop.users")
-JSON = common_pb2.DOCUMENT_FORMAT_JSON
+PAGE = (Path(__file__).parents[2] / "docs" / "grpcurl.md").read_text()
 
 
 @pytest.fixture(scope="module")
-def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
-    with running_server(tmp_path_factory.mktemp("raw") / "data") as server:
-        yield Wire(server.endpoint)
+def channel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[grpc.Channel]:
+    with (
+        running_server(tmp_path_factory.mktemp("reflection") / "data") as server,
+        grpc.insecure_channel(server.endpoint) as opened,
+    ):
+        yield opened
 
 
-@pytest.fixture(scope="module")
-def users(wire: Wire) -> Wire:
-    """The table shop.users with ten documents."""
-    wire.tables.CreateDatabase(tables_pb2.CreateDatabaseRequest(database="shop"))
-    wire.register(
-        "shop.users",
-        {"name": "id", "type": "long"},
-        {"name": "name", "type": "string"},
-        {"name": "email", "type": ["null", "string"], "default": None},
-    )
-    by_email = tables_pb2.Index(name="by_email", parts=[tables_pb2.KeyPart(path="email")], unique=True)
-    wire.create_table("shop", "users", ["id"], by_email)
-    for i in range(10):
-        document = json_document({"id": i, "name": f"user {i}", "email": f"u{i}@example.org"})
-        wire.documents.Put(documents_pb2.PutDocumentRequest(table=USERS, document=document))
-    return wire
+class Grpcurl:
+    """Calls a method by its name with a JSON request, by reflection."""
 
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._channel = channel
+        self._database = ProtoReflectionDescriptorDatabase(channel)
+        self._pool = DescriptorPool(self._database)
 
-def test_register_create_put_get_scan(users: Wire) -> None:
-    found = users.documents.Get(documents_pb2.GetDocumentRequest(table=USERS, key=int_key(3), format=JSON)).found
-    assert json.loads(found.document.json) == {"id": 3, "name": "user 3", "email": "u3@example.org"}
-    replies = users.documents.Scan(documents_pb2.ScanRequest(table=USERS, format=JSON))
-    rows = [json.loads(row)["id"] for reply in replies for row in reply.json_rows]
-    assert rows == list(range(10))
+    def services(self) -> set[str]:
+        return set(self._database.get_services())
 
-
-def test_an_absent_document_is_not_an_error(users: Wire) -> None:
-    reply = users.documents.Get(documents_pb2.GetDocumentRequest(table=USERS, key=int_key(99), format=JSON))
-    assert not reply.HasField("found")
-    many = documents_pb2.MultiGetRequest(table=USERS, keys=[int_key(99), int_key(1)], format=JSON)
-    found = users.documents.MultiGet(many).found
-    assert [each.HasField("document") for each in found] == [False, True]
-
-
-def test_a_scan_by_index_range_with_filter_columns_and_order(users: Wire) -> None:
-    request = documents_pb2.ScanRequest(
-        table=USERS,
-        index="by_email",
-        range=common_pb2.KeyRange(
-            lower=common_pb2.Key(parts=[common_pb2.Value(string="u2@example.org")]),
-            upper=common_pb2.Key(parts=[common_pb2.Value(string="u8@example.org")]),
-        ),
-        reverse=True,
-        filter="id != 5",
-        columns=["id"],
-        limit=4,
-        format=JSON,
-    )
-    rows = [json.loads(row) for reply in users.documents.Scan(request) for row in reply.json_rows]
-    assert rows == [{"id": 7}, {"id": 6}, {"id": 4}, {"id": 3}]
-
-
-def test_pages_of_a_scan_show_one_state_while_others_write(users: Wire) -> None:
-    rows: list[int] = []
-    token, pages = b"", 0
-    while True:
-        request = documents_pb2.ScanRequest(table=USERS, page_size=3, page_token=token, format=JSON, columns=["id"])
-        replies = list(users.documents.Scan(request))
-        rows += [json.loads(row)["id"] for reply in replies for row in reply.json_rows]
-        pages += 1
-        document = json_document({"id": 100 + pages, "name": "later"})
-        users.documents.Put(documents_pb2.PutDocumentRequest(table=USERS, document=document))
-        token = replies[-1].next_page_token
-        if not token:
-            break
-    for i in range(pages):
-        users.documents.Delete(documents_pb2.DeleteDocumentRequest(table=USERS, key=int_key(101 + i)))
-    assert rows == list(range(10))
-    assert pages == 4
-
-
-def test_an_update_by_mask_and_the_document_as_it_was(users: Wire) -> None:
-    before = users.documents.Get(documents_pb2.GetDocumentRequest(table=USERS, key=int_key(1), format=JSON))
-    updated = users.documents.Update(
-        documents_pb2.UpdateDocumentRequest(
-            table=USERS,
-            key=int_key(1),
-            changes_json='{"name": "renamed"}',
-            condition=common_pb2.Condition(etag=before.found.etag),
-            format=JSON,
+    def call(self, path: str, request: dict[str, Any]) -> list[dict[str, Any]]:
+        service, name = path.split("/")
+        method = self._pool.FindServiceByName(service).methods_by_name[name]
+        make = self._channel.unary_stream if method.server_streaming else self._channel.unary_unary
+        stub = make(
+            f"/{path}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=GetMessageClass(method.output_type).FromString,
         )
-    )
-    assert json.loads(updated.found.document.json)["name"] == "renamed"
-    at = common_pb2.ReadAt(timestamp=before.header.timestamp)
-    then = users.documents.Get(documents_pb2.GetDocumentRequest(table=USERS, key=int_key(1), format=JSON, at=at))
-    assert then.found == before.found
-    assert timestamp_of(updated.header.timestamp) > timestamp_of(before.header.timestamp)
+        replies = stub(json_format.ParseDict(request, GetMessageClass(method.input_type)()), timeout=10)
+        return [json_format.MessageToDict(reply) for reply in (replies if method.server_streaming else [replies])]
 
 
-def test_a_batch_is_all_or_nothing_and_a_read_at_a_wall_time_sees_it(users: Wire) -> None:
-    operations = [
-        documents_pb2.BatchOperation(
-            table="users", put=documents_pb2.BatchPut(document=json_document({"id": 50, "name": "new"}))
-        ),
-        documents_pb2.BatchOperation(
-            table="users", update=documents_pb2.BatchUpdate(key=int_key(2), changes_json='{"name": "changed"}')
-        ),
+@pytest.fixture(scope="module")
+def grpcurl(channel: grpc.Channel) -> Grpcurl:
+    return Grpcurl(channel)
+
+
+def calls_of_the_page() -> list[tuple[str, dict[str, Any]]]:
+    """(method, request) of every grpcurl command with data, in order."""
+    calls = []
+    for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S):
+        for command in re.split(r"^(?=grpcurl )", block.replace("\\\n", " "), flags=re.M):
+            words = shlex.split(command)
+            if "-d" in words:
+                calls.append((words[-1], json.loads(words[words.index("-d") + 1])))
+    return calls
+
+
+def test_the_session_of_the_page_works_by_reflection(grpcurl: Grpcurl) -> None:
+    answers = {path: grpcurl.call(path, request) for path, request in calls_of_the_page()}
+    assert list(answers) == [
+        "cortado.v1.Schemas/Register",
+        "cortado.v1.Tables/CreateDatabase",
+        "cortado.v1.Tables/CreateTable",
+        "cortado.v1.Documents/Put",
+        "cortado.v1.Documents/Get",
+        "cortado.v1.Documents/Scan",
     ]
-    written = users.documents.Batch(documents_pb2.BatchRequest(database="shop", operations=operations))
-    at = common_pb2.ReadAt(wall_ms=written.header.timestamp.wall_ms)
-    many = documents_pb2.MultiGetRequest(table=USERS, keys=[int_key(50), int_key(2)], at=at, format=JSON)
-    found = users.documents.MultiGet(many).found
-    assert [json.loads(each.document.json)["name"] for each in found] == ["new", "changed"]
-    assert {each.etag for each in found} == {written.etag}
-    removal = documents_pb2.BatchOperation(table="users", delete=documents_pb2.BatchDelete(key=int_key(50)))
-    users.documents.Batch(documents_pb2.BatchRequest(database="shop", operations=[removal]))
+    assert answers["cortado.v1.Schemas/Register"][0]["created"] is True
+    created = answers["cortado.v1.Tables/CreateTable"][0]
+    assert created["table"]["key"] == [{"path": "carrier", "type": "KEY_TYPE_STRING"}]
+    got = answers["cortado.v1.Documents/Get"][0]
+    assert json.loads(got["found"]["document"]["json"]) == {"carrier": "UA", "name": "United"}
+    assert got["found"]["etag"] == answers["cortado.v1.Documents/Put"][0]["etag"]
+    rows = [row for reply in answers["cortado.v1.Documents/Scan"] for row in reply.get("jsonRows", [])]
+    assert [json.loads(row)["carrier"] for row in rows] == ["UA"]
 
 
-def test_a_bulk_stream_answers_every_chunk_and_every_bad_row(users: Wire) -> None:
-    def requests() -> Iterator[documents_pb2.BulkRequest]:
-        yield documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=USERS))
-        for sequence in range(20):
-            rows = [json.dumps({"id": 1000 + 10 * sequence + i, "name": "bulk"}) for i in range(10)]
-            rows[3] = '{"id": "not a number", "name": "bulk"}'
-            yield documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk(sequence=sequence, json_rows=rows))
-
-    replies = list(users.documents.Bulk(requests()))
-    assert [reply.sequence for reply in replies] == list(range(20))
-    assert {reply.written for reply in replies} == {9}
-    errors = [error for reply in replies for error in reply.errors]
-    assert {(error.row, error.reason) for error in errors} == {(3, "INVALID_DOCUMENT")}
-    check = list(users.tables.CheckTable(tables_pb2.CheckTableRequest(database="shop", name="users")))
-    assert check[-1].done and not any(reply.problems for reply in check)
-    split = users.documents.Split(documents_pb2.SplitRequest(table=USERS, parts=4))
-    # Deleted keys count until they are collected.
-    assert 0 <= sum(split.rows) - check[-1].rows_checked <= 10
-    assert len(split.ranges) == 4
+def test_reflection_lists_every_service(grpcurl: Grpcurl) -> None:
+    ours = {f"cortado.v1.{name}" for name in ("Cluster", "Documents", "KeyValue", "Schemas", "Tables")}
+    assert ours | {"grpc.health.v1.Health"} <= grpcurl.services()
 
 
-def test_a_bulk_caller_who_waits_for_each_answer_gets_it(users: Wire) -> None:
-    answered: list[int] = []
-
-    def requests() -> Iterator[documents_pb2.BulkRequest]:
-        yield documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=USERS))
-        for sequence in range(5):
-            rows = [json.dumps({"id": 5000 + sequence, "name": "waiting"})]
-            yield documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk(sequence=sequence, json_rows=rows))
-            wait_until(lambda sequence=sequence: len(answered) > sequence, f"chunk {sequence} is answered")
-
-    for reply in users.documents.Bulk(requests(), timeout=30):
-        answered.append(reply.sequence)
-    assert answered == [0, 1, 2, 3, 4]
+def test_health_says_serving_for_the_server_and_each_service(channel: grpc.Channel) -> None:
+    stub = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+    for service in ("", "cortado.v1.Documents", "cortado.v1.KeyValue"):
+        reply = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=10)
+        assert reply.status == health_pb2.HealthCheckResponse.SERVING
 
 
-def test_schemas_evolve_and_say_why_not(users: Wire) -> None:
-    listed = users.schemas.ListVersions(schemas_pb2.ListVersionsRequest(subject="shop.users")).versions
-    first = listed[0]
-    again = users.schemas.Register(schemas_pb2.RegisterSchemaRequest(subject="shop.users", schema=first.schema))
-    assert (again.created, again.version) == (False, first)
-    worse = json.loads(first.schema)
-    worse["fields"][1]["type"] = "int"
-    check = users.schemas.Check(schemas_pb2.CheckSchemaRequest(subject="shop.users", schema=json.dumps(worse)))
-    assert not check.compatible
-    assert {(found.version, found.path) for found in check.incompatibilities} == {(1, "R.name")}
-    assert check.mode == schemas_pb2.COMPATIBILITY_MODE_BACKWARD_TRANSITIVE
-    users.schemas.SetCompatibility(
-        schemas_pb2.SetCompatibilityRequest(subject="shop.users", mode=schemas_pb2.COMPATIBILITY_MODE_NONE)
-    )
-    mode = users.schemas.GetCompatibility(schemas_pb2.GetCompatibilityRequest(subject="shop.users")).mode
-    assert mode == schemas_pb2.COMPATIBILITY_MODE_NONE
-    by_id = users.schemas.Get(schemas_pb2.GetSchemaRequest(schema_id=first.schema_id)).version
-    assert by_id == first
+def test_a_page_token_goes_on_where_the_page_ended(grpcurl: Grpcurl) -> None:
+    for i in range(5):
+        grpcurl.call("cortado.v1.KeyValue/Put", {"namespace": "raw", "key": f"{i:04}", "value": "AA=="})
+    keys: list[str] = []
+    request: dict[str, Any] = {"namespace": "raw", "pageSize": 2}
+    for expected in (2, 2, 1):
+        replies = grpcurl.call("cortado.v1.KeyValue/Scan", request)
+        found = [pair["key"] for reply in replies for pair in reply.get("pairs", [])]
+        assert len(found) == expected
+        keys += found
+        request["pageToken"] = replies[-1].get("nextPageToken", "")
+    assert request["pageToken"] == ""
+    assert len(set(keys)) == 5
 
 
-def test_listings_come_in_pages(users: Wire) -> None:
-    for number in range(5):
-        users.register(f"paged.subject-{number}", {"name": "id", "type": "long"})
-    names: list[str] = []
-    token = b""
-    while True:
-        reply = users.schemas.ListSubjects(schemas_pb2.ListSubjectsRequest(page_size=2, page_token=token))
-        names += [each.subject for each in reply.subjects]
-        token = reply.next_page_token
-        if not token:
-            break
-    assert names == [f"paged.subject-{number}" for number in range(5)] + ["shop.users"]
-    tables = users.tables.ListTables(tables_pb2.ListTablesRequest(database="shop")).tables
-    described = users.tables.DescribeTable(tables_pb2.DescribeTableRequest(database="shop", name="users")).table
-    assert list(tables) == [described]
-    assert described.key[0].type == tables_pb2.KEY_TYPE_INT64
-
-
-def test_a_scan_that_nobody_reads_any_more_stops(users: Wire) -> None:
-    values = [kv_pb2.KvWrite(key=b"%05d" % i, value=bytes(4_000)) for i in range(1000)]
-    for _ in range(8):
-        operations = [kv_pb2.KvOperation(put=each) for each in values]
-        users.kv.Batch(kv_pb2.KvBatchRequest(namespace="big", operations=operations))
-        for each in values:
-            each.key = each.key + b"x"
-    scan = users.kv.Scan(kv_pb2.KvScanRequest(namespace="big"))
-    next(scan)
-
-    def scans() -> int:
-        status = users.cluster.Status(cluster_pb2.StatusRequest())
-        return next(int(queue.count) for queue in status.queues if queue.name == "scans")
-
-    assert scans() == 1
-    scan.cancel()
-    wait_until(lambda: scans() == 0, "the scan has stopped")
-
-
-def test_a_map_that_is_full_refuses_writes_while_reads_go_on(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data", "--map-size", "4MiB") as server:
-        wire = Wire(server.endpoint)
-        wire.kv.Put(kv_pb2.KvPutRequest(namespace="t", key=b"first", value=b"v"))
-
-        def fill() -> None:
-            for i in range(10_000):
-                wire.kv.Put(kv_pb2.KvPutRequest(namespace="t", key=b"%d" % i, value=bytes(20_000)))
-
-        error = refused(fill)
-        assert isinstance(error, ResourceExhausted)
-        assert error.resource == "map"
-        assert error.retry_delay_ms > 0
-        assert wire.kv.Get(kv_pb2.KvGetRequest(namespace="t", key=b"first")).pair.value == b"v"
-        assert wire.cluster.Status(cluster_pb2.StatusRequest()).state.startswith("read-only: ")
-        assert server.stop() == 0
-    with running_server(tmp_path / "data", "--map-size", "64MiB") as server:
-        wire = Wire(server.endpoint)
-        wire.kv.Put(kv_pb2.KvPutRequest(namespace="t", key=b"more", value=bytes(20_000)))
-        assert wire.cluster.Status(cluster_pb2.StatusRequest()).state == "serving"
+def test_an_error_carries_details_that_any_language_reads(grpcurl: Grpcurl) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        grpcurl.call("cortado.v1.Tables/DescribeTable", {"database": "flights", "name": "planes"})
+    assert raised.value.code() is grpc.StatusCode.NOT_FOUND
+    assert raised.value.details() == "no table flights.planes"
+    details = dict(raised.value.trailing_metadata())["grpc-status-details-bin"]
+    info = error_details_pb2.ErrorInfo()
+    assert status_pb2.Status.FromString(details).details[0].Unpack(info)
+    assert (info.reason, info.domain) == ("NOT_FOUND", "cortado.v1")
+    assert dict(info.metadata) == {"kind": "table", "name": "flights.planes"}
+    assert '"metadata": {"kind": "table", "name": "flights.planes"}' in PAGE
