@@ -9,7 +9,6 @@ Rows that need no change are never decoded. The others go through columns, all r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -21,6 +20,7 @@ from cortado.schema.columnar.encode import encode_rows
 from cortado.schema.json_format import to_json_value
 from cortado.schema.model import Schema
 from cortado.store.tables.columns import decode_group
+from cortado.store.tables.json_input import json_text
 from cortado.store.tables.projection import Projection, project
 from cortado.store.tables.runs import PROJECTED, Lengths, Run, join_bodies, rows_by_schema, split_runs
 from cortado.store.tables.view import TableView
@@ -100,4 +100,4 @@ def _json_rows(schema: Schema, run: Run) -> list[str]:
     names = list(columns)
     values = zip(*(column.to_pylist() for column in columns.values()), strict=True)
     documents = (dict(zip(names, row, strict=True)) for row in values)
-    return [json.dumps(to_json_value(schema, document), ensure_ascii=False) for document in documents]
+    return [json_text(to_json_value(schema, document)) for document in documents]

@@ -1,4 +1,4 @@
-"""JSON texts of documents, read strictly.
+"""Documents as JSON texts, read strictly.
 
 Python's reader takes the last of two equal keys, and ``NaN``; in a document that somebody wants kept, both are
 mistakes. What is inside of the object is for :mod:`cortado.schema.json_format` to check.
@@ -15,6 +15,9 @@ from cortado.schema.documents import encode_document
 from cortado.schema.json_format import from_json_value
 from cortado.schema.model import Schema
 from cortado.store.tables.rows import JSON_BYTES_MAX
+
+# Made once: ``json.dumps`` makes an encoder anew for every call that has options.
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def encode_json_document(schema: Schema, text: str) -> bytes:
@@ -40,6 +43,11 @@ def parse_object(text: str, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidDocument(what, "must be a JSON object", type(value).__name__)
     return value
+
+
+def json_text(value: Any) -> str:
+    """A JSON value as text, non-ASCII characters as they are."""
+    return _encode(value)
 
 
 class _Refused(Exception):

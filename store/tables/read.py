@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import to_json_value
 from cortado.store.keys.types import KeyValue
 from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.tables.json_input import json_text
 from cortado.store.tables.rows import StoredRow, decode_payload
 from cortado.store.tables.view import TableView
 
@@ -44,7 +44,7 @@ def transcode(view: TableView, row: StoredRow, schema_id: int) -> StoredRow:
 def json_of(view: TableView, row: StoredRow, schema_id: int = 0) -> str:
     """The document as JSON text, as the schema of that id reads it (0: the newest version)."""
     schema = view.writer(schema_id or view.newest_id)
-    return json.dumps(to_json_value(schema, document_of(view, row, schema_id)), ensure_ascii=False)
+    return json_text(to_json_value(schema, document_of(view, row, schema_id)))
 
 
 def _stored(version: Version | None) -> StoredRow | None:

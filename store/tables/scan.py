@@ -52,6 +52,9 @@ from cortado.store.tables.view import TableView
 SLICE_ROWS_MAX: Final = 2_000
 SLICE_BYTES_MAX: Final = 1 << 20
 
+JSON_SLICE_ROWS_MAX: Final = 250
+"""JSON is made row by row, some ten microseconds each, and a slice should take a few milliseconds."""
+
 
 class ScanSource(Protocol):
     """The store of versions, as scans read it."""
@@ -240,12 +243,13 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
     if start >= end or wanted <= 0:
         page.next = None
         return
+    rows_max = JSON_SLICE_ROWS_MAX if plan.conversion.json else SLICE_ROWS_MAX
     chunk = source.scan_chunk(
         start,
         end,
         token.read_ts,
         reverse=plan.reverse,
-        max_rows=SLICE_ROWS_MAX if plan.filter is not None else min(SLICE_ROWS_MAX, wanted),
+        max_rows=rows_max if plan.filter is not None else min(rows_max, wanted),
         max_bytes=min(SLICE_BYTES_MAX, max(1, budget.bytes - page.bytes)),
     )
     payloads, suffixes = _rows(source, plan, token.read_ts, chunk)

@@ -97,6 +97,10 @@ def test_a_limit_ends_a_scan_over_all_its_pages(world: TableWorld, limit: int) -
         assert world.scan("orders", limit=limit, filter="number > 7", page_rows=page_rows) == few
 
 
+def test_the_page_that_reaches_the_limit_is_the_last(world: TableWorld) -> None:
+    assert [page.rows for page in world.pages(world.plan("orders", limit=8), 4)] == [4, 4]
+
+
 def test_all_pages_show_the_state_of_the_first(world: TableWorld) -> None:
     plan = world.plan("orders")
     first = scan_step(world.store, plan, None, budget(5))
