@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -44,28 +45,42 @@ def load_all(
         TextColumn("{task.completed:>9,.0f} of {task.total:,.0f} rows"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(max_workers=1) as worker:
+    with Progress(*columns, console=console) as progress:
         for table in tables:
             shown = progress.add_task(table.name, total=table.rows)
             frame = read_csv(spark, folder, table).cache()
             frame.count()
-            started = time.monotonic()
             group = f"load-{table.name}"
-            job = worker.submit(_append_in_group, spark, group, frame, endpoint, f"{database}.{table.name}")
-            pause = threading.Event()
-            while not job.done():
-                progress.update(shown, completed=_rows_done(spark, group, table.rows))
-                pause.wait(0.1)
-            job.result()
+            spark.sparkContext.setJobGroup(group, group)
+            started = time.monotonic()
+            with _following(spark, group, lambda done, shown=shown: progress.update(shown, completed=done), table.rows):
+                append(frame, endpoint, f"{database}.{table.name}")
             seconds[table.name] = time.monotonic() - started
             progress.update(shown, completed=table.rows)
             frame.unpersist()
     return seconds
 
 
-def _append_in_group(spark: SparkSession, group: str, frame: DataFrame, endpoint: str, table: str) -> None:
-    spark.sparkContext.setJobGroup(group, group)
-    append(frame, endpoint, table)
+@contextmanager
+def _following(spark: SparkSession, group: str, show: Callable[[float], None], rows: int) -> Iterator[None]:
+    """Call ``show`` with the rows that are done, ten times a second, while the job of ``group`` runs in this thread.
+
+    The write itself stays in the main thread: Spark looks for data sources in the session that is active in a thread,
+    and a plain new thread has none (``pyspark.InheritableThread`` does).
+    """
+    ended = threading.Event()
+
+    def follow() -> None:
+        while not ended.wait(0.1):
+            show(_rows_done(spark, group, rows))
+
+    watcher = threading.Thread(target=follow, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def _rows_done(spark: SparkSession, group: str, rows: int) -> float:
