@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterable
 from typing import Any, assert_never
 
 from cortado.errors import InvalidDocument, InvalidSchema
-from cortado.schema.decoding import compile_reader
+from cortado.schema.decoding import Read, ReaderCompiler
 from cortado.schema.json_text import shown
 from cortado.schema.limits import (
     DEFAULT_VALUES_MAX,
@@ -28,14 +29,14 @@ from cortado.schema.limits import (
     LONG_MAX,
     LONG_MIN,
 )
-from cortado.schema.model import NO_DEFAULT, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
+from cortado.schema.model import NO_DEFAULT, Array, AvroType, Enum, Field, Fixed, Kind, Map, Primitive, Record, Union
 from cortado.schema.names import describe_type
 from cortado.schema.varint import append_long
 from cortado.schema.walk import MISTAKES, Walk, explained
 
 
 def default_bytes(avro_type: AvroType, default: Any) -> bytes:
-    """The body of a default that :func:`check_default` has passed."""
+    """The body of a default that :func:`check_defaults` has passed."""
     writer = _DefaultWriter()
     writer.write(avro_type, default, "default", 1)
     return bytes(writer.out)
@@ -46,16 +47,24 @@ def normal_default(avro_type: AvroType, default: Any) -> Any:
     return _DefaultWriter().write(avro_type, default, "default", 1)
 
 
-def check_default(avro_type: AvroType, default: Any, path: str) -> None:
-    """Raise InvalidSchema, at ``path`` or inside, unless ``default`` is a value of the type."""
-    writer = _DefaultWriter()
+def check_defaults(root: AvroType, fields: Iterable[tuple[str, Field]]) -> None:
+    """Check the defaults of ``fields`` within ``root``, each with the path of its default.
+
+    Raises InvalidSchema, at such a path or inside, for one that is not a value of its field's type.
+    """
+    writer, compiler = _DefaultWriter(), ReaderCompiler(root)
+    for path, field in fields:
+        writer.out.clear()
+        try:
+            writer.write(field.type, field.default, path, 1)
+        except _TooLarge as refusal:
+            raise InvalidSchema(refusal.path, refusal.problem) from None
+        _check_meaning(compiler.reader(field.type), bytes(writer.out), path)
+
+
+def _check_meaning(read: Read, body: bytes, path: str) -> None:
     try:
-        writer.write(avro_type, default, path, 1)
-    except _TooLarge as refusal:
-        raise InvalidSchema(refusal.path, refusal.problem) from None
-    body = bytes(writer.out)
-    try:
-        compile_reader(avro_type)(body, 0, Walk())
+        read(body, 0, Walk())
     except MISTAKES as error:
         # The form is right, so it is what a logical type makes of it: a date in no year, a text that is no UUID.
         mistake = explained(error)
@@ -84,7 +93,8 @@ class _DefaultWriter:
         """``depth`` is that of the type, were it a container. Visits count, so that trying branches is bounded too."""
         self.visits += 1
         if self.visits > DEFAULT_VALUES_MAX or len(self.out) > DOCUMENT_BYTES_MAX:
-            raise _TooLarge(path, f"the default is too large: {DEFAULT_VALUES_MAX} values, {DOCUMENT_BYTES_MAX} bytes")
+            limits = f"{DEFAULT_VALUES_MAX} values in all defaults, {DOCUMENT_BYTES_MAX} bytes in one"
+            raise _TooLarge(path, f"the default is too large: the limits are {limits}")
         match avro_type:
             case Primitive(kind=kind):
                 return self._primitive(avro_type, kind, value, path)

@@ -22,7 +22,7 @@ from cortado.schema.encoding import Write, compile_writer
 from cortado.schema.limits import DOCUMENT_BYTES_MAX
 from cortado.schema.model import Schema
 from cortado.schema.resolution import compile_resolver
-from cortado.schema.walk import MISTAKES, Walk, explained
+from cortado.schema.walk import MISTAKES, REFUSALS, Walk, explained
 
 _COMPILED_MAX = 1024
 
@@ -35,7 +35,7 @@ def encode_document(schema: Schema, value: Mapping[str, Any]) -> bytes:
     body = bytearray()
     try:
         _writer(schema)(body, value, Walk())
-    except MISTAKES as error:
+    except REFUSALS as error:
         raise explained(error) from None
     _check_length(len(body))
     return bytes(body)

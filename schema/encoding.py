@@ -26,7 +26,7 @@ from cortado.schema.model import NO_DEFAULT, NULL, Array, AvroType, Enum, Fixed,
 from cortado.schema.union_branches import Chooser
 from cortado.schema.values import Branch
 from cortado.schema.varint import append_long, encoded_long
-from cortado.schema.walk import MISTAKES, Walk, located, shown, too_deep
+from cortado.schema.walk import REFUSALS, Walk, located, shown, too_deep
 
 Write: TypeAlias = Callable[[bytearray, Any, Walk], None]
 
@@ -231,7 +231,7 @@ def _array_writer(write_item: Write, of_nulls: bool) -> Write:
         try:
             for index, item in enumerate(value):  # noqa: B007 - the index is for the error's path
                 write_item(out, item, walk)
-        except MISTAKES as error:
+        except REFUSALS as error:
             raise located(error, f"[{index}]") from None
         out.append(0)
         walk.depth -= 1
@@ -251,7 +251,7 @@ def _map_writer(write_value: Write) -> Write:
             for key, item in value.items():
                 write_string(out, key, walk)
                 write_value(out, item, walk)
-        except MISTAKES as error:
+        except REFUSALS as error:
             raise located(error, f"[{key!r}]") from None
         out.append(0)
         walk.depth -= 1
@@ -283,7 +283,7 @@ def _record_writer(fields: list[tuple[str, Write, bytes | None]], free_items: in
                     filled += 1
                     continue
                 write_field(out, item, walk)
-        except MISTAKES as error:
+        except REFUSALS as error:
             raise located(error, name) from None
         if len(value) + filled != len(fields):
             raise _unknown_field(value, [name for name, _, _ in fields])

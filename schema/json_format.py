@@ -25,7 +25,7 @@ from typing import Any
 from cortado.schema.json_reading import FromJson, compile_from_json
 from cortado.schema.json_writing import ToJson, compile_to_json
 from cortado.schema.model import AvroType, Schema
-from cortado.schema.walk import MISTAKES, Walk, explained, located
+from cortado.schema.walk import REFUSALS, Walk, explained, located
 
 _COMPILED_MAX = 1024
 
@@ -37,7 +37,7 @@ def to_json_value(schema: Schema | AvroType, value: Any) -> Any:
     """
     try:
         return _to_json(_type_of(schema))(value, Walk())
-    except MISTAKES as error:
+    except REFUSALS as error:
         raise explained(error) from None
 
 
@@ -48,7 +48,7 @@ def from_json_value(schema: Schema | AvroType, json_value: Any, path: str = "") 
     """
     try:
         return _from_json(_type_of(schema))(json_value, Walk())
-    except MISTAKES as error:
+    except REFUSALS as error:
         raise (located(error, path) if path else explained(error)) from None
 
 

@@ -18,10 +18,10 @@ from cortado.errors import InvalidDocument
 from cortado.schema.json_text import shown
 from cortado.schema.logical_values import uuid_of
 from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union
-from cortado.schema.names import branch_name
+from cortado.schema.names import branch_name, listed
 from cortado.schema.union_branches import class_of_type
 from cortado.schema.values import Branch, Duration
-from cortado.schema.walk import MISTAKES, Walk, located
+from cortado.schema.walk import REFUSALS, Walk, located
 
 FromJson: TypeAlias = Callable[[Any, Walk], Any]
 _Leaf: TypeAlias = Callable[[Any], Any]
@@ -208,7 +208,7 @@ def _nullable(read_value: FromJson) -> FromJson:
 
 
 def _union(branches: dict[str, FromJson], has_null: bool) -> FromJson:
-    wanted = ("null or " if has_null else "") + "an object with one member, named " + " or ".join(branches)
+    wanted = ("null or " if has_null else "") + "an object with one member, named " + listed(list(branches), " or ")
 
     def read(value: Any, walk: Walk) -> Branch | None:
         if value is None and has_null:
@@ -233,7 +233,7 @@ def _array(read_item: FromJson) -> FromJson:
         try:
             for item in value:
                 items.append(read_item(item, walk))  # noqa: PERF401 - its length is the error's path
-        except MISTAKES as error:
+        except REFUSALS as error:
             raise located(error, f"[{len(items)}]") from None
         walk.depth -= 1
         return items
@@ -251,7 +251,7 @@ def _map(read_value: FromJson) -> FromJson:
         try:
             for key, item in value.items():
                 entries[key] = read_value(item, walk)
-        except MISTAKES as error:
+        except REFUSALS as error:
             raise located(error, f"[{key!r}]") from None
         walk.depth -= 1
         return entries
@@ -272,7 +272,7 @@ def _members(fields: dict[str, FromJson]) -> FromJson:
                 if read_field is None:
                     raise InvalidDocument("", "the schema has no such field")
                 members[name] = read_field(item, walk)
-        except MISTAKES as error:
+        except REFUSALS as error:
             raise located(error, name) from None
         walk.depth -= 1
         return members

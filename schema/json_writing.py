@@ -15,7 +15,7 @@ from cortado.errors import InvalidDocument
 from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
 from cortado.schema.names import branch_name
 from cortado.schema.union_branches import Chooser, class_of_type, class_of_value
-from cortado.schema.walk import MISTAKES, Walk, located, shown
+from cortado.schema.walk import REFUSALS, Walk, located, shown
 
 ToJson: TypeAlias = Callable[[Any, Walk], Any]
 _Leaf: TypeAlias = Callable[[Any], Any]
@@ -166,7 +166,7 @@ def _array(write_item: ToJson) -> ToJson:
         try:
             for item in value:
                 items.append(write_item(item, walk))  # noqa: PERF401 - its length is the error's path
-        except MISTAKES as error:
+        except REFUSALS as error:
             raise located(error, f"[{len(items)}]") from None
         walk.depth -= 1
         return items
@@ -184,7 +184,7 @@ def _map(write_value: ToJson) -> ToJson:
         try:
             for key, item in value.items():
                 entries[key] = write_value(item, walk)
-        except MISTAKES as error:
+        except REFUSALS as error:
             raise located(error, f"[{key!r}]") from None
         walk.depth -= 1
         return entries
@@ -205,7 +205,7 @@ def _record(fields: dict[str, ToJson]) -> ToJson:
                 if write_field is None:
                     raise InvalidDocument("", "the schema has no such field")
                 members[name] = write_field(item, walk)
-        except MISTAKES as error:
+        except REFUSALS as error:
             raise located(error, str(name)) from None
         walk.depth -= 1
         return members

@@ -14,14 +14,17 @@ from typing import Final
 SCHEMA_BYTES_MAX: Final = 256 * 1024
 """Length of a declaration, as UTF-8."""
 
+NAME_CHARACTERS_MAX: Final = 255
+"""Length of a name, its namespace included."""
+
 SCHEMA_FIELDS_MAX: Final = 2_000
 """Fields declared in one schema, all its records together."""
 
 EXPANDED_FIELDS_MAX: Final = 10_000
 """Fields reachable by distinct paths: thirty records that each hold two of the next would have a billion."""
 
-DEFAULT_VALUES_MAX: Final = 10_000
-"""Values in one default, with the defaults that fill it in."""
+DEFAULT_VALUES_MAX: Final = 20_000
+"""Values in all defaults of a schema together, with the defaults that fill them in, and in branches that were tried."""
 
 FIXED_BYTES_MAX: Final = 1024 * 1024
 """Size of a fixed type."""

@@ -8,22 +8,25 @@ Source: Apache Avro specification 1.12, *Names*.
 from __future__ import annotations
 
 import re
-from typing import assert_never
+from collections.abc import Sequence
+from typing import Final, assert_never
 
+from cortado.schema.limits import NAME_CHARACTERS_MAX
 from cortado.schema.model import Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union
 
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
-NAME_RULE = "a name has letters, digits and _, and begins with no digit"
+NAME_RULE = f"a name has letters, digits and _, begins with no digit, and has at most {NAME_CHARACTERS_MAX} characters"
+_LISTED_MAX: Final = 10
 
 
 def is_simple_name(text: str) -> bool:
-    return _SIMPLE.fullmatch(text) is not None
+    return len(text) <= NAME_CHARACTERS_MAX and _SIMPLE.fullmatch(text) is not None
 
 
 def is_full_name(text: str) -> bool:
     """True for one or more simple names joined by dots."""
-    return all(map(is_simple_name, text.split(".")))
+    return len(text) <= NAME_CHARACTERS_MAX and all(map(is_simple_name, text.split(".")))
 
 
 def full_name(name: str, namespace: str) -> str:
@@ -58,6 +61,12 @@ def branch_name(avro_type: AvroType) -> str:
             assert_never(avro_type)
 
 
+def listed(names: Sequence[str], separator: str = ", ") -> str:
+    """Names for a message, cut short where there are very many."""
+    shown = separator.join(names[:_LISTED_MAX])
+    return shown if len(names) <= _LISTED_MAX else f"{shown} and {len(names) - _LISTED_MAX} more"
+
+
 def describe_type(avro_type: AvroType) -> str:
     """A type in a few words for a message: ``long (timestamp-micros)``, ``record Flight``, ``null or double``."""
     match avro_type:
@@ -74,7 +83,7 @@ def describe_type(avro_type: AvroType) -> str:
         case Map(values=values):
             return f"map of {describe_type(values)}"
         case Union(branches=branches):
-            return " or ".join(map(describe_type, branches)) or "an empty union"
+            return listed([describe_type(branch) for branch in branches], " or ")
         case _:
             assert_never(avro_type)
     if logical is None:

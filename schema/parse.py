@@ -20,7 +20,7 @@ from typing import Any
 
 from cortado.errors import InvalidSchema
 from cortado.schema.canonical import canonical_form, sha256_of
-from cortado.schema.defaults import check_default
+from cortado.schema.defaults import check_defaults
 from cortado.schema.json_text import parse_json, shown
 from cortado.schema.limits import DEPTH_MAX, FIXED_BYTES_MAX, SCHEMA_FIELDS_MAX
 from cortado.schema.logical import FIXED, known_logical, parse_logical
@@ -54,8 +54,7 @@ def parse_schema(text: str) -> Schema:
     root = parser.type_of(declaration, root_path, "", 1)
     check_finite(root)
     check_expansion(root, root_path)
-    for path, field in parser.defaults:
-        check_default(field.type, field.default, path)
+    check_defaults(root, parser.defaults)
     canonical = canonical_form(root)
     return Schema(root, text, canonical, sha256_of(canonical))
 

@@ -21,7 +21,7 @@ from cortado.schema.field_paths import FoundField, find_field
 from cortado.schema.json_text import shown
 from cortado.schema.key_types import key_type_of
 from cortado.schema.model import NO_DEFAULT, Enum, Field, Schema
-from cortado.schema.names import describe_type
+from cortado.schema.names import describe_type, listed
 from cortado.schema.reader_writer import Incompatibility, IncompatibilityKind, ReaderWriter
 
 
@@ -66,7 +66,7 @@ def _retyped(new: Schema, old: Schema, path: str, after: FoundField, before: Fou
     if isinstance(before.type, Enum) and isinstance(after.type, Enum):
         lost = [symbol for symbol in before.type.symbols if symbol not in after.type.symbols]
         if lost:
-            return f"stored keys may hold {', '.join(lost)}, which the enum would lack"
+            return f"stored keys may hold {listed(lost)}, which the enum would lack"
     differences = list(ReaderWriter().report(after.field.type, before.field.type, path))
     return "; ".join(each.message for each in differences) or None
 

@@ -38,7 +38,7 @@ from cortado.schema.model import (
     Record,
     Union,
 )
-from cortado.schema.names import branch_name, describe_type, simple_name
+from cortado.schema.names import branch_name, describe_type, listed, simple_name
 
 _COMPARISONS_MAX: Final = 200_000
 """Types compared in one question; a thousand records of the same simple name in two unions would be a million."""
@@ -130,6 +130,7 @@ class ReaderWriter:
     """Questions about one pair of schemas. ``reader`` and ``writer`` in its methods are types within the pair."""
 
     def __init__(self) -> None:
+        self._proven: set[tuple[str, str]] = set()
         self._refuted: set[tuple[str, str]] = set()
         self._assumed: set[tuple[str, str]] = set()
         self._reported: set[tuple[str, str]] = set()
@@ -142,6 +143,8 @@ class ReaderWriter:
             self._assumed = set()
             verdict = self._fits(reader, writer)
             if len(self._refuted) == known:
+                # Every assumption of this round was looked into, and none needs anything but the others.
+                self._proven |= self._assumed - self._refuted
                 return verdict
 
     def report(self, reader: AvroType, writer: AvroType, path: str) -> Iterator[Incompatibility]:
@@ -205,7 +208,7 @@ class ReaderWriter:
         pair = (reader.name, writer.name)
         if pair in self._refuted:
             return False
-        if pair not in self._assumed:
+        if pair not in self._proven and pair not in self._assumed:
             self._assumed.add(pair)
             if not self._no_difference(reader, writer):
                 self._refuted.add(pair)
@@ -242,7 +245,7 @@ def _compare(reader: AvroType, writer: AvroType, path: str) -> Iterator[_Differe
             yield from _name_mismatch(reader, writer, path)
             missing = [symbol for symbol in writer.symbols if symbol not in set(reader.symbols)]
             if missing and reader.default is None:
-                message = f"{reader.name} lacks {', '.join(missing)}, and has no default to stand for what it lacks"
+                message = f"{reader.name} lacks {listed(missing)}, and has no default to stand for what it lacks"
                 yield Incompatibility(path, IncompatibilityKind.MISSING_ENUM_SYMBOLS, message)
         case Record(), Record():
             yield from _name_mismatch(reader, writer, path)

@@ -50,6 +50,7 @@ from cortado.schema.names import branch_name, describe_type
 from cortado.schema.reader_writer import PROMOTIONS, ReaderWriter, logical_differences, writer_field_of
 from cortado.schema.shape import Sizes
 from cortado.schema.union_branches import ambiguous_branches
+from cortado.schema.values import Branch
 from cortado.schema.walk import MISTAKES, Walk, located, too_deep
 
 _FLOAT: Final = struct.Struct("<f")
@@ -119,16 +120,23 @@ class _Resolver:
             return self.records[pair]
         steps: list[tuple[str, Read, str | None]] = []
         defaults: list[tuple[str, bytes, Read]] = []
-        template = dict.fromkeys(field.name for field in reader.fields)
+        template: dict[str, Any] = dict.fromkeys(field.name for field in reader.fields)
         read = self.records[pair] = _record_reader(steps, template, defaults, free_items_of(writer))
         # At most one field of the reader per field of the writer: names and aliases of a record are all distinct.
         targets: dict[str, Field] = {}
         for field in reader.fields:
             source = writer_field_of(field, writer)
-            if source is None:
-                defaults += (self._default(field),)
-            else:
+            if source is not None:
                 targets[source.name] = field
+            elif field.default is NO_DEFAULT:
+                problem = "the document has no such field, and the reader has no default for it"
+                defaults.append((field.name, b"", _refusing(problem)))
+            else:
+                default, read_default = default_bytes(field.type, field.default), self.as_read.reader(field.type)
+                template[field.name], _ = read_default(default, 0, Walk())
+                if isinstance(template[field.name], list | dict | Branch):
+                    # Read again for each document: a list that two documents share would change in both.
+                    defaults.append((field.name, default, read_default))
         for source in writer.fields:
             target = targets.get(source.name)
             if target is None:
@@ -136,13 +144,6 @@ class _Resolver:
             else:
                 steps.append((source.name, self.resolve(source.type, target.type), target.name))
         return read
-
-    def _default(self, field: Field) -> tuple[str, bytes, Read]:
-        if field.default is NO_DEFAULT:
-            problem = "the document has no such field, and the reader has no default for it"
-            return field.name, b"", _refusing(problem)
-        # Read again for each document: a list that two documents share would change in both.
-        return field.name, default_bytes(field.type, field.default), self.as_read.reader(field.type)
 
 
 def _record_reader(

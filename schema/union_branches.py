@@ -31,7 +31,7 @@ from cortado.schema.model import (
     Record,
     Union,
 )
-from cortado.schema.names import branch_name
+from cortado.schema.names import branch_name, listed
 from cortado.schema.values import Branch, Duration
 from cortado.schema.walk import shown
 
@@ -150,7 +150,7 @@ class Chooser:
         self._of_class: dict[str, list[int]] = {}
         for index, branch in enumerate(union.branches):
             self._of_class.setdefault(class_of_type(branch), []).append(index)
-        self._names = ", ".join(self._index_of_name)
+        self._names = listed(list(self._index_of_name))
 
     def choose(self, value: Any) -> tuple[int, Any]:
         """(the branch's position, the value that it takes). Raises InvalidDocument where none or several do."""
@@ -170,7 +170,7 @@ class Chooser:
             return (fitting[0] if fitting else of_class[-1]), value
         if not fitting:
             raise InvalidDocument("", f"must be one of {self._names}", shown(value))
-        which = " or ".join(branch_name(self._branches[index]) for index in fitting)
+        which = listed([branch_name(self._branches[index]) for index in fitting], " or ")
         raise InvalidDocument("", f"could be {which}: say which with Branch(name, value)", shown(value))
 
 

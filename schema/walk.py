@@ -43,7 +43,10 @@ def too_deep() -> InvalidDocument:
 
 
 MISTAKES: Final = (InvalidDocument, IndexError, struct.error, UnicodeError)
-"""What a closure may raise over a bad value or body. The last three come from Python's own reading of bytes."""
+"""What a reader may raise over a bad body. The last three come from Python's own reading of bytes."""
+
+REFUSALS: Final = (InvalidDocument, UnicodeError)
+"""What a writer may raise over a bad value."""
 
 
 def located(error: Exception, step: str) -> InvalidDocument:

@@ -12,6 +12,7 @@ from cortado.schema.compatibility import CompatibilityMode, check_against, check
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
+from cortado.schema.reader_writer import ReaderWriter
 
 
 def record(*fields: Any, name: str = "Flight", **more: Any) -> dict[str, Any]:
@@ -130,6 +131,7 @@ def test_an_assumption_that_fails_takes_back_what_was_built_on_it() -> None:
     old_pair = record(field("o", old_outer), field("i", "Inner"), name="Pair")
     new_pair = record(field("o", [new_outer, other]), field("i", "Inner"), name="Pair")
     old, new = of(field("a", ["null", old_pair])), of(field("a", ["null", new_pair]))
+    assert not ReaderWriter().fits(new.root, old.root)
     assert found(new, old) == ["TYPE_MISMATCH Flight.a.i.back.tail"]
     harmless = {"inner": None, "tail": "x"}
     body = encode_document(old, {"a": {"o": harmless, "i": {"back": harmless}}})
