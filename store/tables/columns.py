@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from cortado.errors import DataLoss, InvalidDocument
 from cortado.schema.columnar.column import Column
 from cortado.schema.columnar.decode import decode_rows
 from cortado.schema.columnar.resolve import resolve_columns
 from cortado.schema.model import Schema
+from cortado.store.tables.rows import decode_payload, path_names
 from cortado.store.tables.runs import Lengths, join_bodies, rows_by_schema
 from cortado.store.tables.view import TableView
 
@@ -23,6 +25,27 @@ def decode_columns(
     for schema_id, rows in rows_by_schema(payloads).items():
         chosen = payloads if len(rows) == len(payloads) else [payloads[row] for row in rows]
         yield rows, decode_group(view, schema_id, chosen, reader, paths)
+
+
+def decode_indexed(view: TableView, payload: bytes) -> dict[str, Any]:
+    """A stored row as far as its index entries need it; mostly all of it.
+
+    A subject without compatibility rules may have a newest version that cannot read an old row. Its indexed fields can
+    be read even so, because they are pinned: such a row can still be replaced and deleted. Raises DataLoss.
+    """
+    try:
+        return view.decode(payload)
+    except InvalidDocument:
+        schema_id, _ = decode_payload(payload)
+        paths = {part.path for index in view.table.indexes for part in index.parts}
+        document: dict[str, Any] = {}
+        for path, column in decode_group(view, schema_id, [payload], view.newest, paths).items():
+            *parents, last = path_names(path)
+            record = document
+            for name in parents:
+                record = record.setdefault(name, {})
+            record[last] = column.to_pylist()[0]
+        return document
 
 
 def decode_group(

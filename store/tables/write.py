@@ -25,6 +25,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
 from cortado.store.tables.batch import RowChange, mutations_of
 from cortado.store.tables.changes import apply_changes
+from cortado.store.tables.columns import decode_indexed
 from cortado.store.tables.json_input import encode_json_document
 from cortado.store.tables.operations import (
     AvroDocument,
@@ -204,4 +205,4 @@ def _check_size(body: bytes) -> None:
 
 def _decode_old(view: TableView, live: Version | None) -> dict[str, Any] | None:
     """The old document, where index entries may have to go."""
-    return view.decode(live.payload) if live is not None and view.table.indexes else None
+    return decode_indexed(view, live.payload) if live is not None and view.table.indexes else None

@@ -15,10 +15,12 @@ from cortado.errors import (
     TooLarge,
     UniqueViolation,
 )
+from cortado.schema.compatibility import CompatibilityMode
+from cortado.store.catalog.registry import set_compatibility
 from cortado.store.mvcc.evaluation import Absent, EtagIs, Present
 from cortado.store.tables import read
 from cortado.store.tables.operations import AvroDocument, Delete, JsonDocument, Put, PutMode, Update
-from support.orders import ORDER_V2, address, create_orders, order
+from support.orders import ORDER, ORDER_V2, address, create_orders, order
 from support.table_world import DATABASE, TableWorld
 
 
@@ -178,6 +180,22 @@ def test_rows_of_an_older_schema_keep_their_entries(world: TableWorld) -> None:
     world.put("orders", order("ann", 1, code="y"), schema_id=old_id)
     world.update("orders", ("ann", 1), {"note": "later"})
     assert world.get("orders", "ann", 1) == {**order("ann", 1, code="y"), "note": "later"}
+    assert world.check("orders") == []
+
+
+def test_rows_that_the_newest_schema_cannot_read_can_be_replaced_and_deleted(world: TableWorld) -> None:
+    for number in range(3):
+        world.put("orders", order("ann", number, code=f"c{number}", address=address("Rome")))
+    world.store.write(
+        lambda reader, ts: set_compatibility(world.catalog(reader), "shop.orders", CompatibilityMode.NONE)
+    )
+    fields = [*ORDER["fields"], {"name": "must", "type": "string"}]  # type: ignore[misc]
+    world.register("orders", {**ORDER, "fields": fields})
+    with pytest.raises(InvalidDocument, match="must: the document has no such field"):
+        world.update("orders", ("ann", 0), {"must": "x"})
+    world.put("orders", {**order("ann", 0, code="new"), "must": "x"})
+    assert world.delete("orders", ("ann", 1)).existed
+    assert [each["code"] for each in world.scan("orders", index="by_code")] == ["c2", "new"]
     assert world.check("orders") == []
 
 
