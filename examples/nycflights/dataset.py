@@ -99,4 +99,5 @@ def read_with_pandas(table: TableSource) -> pd.DataFrame:
     """The table as pandas sees it, straight from the package's file: nothing of Cortado or Spark is in the way."""
     packed = data_folder() / f"{table.csv}.zip"
     path = packed if packed.exists() else data_folder() / table.csv
-    return pd.read_csv(path, keep_default_na=False, na_values=[NULL_TEXT, ""])
+    # Exact decimal to double conversion, as Java's: the default is off by one unit in the last place now and then.
+    return pd.read_csv(path, keep_default_na=False, na_values=[NULL_TEXT, ""], float_precision="round_trip")
