@@ -83,6 +83,7 @@ class BulkLoad:
         self._progress = progress
         self._in_flight: deque[tuple[documents_pb2.BulkRequest, Chunk]] = deque()
         self._sequence = 0
+        self._maybe_written = False
         self.result = BulkResult()
 
     def run(self, chunks: Iterable[Chunk]) -> BulkResult:
@@ -126,10 +127,7 @@ class BulkLoad:
         if place is None:
             raise Internal(f"the server answered chunk {reply.sequence}, which is not under way")
         refused = [(each.row, from_row_error(each)) for each in reply.errors]
-        again = next((error for _, error in refused if isinstance(error, TryAgain)), None)
-        if again is not None:
-            # The chunk was refused for now, and nothing of it was written.
-            raise _Broken(Failure(again, answered=True, sent=True))
+        self._maybe_written = True
         _, chunk = self._in_flight[place]
         del self._in_flight[place]
         for row, error in refused:
@@ -147,10 +145,12 @@ class BulkLoad:
         return self._connection.attempts(b"", self._timeout_s)
 
     def _rest_after(self, attempts: Attempts, failure: Failure) -> None:
+        if failure.sent and (not failure.answered or isinstance(failure.error, OutcomeUnknown)):
+            self._maybe_written = True
         try:
             self._connection.rest_after(attempts, failure)
-        except (TryAgain, DeadlineExceeded, Cancelled, Internal) as error:
-            if not self._in_flight or (failure.answered and isinstance(error, TryAgain)):
+        except (TryAgain, OutcomeUnknown, DeadlineExceeded, Cancelled, Internal) as error:
+            if not self._in_flight or (not self._maybe_written and isinstance(error, TryAgain)):
                 raise
             first, last = self._in_flight[0][1].rows[0], self._in_flight[-1][1].rows[-1]
             request_id = self._in_flight[0][0].chunk.request_id.hex()

@@ -8,7 +8,8 @@ One call of the client is one or more *attempts* within one deadline. After each
     OutcomeUnknown ............. a write was sent, and no answer came in time
 
 Only a refusal that the server itself sent proves that a write did not happen. A connection that breaks after sending
-proves nothing, so from then on the call can end as a success or as a refusal of the server's, and otherwise only as
+proves nothing, nor does a server that ends while it stores the write and says so; both are tried again, since the id
+makes it one request. From then on the call can end as a success or as a refusal of the server's, and otherwise only as
 OutcomeUnknown. Source of the backoff: *Exponential Backoff And Jitter*, Brooker 2015 ("full jitter").
 """
 
@@ -85,12 +86,9 @@ class Attempts:
         """Seconds to wait before the next attempt. Raises how the call ends, where there is none."""
         self.count += 1
         error = failure.error
-        if self.request_id and not failure.answered and failure.sent:
+        if self.request_id and failure.sent and not (failure.answered and not isinstance(error, OutcomeUnknown)):
             self.maybe_happened = True
-        if isinstance(error, OutcomeUnknown):
-            raise OutcomeUnknown(error.problem, error.request_id or self.request_id.hex())
-        retryable = isinstance(error, TryAgain)
-        if not retryable:
+        if not isinstance(error, TryAgain | OutcomeUnknown):
             raise self._ending(error, failure.answered)
         backoff_s = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0 ** min(self.count - 1, 10)) * self.random()
         delay_s = max(backoff_s, error.retry_delay_ms / 1000 if isinstance(error, TryAgain) else 0.0)
@@ -102,6 +100,8 @@ class Attempts:
         return delay_s
 
     def _ending(self, error: CortadoError, answered: bool) -> CortadoError:
+        if isinstance(error, OutcomeUnknown):
+            return OutcomeUnknown(error.problem, error.request_id or self.request_id.hex())
         proven = answered and not isinstance(error, TryAgain | DeadlineExceeded | Cancelled | Internal)
         if self.maybe_happened and not proven:
             problem = f"no answer within {self._timeout_ms} ms" if isinstance(error, DeadlineExceeded) else str(error)

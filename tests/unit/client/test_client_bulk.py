@@ -67,7 +67,7 @@ def stored() -> BulkTable:
 @pytest.fixture
 def client(stored: BulkTable) -> Iterator[Client]:
     server = FakeServer()
-    server.handlers["Documents.Bulk"] = stored.bulk
+    server.handlers["Documents.Bulk"] = lambda requests, context: stored.bulk(requests, context)
     with server.running(), Client(server.endpoint, timeout_s=5) as opened:
         yield opened
 
@@ -175,6 +175,18 @@ def test_a_load_without_answers_is_unknown(stored: BulkTable, client: Client) ->
         client.with_timeout(0.2).table("d.t").bulk_batches(batches(9))
     done.set()
     assert bytes.fromhex(raised.value.request_id) in stored.answers
+
+
+def test_a_load_that_was_refused_from_the_start_changed_nothing(stored: BulkTable, client: Client) -> None:
+    stored.write = None  # type: ignore[assignment,method-assign]  # It must not come to that.
+    error = ResourceExhausted("too many bulk streams", 1_000, "bulk streams", 64)
+
+    def full(requests: object, context: grpc.ServicerContext) -> Iterator[documents_pb2.BulkResponse]:
+        yield refuse(context, error)
+
+    stored.bulk = full  # type: ignore[method-assign]
+    with pytest.raises(ResourceExhausted):
+        client.with_timeout(0.5).table("d.t").bulk_batches(batches(4))
 
 
 def test_nothing_to_load_is_no_error(stored: BulkTable, client: Client) -> None:

@@ -113,9 +113,14 @@ def test_a_later_refusal_decides_what_an_earlier_attempt_left_open() -> None:
         call.delay_after(answered(ConditionFailed("k", "absent", "present")), 0.1)
 
 
-def test_an_unknown_outcome_that_the_server_reports_carries_the_request_id() -> None:
+def test_an_unknown_outcome_that_the_server_reports_is_asked_for_again_and_carries_the_request_id() -> None:
+    call = attempts(WRITE_ID)
+    assert call.delay_after(answered(OutcomeUnknown("the node stopped")), 0.0) > 0
     with pytest.raises(OutcomeUnknown) as raised:
-        attempts(WRITE_ID).delay_after(answered(OutcomeUnknown("too old")), 0.0)
+        call.delay_after(answered(Unavailable()), 10.0)
+    assert raised.value.request_id == WRITE_ID.hex()
+    with pytest.raises(OutcomeUnknown, match="too old") as raised:
+        attempts(WRITE_ID).delay_after(answered(OutcomeUnknown("too old")), 10.0)
     assert raised.value.request_id == WRITE_ID.hex()
 
 
