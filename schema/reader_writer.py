@@ -100,12 +100,18 @@ _Difference: TypeAlias = Incompatibility | _Inner
 
 
 def writer_field_of(field: Field, writer: Record) -> Field | None:
-    """The writer's field that a reader's ``field`` is read from: by its name, else by its aliases in order."""
-    for name in (field.name, *field.aliases):
-        found = writer.field(name)
-        if found is not None:
-            return found
-    return None
+    """As :func:`sources_of`, of one field."""
+    names = (field.name, *field.aliases)
+    return next((found for name in names if (found := writer.field(name)) is not None), None)
+
+
+def sources_of(reader: Record, writer: Record) -> list[Field | None]:
+    """For each of the reader's fields the writer's that it is read from: by its name, else by its aliases in order."""
+    written = {field.name: field for field in writer.fields}
+    return [
+        next((written[name] for name in (field.name, *field.aliases) if name in written), None)
+        for field in reader.fields
+    ]
 
 
 def logical_differences(reader: Logical | None, writer: Logical | None, path: str) -> Iterator[Incompatibility]:
@@ -255,8 +261,7 @@ def _compare(reader: AvroType, writer: AvroType, path: str) -> Iterator[_Differe
 
 
 def _compare_fields(reader: Record, writer: Record, path: str) -> Iterator[_Difference]:
-    for field in reader.fields:
-        source = writer_field_of(field, writer)
+    for field, source in zip(reader.fields, sources_of(reader, writer), strict=True):
         if source is not None:
             yield _Inner(field.type, source.type, f".{field.name}")
         elif field.default is NO_DEFAULT:

@@ -47,7 +47,7 @@ from cortado.schema.model import (
     Union,
 )
 from cortado.schema.names import branch_name, describe_type
-from cortado.schema.reader_writer import PROMOTIONS, ReaderWriter, logical_differences, writer_field_of
+from cortado.schema.reader_writer import PROMOTIONS, ReaderWriter, logical_differences, sources_of
 from cortado.schema.shape import Sizes
 from cortado.schema.union_branches import ambiguous_branches
 from cortado.schema.values import Branch
@@ -124,8 +124,7 @@ class _Resolver:
         read = self.records[pair] = _record_reader(steps, template, defaults, free_items_of(writer))
         # At most one field of the reader per field of the writer: names and aliases of a record are all distinct.
         targets: dict[str, Field] = {}
-        for field in reader.fields:
-            source = writer_field_of(field, writer)
+        for field, source in zip(reader.fields, sources_of(reader, writer), strict=True):
             if source is not None:
                 targets[source.name] = field
             elif field.default is NO_DEFAULT:

@@ -148,6 +148,26 @@ def test_a_pair_that_would_take_for_ever_to_compare_is_refused() -> None:
         check_reader_writer(many("int"), many("string"))
 
 
+def test_a_large_and_deep_schema_is_compared_in_full() -> None:
+    def chain(avro_type: str) -> Schema:
+        inner: Any = avro_type
+        for depth in range(60):
+            leaves = [field(f"f{each}", ["null", avro_type]) for each in range(32)]
+            inner = record(field("inner", ["null", inner]), *leaves, name=f"R{depth}")
+        return schema(inner)
+
+    assert found(chain("long"), chain("int")) == []
+    assert len(found(chain("int"), chain("long"))) == 60 * 32 + 1
+    assert decode_document(chain("int"), bytes(33), chain("long"))["f31"] is None
+
+
+def test_a_long_list_of_names_is_cut_short_in_a_message() -> None:
+    old = of(field("c", {"type": "enum", "name": "E", "symbols": [f"S{each}" for each in range(3000)]}))
+    new = of(field("c", {"type": "enum", "name": "E", "symbols": ["S0"]}))
+    (only,) = check_reader_writer(new, old)
+    assert only.message.startswith("E lacks S1, S2, S3, S4, S5, S6, S7, S8, S9, S10 and 2989 more, and has no default")
+
+
 def test_an_incompatible_reader_reads_what_it_can() -> None:
     symbols = ["NONE", "SNOW"]
     old = of(field("a", ["null", "string"]), field("c", {"type": "enum", "name": "Cause", "symbols": symbols}))

@@ -48,6 +48,8 @@ REFUSED: list[tuple[Any, str, str]] = [
     (record({"name": "a-b", "type": "int"}), "Flight.fields[0].name", "letters, digits and _"),
     (record({"name": "ä", "type": "int"}), "Flight.fields[0].name", "letters, digits and _"),
     (record({"name": "a.b", "type": "int"}), "Flight.fields[0].name", "letters, digits and _"),
+    (record({"name": "a" * 256, "type": "int"}), "Flight.fields[0].name", "at most 255 characters"),
+    (record(name="a." * 128 + "b"), "schema.name", "at most 255 characters"),
     (record(name="a..b"), "schema.name", "letters, digits and _"),
     (record(namespace="a-b"), "Flight.namespace", "joined by dots"),
     (record(name="int"), "int.name", "one of Avro's own types"),
