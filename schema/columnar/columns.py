@@ -39,7 +39,7 @@ def expand(column: Column, present: Bools) -> Column:
     match column:
         case FlatColumn():
             values = np.zeros(length, column.values.dtype)
-            values[np.flatnonzero(present)] = column.values
+            values[present.nonzero()[0]] = column.values
             return FlatColumn(column.type, length, values, validity=validity)
         case BytesColumn():
             return BytesColumn(column.type, length, _spaced(column.offsets, present), column.data, validity=validity)

@@ -103,7 +103,7 @@ class Lanes:
     def varint(self, pos: Ints, end: Ints) -> tuple[Ints, Ints]:
         """Read a zigzag varint of up to ten bytes in each lane."""
         first = self.buffer[pos]
-        longer = np.flatnonzero(first & 0x80)
+        longer = (first >= 0x80).nonzero()[0]
         if not longer.size:
             unsigned = first.astype(np.uint64)
             after = pos + 1
@@ -139,7 +139,7 @@ class Lanes:
             value = (value & low) | ((value & high) >> shift)
         # A power of two's exponent, read from its float64: 8 * size - 1.
         sizes = (((stop.astype(np.float64).view(np.int64) >> 52) - 1023) >> 3) + 1
-        endless = np.flatnonzero(stop == 0)
+        endless = (stop == 0).nonzero()[0]
         if endless.size:
             at = pos[endless]
             ninth, tenth = self.buffer[at + 8], self.buffer[at + 9]

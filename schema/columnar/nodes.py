@@ -261,7 +261,7 @@ class NullableNode(Node):
             return self.inner.read(lanes, after, end, want)
         if count == 0:
             return (None if want in (SKIP, CHECK) else expand(self.empty(), present)), after
-        where = np.flatnonzero(present)
+        where = present.nonzero()[0]
         column, stop = self.inner.read(lanes, after[where], end[where], want)
         after[where] = stop
         return (None if column is None or want in (SKIP, CHECK) else expand(column, present)), after

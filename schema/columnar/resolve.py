@@ -53,7 +53,7 @@ from cortado.schema.model import (
     Union,
 )
 from cortado.schema.names import describe_type
-from cortado.schema.reader_writer import PROMOTIONS, ReaderWriter, logical_differences, writer_field_of
+from cortado.schema.reader_writer import PROMOTIONS, ReaderWriter, logical_differences, sources_of
 from cortado.schema.resolution import compile_resolver
 from cortado.schema.walk import MISTAKES, Walk, explained
 
@@ -76,25 +76,26 @@ def resolve_columns(
     """
     resolution = _resolution(writer, reader)
     if paths is None:
-        return {field.name: resolution.field(field, columns) for field in reader.record.fields}
-    fields = {path: find_field(reader, path).fields[0] for path in paths}
-    resolved = {field.name: resolution.field(field, columns) for field in fields.values()}
-    return {path: _at(resolved[field.name], path) for path, field in fields.items()}
+        return resolution.fields(columns, None)
+    for path in paths:
+        find_field(reader, path)
+    resolved = resolution.fields(columns, {_first(path) for path in paths})
+    return {path: _at(resolved[_first(path)], path) for path in paths}
 
 
 def writer_columns(writer: Schema, reader: Schema, paths: Collection[str] | None = None) -> set[str]:
     """The writer's fields that :func:`resolve_columns` needs, by name."""
-    names = {path.partition(".")[0] for path in paths} if paths is not None else None
-    found = set()
-    for field in reader.record.fields:
-        if names is None or field.name in names:
-            source = writer_field_of(field, writer.record)
-            if source is not None:
-                found.add(source.name)
+    names = None if paths is None else {_first(path) for path in paths}
+    pairs = zip(reader.record.fields, sources_of(reader.record, writer.record), strict=True)
+    found = {source.name for field, source in pairs if source is not None and (names is None or field.name in names)}
     if not found and writer.record.fields:
         # Of defaults alone nobody could tell how many rows there are.
         found.add(writer.record.fields[0].name)
     return found
+
+
+def _first(path: str) -> str:
+    return path.partition(".")[0]
 
 
 def _at(column: Column, path: str) -> Column:
@@ -114,23 +115,38 @@ class _Resolution:
         self._writer = writer
         self._rules = ReaderWriter()
         self._layout = Compiler(reader)
+        self._sources: dict[tuple[Record, Record], list[Field | None]] = {}
         self._choices: dict[tuple[Union, AvroType], AvroType | None] = {}
         self._defaults: dict[tuple[Record, str], Column] = {}
         self._reader = reader
 
-    def field(self, field: Field, columns: Mapping[str, Column]) -> Column:
-        """The column of one of the document's fields."""
-        return self._field(self._reader, field, self._writer, columns, _rows_of(columns), Origin())
+    def fields(self, columns: Mapping[str, Column], names: set[str] | None) -> dict[str, Column]:
+        """The columns of the document's fields, or of some of them."""
+        return self._fields(self._writer, self._reader, columns, _rows_of(columns), Origin(), names)
 
-    def _field(
-        self, reader: Record, field: Field, writer: Record, columns: Mapping[str, Column], n: int, origin: Origin
-    ) -> Column:
-        source = writer_field_of(field, writer)
-        if source is None:
-            return self._default(reader, field, n, origin.field(field.name))
-        if source.name not in columns:
-            raise Internal(f"no column for the writer's {source.name}")
-        return self._resolve(source.type, field.type, columns[source.name], origin.field(field.name))
+    def _fields(
+        self,
+        writer: Record,
+        reader: Record,
+        columns: Mapping[str, Column],
+        n: int,
+        origin: Origin,
+        names: set[str] | None = None,
+    ) -> dict[str, Column]:
+        if (writer, reader) not in self._sources:
+            self._sources[writer, reader] = sources_of(reader, writer)
+        resolved = {}
+        for field, source in zip(reader.fields, self._sources[writer, reader], strict=True):
+            if names is not None and field.name not in names:
+                continue
+            inside = origin.field(field.name)
+            if source is None:
+                resolved[field.name] = self._default(reader, field, n, inside)
+            elif source.name not in columns:
+                raise Internal(f"no column for the writer's {source.name}")
+            else:
+                resolved[field.name] = self._resolve(source.type, field.type, columns[source.name], inside)
+        return resolved
 
     def _default(self, record: Record, field: Field, n: int, origin: Origin) -> Column:
         if n == 0:
@@ -245,9 +261,8 @@ class _Resolution:
                 return MapColumn(reader, column.length, column.offsets, column.keys, values)
             case Record(), Record(), _:
                 if isinstance(column, RecordColumn) and not self._layout.is_opaque(reader):
-                    n, inner = column.length, column.children
-                    fields = {each.name: self._field(reader, each, writer, inner, n, origin) for each in reader.fields}
-                    return RecordColumn(reader, n, fields)
+                    fields = self._fields(writer, reader, column.children, column.length, origin)
+                    return RecordColumn(reader, column.length, fields)
                 return self._one_by_one(writer, reader, column, origin)
             case _:
                 raise _unreadable(writer, reader, origin)
