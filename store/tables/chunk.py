@@ -131,7 +131,10 @@ def _prepare(view: TableView, rows: _Rows, schema_id: int, writer: Schema, error
         primary_keys = [key[ROW_PREFIX_BYTES:] for key in keys] if table.indexes else []
         entries = entries_of_columns(table, columns, primary_keys) if table.indexes else []
     except InvalidArgument as refused:
-        raise _BadRows(_row_by_row(view, columns, len(rows.places))) from refused
+        bad_keys = _row_by_row(view, columns, len(rows.places))
+        if not bad_keys:
+            raise
+        raise _BadRows(bad_keys) from refused
     head = encode_payload(schema_id, b"")
     ends = list(accumulate(rows.lengths.tolist(), initial=0))
     bodies = rows.bodies
