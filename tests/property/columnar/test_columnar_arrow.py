@@ -74,7 +74,7 @@ def in_arrow(type_: AvroType, value: Any) -> Any:
 
 
 @given(SEEDS, st.sampled_from([1, 9, 60]))
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_a_batch_holds_the_documents_and_gives_their_bodies_back(seed: int, rows: int) -> None:
     schema, bodies, decoded = made(seed, rows)
     batch = to_record_batch(decoded.columns, schema)
@@ -86,7 +86,7 @@ def test_a_batch_holds_the_documents_and_gives_their_bodies_back(seed: int, rows
 
 
 @given(SEEDS)
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_values_in_arrow_are_those_of_the_table_of_types(seed: int) -> None:
     rng = random.Random(seed)
     maker = SchemaMaker(rng, recursive=False)

@@ -42,7 +42,7 @@ def documents(decoded: DecodedRows) -> list[dict[str, Any]]:
 
 
 @given(SEEDS, st.sampled_from([1, 2, 7, 60]))
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_rows_read_together_are_the_rows_read_alone(seed: int, rows: int) -> None:
     _, schema, bodies = made(seed, rows)
     decoded = decode(schema, bodies)
@@ -51,7 +51,7 @@ def test_rows_read_together_are_the_rows_read_alone(seed: int, rows: int) -> Non
 
 
 @given(SEEDS, st.sampled_from([1, 2, 7, 60]))
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_columns_written_are_the_bodies_they_were_read_from(seed: int, rows: int) -> None:
     _, schema, bodies = made(seed, rows)
     written, lengths = encode_rows(schema, decode(schema, bodies).columns, rows)
@@ -60,7 +60,7 @@ def test_columns_written_are_the_bodies_they_were_read_from(seed: int, rows: int
 
 
 @given(SEEDS)
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_bodies_are_those_that_fastavro_writes(seed: int) -> None:
     rng = random.Random(seed)
     declaration = SchemaMaker(rng, exotic=False).document()
@@ -77,7 +77,7 @@ def test_bodies_are_those_that_fastavro_writes(seed: int) -> None:
 
 
 @given(SEEDS, st.sampled_from([1, 3, 70]))
-@settings(max_examples=500)
+@settings(max_examples=150)
 def test_a_damaged_body_is_refused_if_and_only_if_it_is_refused_alone(seed: int, rows: int) -> None:
     rng, schema, bodies = made(seed, rows)
     bodies = [damaged(rng, body) if rng.random() < 0.6 else body for body in bodies]
@@ -101,7 +101,7 @@ def test_a_damaged_body_is_refused_if_and_only_if_it_is_refused_alone(seed: int,
 
 
 @given(SEEDS)
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_what_is_accepted_is_what_fastavro_reads(seed: int) -> None:
     rng = random.Random(seed)
     declaration = SchemaMaker(rng, exotic=False).document()
