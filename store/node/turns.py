@@ -128,23 +128,27 @@ class Turns:
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Evaluate what waits, then hand the open turn over if the storage thread is free."""
+        """Evaluate what waits, and hand the open turn over if the storage thread is free; then go on with the next."""
         self._is_scheduled = False
-        if self._failure is not None:
-            return
         slice_ends_ms = self._monotonic_ms() + self._limits.evaluate_slice_ms
+        while self._failure is None:
+            self._fill(slice_ends_ms)
+            if self._storing is not None or not self._open.commands:
+                break
+            self._seal()
+
+    def _fill(self, slice_ends_ms: float) -> None:
+        """Evaluate into the open turn while it has room, for a bounded time."""
         while self._waiting and self._has_room():
+            if self._monotonic_ms() > slice_ends_ms:
+                # Others of the loop get their turn; what waits goes on right after them.
+                self._schedule()
+                return
             proposal = self._waiting.popleft()
             if proposal.waiters == 0:
                 self._leave(proposal, Unavailable("the caller went away"))
-                continue
-            self._evaluate(proposal)
-            if self._waiting and self._monotonic_ms() > slice_ends_ms:
-                # Others of the loop get their turn; what waits goes on right after them.
-                self._schedule()
-                break
-        if self._storing is None and self._open.commands:
-            self._seal()
+            else:
+                self._evaluate(proposal)
 
     def _has_room(self) -> bool:
         turn = self._open
