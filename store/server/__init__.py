@@ -1,6 +1,7 @@
 """The gRPC server: services over a node, and the composition root."""
 
+from cortado.store.node.limits import NodeLimits
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.serving import serve
 
-__all__ = ["ServerConfig", "serve"]
+__all__ = ["NodeLimits", "ServerConfig", "serve"]
