@@ -100,7 +100,7 @@ class TableReader(DataSourceReader):
             table = client.table(self._options.connection.table, schema_version=self._version)
             columns = self._schema.names
             for batch in table.scan_arrow(partition.lower, partition.upper, columns=columns, at=partition.at):
-                # They differ where the schema that was asked for says "may be null", and the table's does not.
+                # They differ where Spark's schema says "may be null", and the table's does not.
                 yield batch if batch.schema.equals(target) else batch.cast(target)
 
 

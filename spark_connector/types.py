@@ -29,7 +29,24 @@ def spark_schema(schema: Schema, columns: Sequence[str] | None, table: str) -> S
     from cortado.store.client.arrow import select_fields
 
     chosen = schema if columns is None else select_fields(schema, tuple(columns), table)
-    return from_arrow_schema(arrow_schema(chosen))
+    exact = from_arrow_schema(arrow_schema(chosen))
+    return StructType(
+        [StructField(each.name, _loosened(each.dataType, each.nullable), each.nullable) for each in exact]
+    )
+
+
+def _loosened(kind: DataType, nullable: bool) -> DataType:
+    """The type with what is inside of a null struct null, too: Spark has it so, and pyarrow refuses what it says."""
+    match kind:
+        case StructType():
+            fields = [(each, nullable or each.nullable) for each in kind.fields]
+            return StructType([StructField(each.name, _loosened(each.dataType, null), null) for each, null in fields])
+        case ArrayType():
+            return ArrayType(_loosened(kind.elementType, kind.containsNull), kind.containsNull)
+        case MapType():
+            return MapType(kind.keyType, _loosened(kind.valueType, kind.valueContainsNull), kind.valueContainsNull)
+        case _:
+            return kind
 
 
 def check_columns(wanted: StructType, whole: StructType, table: str) -> None:
