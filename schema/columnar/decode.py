@@ -3,8 +3,8 @@
 How the package fits together::
 
     bodies ──▶ decode.py ──▶ columns ──▶ resolve.py (another schema's columns)
-               │  │            │   ▲
-         lanes.py blocks.py    │   └──── arrow.py ◀──▶ Arrow, Spark
+     compiler.py ─▶ nodes.py   │   ▲
+          lanes.py, blocks.py  │   └──── arrow.py ◀──▶ Arrow, Spark
                skip.py         ├───────▶ values.py ──▶ Python
                                └───────▶ encode.py ──▶ bodies
 
@@ -30,8 +30,9 @@ import numpy.typing as npt
 from cortado.errors import Internal, InvalidArgument, InvalidDocument, TooLarge
 from cortado.schema.columnar.column import Bools, Column, Ints
 from cortado.schema.columnar.columns import expand, field_column
+from cortado.schema.columnar.compiler import Compiler
 from cortado.schema.columnar.lanes import Lanes
-from cortado.schema.columnar.nodes import KEEP, Compiler, RecordNode, Want, WantFields
+from cortado.schema.columnar.nodes import KEEP, RecordNode, Want, WantFields
 from cortado.schema.documents import validate_body
 from cortado.schema.limits import DOCUMENT_BYTES_MAX
 from cortado.schema.model import Record, Schema, Union
@@ -84,22 +85,13 @@ def decode_rows(
     errors: dict[int, InvalidDocument] = {}
     if bad.any():
         errors = _diagnose(schema, bodies, lengths, np.flatnonzero(bad))
-        good = np.flatnonzero(~bad)
-        kept = memoryview(bodies)
-        starts = (ends - lengths).tolist()
-        bodies = b"".join([kept[starts[row] : starts[row] + int(lengths[row])] for row in good.tolist()])
-        still_bad = np.zeros(len(good), np.bool_)
-        read = _read(root, bodies, lengths[good], still_bad, want)
+        good = ~bad
+        still_bad = np.zeros(int(np.count_nonzero(good)), np.bool_)
+        read = expand(_read(root, _only(bodies, lengths, good), lengths[good], still_bad, want), good)
         if still_bad.any():
-            raise Internal("rows were malformed only beside others")
-        read = expand(read, ~bad)
+            raise Internal("rows were malformed only without those beside them")
     names = [each.name for each in schema.record.fields] if columns is None else columns
     return DecodedRows({name: field_column(read, name) for name in names}, errors)
-
-
-def check_rows(schema: Schema, bodies: bytes | memoryview, lengths: npt.ArrayLike) -> dict[int, InvalidDocument]:
-    """What is wrong with the bodies, by row number; empty if nothing is."""
-    return decode_rows(schema, bodies, lengths, columns=()).errors
 
 
 def _read(root: RecordNode, bodies: bytes | memoryview, lengths: Ints, bad: Bools, want: Want) -> Column:
@@ -118,6 +110,13 @@ def _read(root: RecordNode, bodies: bytes | memoryview, lengths: Ints, bad: Bool
     if column is None:
         raise Internal("a document was read and not kept")
     return column
+
+
+def _only(bodies: bytes | memoryview, lengths: Ints, rows: Bools) -> bytes:
+    """The bodies of some rows, behind each other."""
+    whole = memoryview(bodies)
+    ends = np.cumsum(lengths)[rows].tolist()
+    return b"".join([whole[end - length : end] for end, length in zip(ends, lengths[rows].tolist(), strict=True)])
 
 
 def _diagnose(

@@ -28,11 +28,13 @@ from cortado.schema.columnar.column import (
     OpaqueColumn,
     RecordColumn,
     UnionColumn,
+    offsets_of,
 )
 from cortado.schema.columnar.columns import branch_rows, concat, expand, field_column, present_rows, squeeze, take
+from cortado.schema.columnar.compiler import Compiler
 from cortado.schema.columnar.encode import encode_values
 from cortado.schema.columnar.lanes import Lanes
-from cortado.schema.columnar.nodes import KEEP, Compiler, Node
+from cortado.schema.columnar.nodes import KEEP, Node
 from cortado.schema.columnar.origin import Origin
 from cortado.schema.defaults import default_bytes
 from cortado.schema.encoding import compile_writer
@@ -57,7 +59,7 @@ from cortado.schema.reader_writer import PROMOTIONS, ReaderWriter, logical_diffe
 from cortado.schema.resolution import compile_resolver
 from cortado.schema.walk import MISTAKES, Walk, explained
 
-DEFAULTS_BYTES_MAX = 1 << 30
+DEFAULTS_BYTES_MAX = 1 << 28
 """What one default may take when it is repeated for every row: a long one and a million items multiply."""
 
 _DTYPES = {Kind.LONG: np.int64, Kind.FLOAT: np.float32, Kind.DOUBLE: np.float64}
@@ -72,7 +74,8 @@ def resolve_columns(
 
     ``columns`` needs those that :func:`writer_columns` names. A row that is null where its type does not allow it stays
     so: it stands for a document that was refused. Raises InvalidDocument, with the path and row, for a value that the
-    reader cannot read; InvalidArgument for a path that the reader has not; TooLarge for defaults of over 1 GiB.
+    reader cannot read; InvalidArgument for a path that the reader has not; TooLarge for a default that
+    would take over 256 MiB.
     """
     resolution = _resolution(writer, reader)
     if paths is None:
@@ -161,6 +164,9 @@ class _Resolution:
             length = n * column_bytes(known)
             problem = "its default, repeated for every row, takes too many bytes"
             raise TooLarge(field.name, problem, length=length, limit=DEFAULTS_BYTES_MAX)
+        if isinstance(known, BytesColumn) and known.validity is None:
+            offsets = offsets_of(np.full(n, len(known.data)))
+            return BytesColumn(known.type, n, offsets, np.tile(known.data, n))
         return take(known, np.zeros(n, np.int64))
 
     def _node(self, type_: AvroType) -> Node:

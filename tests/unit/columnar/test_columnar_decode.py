@@ -219,3 +219,10 @@ def test_columns_need_no_pyarrow() -> None:
     modules = "cortado.schema.columnar.decode, cortado.schema.columnar.encode, cortado.schema.columnar.resolve"
     program = f"import sys, {modules}; sys.exit('pyarrow' in sys.modules or 'fastavro' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_character_cut_in_two_is_not_mended_by_the_next_row() -> None:
+    bodies = [b"\x02\xc3", b"\x02\xa9", b"\x04\xc3\xa9", b"\x00"]
+    decoded = decode_rows(document("string"), b"".join(bodies), list(map(len, bodies)))
+    assert sorted(decoded.errors) == [0, 1]
+    assert decoded.columns["f0"].to_pylist() == [None, None, "é", ""]
