@@ -12,8 +12,10 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from cortado.errors import OutcomeUnknown
 from cortado.proto.v1 import cluster_pb2, cluster_pb2_grpc, common_pb2, kv_pb2, kv_pb2_grpc
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.rpc_errors import from_rpc_error
 from support.server_process import ServerProcess, running_server, wait_until
 
 pytestmark = pytest.mark.process
@@ -205,3 +207,41 @@ def test_health_says_serving_for_each_service_and_reflection_lists_them(tmp_path
         assert {f"cortado.v1.{name}" for name in ("KeyValue", "Documents", "Schemas", "Tables", "Cluster")} <= services
         scan = DescriptorPool(database).FindServiceByName("cortado.v1.Documents").FindMethodByName("Scan")
         assert scan.server_streaming
+
+
+FAILING_SERVER = """
+import sys
+from pathlib import Path
+from cortado.store.engine.failures import StorageFailed
+from cortado.store.node.state_machine import StateMachine
+from cortado.store.server import ServerConfig, serve
+
+apply = StateMachine.apply
+
+def broken(self, state, entries):
+    commands = [command for entry in entries for command in entry.payload.commands]
+    if any(b"break" in key for command in commands for key in command.mutations.keys):
+        raise StorageFailed("input/output error") if sys.argv[2] == "disk" else ZeroDivisionError
+    return apply(self, state, entries)
+
+StateMachine.apply = broken
+serve(ServerConfig(data_dir=Path(sys.argv[1]), listen="127.0.0.1:0"))
+"""
+
+
+@pytest.mark.parametrize(("what", "code"), [("disk", 74), ("defect", 70)])
+def test_a_failed_disk_or_a_defect_in_applying_ends_the_process(tmp_path: Path, what: str, code: int) -> None:
+    command = [sys.executable, "-c", FAILING_SERVER, str(tmp_path / "data"), what]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            wire = Wire(process.stdout.readline().split()[-1])
+            wire.put(b"k", b"v")
+            with pytest.raises(grpc.RpcError) as ended:
+                wire.put(b"break", b"v")
+            assert isinstance(from_rpc_error(ended.value), OutcomeUnknown)
+            assert process.wait(30) == code
+        finally:
+            process.kill()
+    with running_server(tmp_path / "data") as server:
+        assert Wire(server.endpoint).keys() == [b"k"]
