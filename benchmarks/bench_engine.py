@@ -86,7 +86,9 @@ def run(rows: int = ROWS) -> list[Measurement]:
 
 def settings(rows: int = ROWS) -> str:
     """One line for people."""
-    return f"{rows:,} rows of {PAYLOAD_BYTES} bytes, keys of three parts, every commit synced; reads in CPU time, puts elapsed"
+    return (
+        f"{rows:,} rows of {PAYLOAD_BYTES} bytes, three-part keys, each commit synced; reads in CPU time, puts elapsed"
+    )
 
 
 def _keys(rows: int) -> list[LogicalKey]:

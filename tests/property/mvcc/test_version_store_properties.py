@@ -25,6 +25,7 @@ from cortado.store.mvcc.store import VersionStore
 from support.engines import open_lmdb
 
 LOWEST, HIGHEST = LogicalKey(b"\x01"), LogicalKey(b"\xfe")
+DAY_AND_FLIGHT = (KeyPart("day", KeyType.INT64), KeyPart("flight", KeyType.INT64))
 ROW = (KeyPart("a", KeyType.INT64), KeyPart("b", KeyType.STRING, descending=True))
 
 
@@ -62,6 +63,9 @@ keys = st.one_of(
     st.binary(min_size=1, max_size=3).map(lambda user_key: kv_key("n", user_key)),
     st.sampled_from([b"\0", b"\0\xff", b"\xff" * 9, b"\xff\xff", b"a" * 40]).map(lambda key: kv_key("n", key)),
 )
+# Pages of one shape take another path: keys of one length, and keys of one length that end alike.
+one_length = st.integers(0, 8).map(fixed_key)
+ending_alike = st.integers(0, 8).map(lambda number: row_key(8, DAY_AND_FLIGHT, [number, 1545]))
 timestamps = st.builds(Timestamp, st.just(0), st.integers(1, 4), st.integers(0, 3))
 payloads = st.one_of(st.none(), st.sampled_from([b"", b"D", b"P", b"x" * 30]), st.just(b"y" * 5_000))
 histories = st.lists(

@@ -10,8 +10,8 @@ import pytest
 from cortado.errors import DataLoss, SnapshotTooOld
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, Space
-from cortado.store.keys.keyspace import kv_key, kv_range
-from cortado.store.keys.types import LogicalKey
+from cortado.store.keys.keyspace import kv_key, kv_range, row_key, row_range
+from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import ScanChunk
 from cortado.store.mvcc.store import VersionStore
@@ -184,6 +184,22 @@ def test_below_the_safepoint_every_read_is_refused(engine: Engine) -> None:
         with pytest.raises(SnapshotTooOld, match=r"0\.4\.0 is below .* 0\.5\.0"):
             read()
     assert len(store.scan_chunk(START, END, at(5)).keys) == 3
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("updated", [False, True])
+def test_rows_whose_keys_end_alike_are_all_there(engine: Engine, updated: bool, reverse: bool) -> None:
+    """The same flight on every day: keys are first compared by their last eight bytes, which say nothing here."""
+    store = VersionStore(engine)
+    parts = (KeyPart("day", KeyType.INT64), KeyPart("flight", KeyType.INT64))
+    rows = [row_key(7, parts, [day, 1545]) for day in range(100)]
+    with engine.write() as txn:
+        store.apply(txn, Mutations(rows, [b"payload"] * 100), at(1))
+        if updated:
+            store.apply(txn, Mutations(rows[::3], [b"updated"] * 34), at(2))
+    chunk = store.scan_chunk(*row_range(7, parts, None, None), at(2), reverse=reverse)
+    assert chunk.keys == (rows[::-1] if reverse else rows)
+    assert chunk.payloads.count(b"updated") == (34 if updated else 0)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
