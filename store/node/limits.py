@@ -30,7 +30,7 @@ class NodeLimits:
     reads_max: int = 2_048
     scans_max: int = 64
     bulk_streams_max: int = 64
-    bulk_chunks_max: int = 4
+    bulk_chunks_max: int = 16
 
     turn_bytes_max: int = 4 << 20
     turn_commands_max: int = 2_048
