@@ -68,10 +68,12 @@ one_length = st.integers(0, 8).map(fixed_key)
 ending_alike = st.integers(0, 8).map(lambda number: row_key(8, DAY_AND_FLIGHT, [number, 1545]))
 timestamps = st.builds(Timestamp, st.just(0), st.integers(1, 4), st.integers(0, 3))
 payloads = st.one_of(st.none(), st.sampled_from([b"", b"D", b"P", b"x" * 30]), st.just(b"y" * 5_000))
-histories = st.lists(
-    st.tuples(timestamps, st.dictionaries(keys, payloads, min_size=1, max_size=8)),
-    max_size=10,
-    unique_by=lambda it: it[0],
+histories = st.sampled_from([keys, one_length, ending_alike]).flatmap(
+    lambda shape: st.lists(
+        st.tuples(timestamps, st.dictionaries(shape, payloads, min_size=1, max_size=8)),
+        max_size=10,
+        unique_by=lambda commit: commit[0],
+    )
 )
 
 
