@@ -34,9 +34,11 @@ from cortado.schema.columnar.compiler import Compiler
 from cortado.schema.columnar.lanes import Lanes
 from cortado.schema.columnar.nodes import KEEP, RecordNode, Want, WantFields
 from cortado.schema.documents import validate_body
-from cortado.schema.limits import DOCUMENT_BYTES_MAX
+from cortado.schema.limits import DOCUMENT_BYTES_MAX, FREE_ITEMS_MAX
 from cortado.schema.model import Record, Schema, Union
 
+# Ten bytes can hold a million nulls, which take no time here; to the reader of single documents each is a step.
+_FREE_ITEMS_WALKED_MAX = 10_000
 _BATCH_BYTES_MAX = 2**31 - 1 - (1 << 16)
 
 
@@ -81,25 +83,28 @@ def decode_rows(
     root = _compile(schema)
     want = KEEP if wanted is None else wanted
     bad = lengths > DOCUMENT_BYTES_MAX
-    read = _read(root, bodies, lengths, bad, want)
+    read, free_items = _read(root, bodies, lengths, bad, want)
     errors: dict[int, InvalidDocument] = {}
     if bad.any():
-        errors = _diagnose(schema, bodies, lengths, np.flatnonzero(bad))
+        errors = _diagnose(schema, bodies, lengths, np.flatnonzero(bad), free_items)
         good = ~bad
         still_bad = np.zeros(int(np.count_nonzero(good)), np.bool_)
-        read = expand(_read(root, _only(bodies, lengths, good), lengths[good], still_bad, want), good)
+        read = expand(_read(root, _only(bodies, lengths, good), lengths[good], still_bad, want)[0], good)
         if still_bad.any():
             raise Internal("rows were malformed only without those beside them")
     names = [each.name for each in schema.record.fields] if columns is None else columns
     return DecodedRows({name: field_column(read, name) for name in names}, errors)
 
 
-def _read(root: RecordNode, bodies: bytes | memoryview, lengths: Ints, bad: Bools, want: Want) -> Column:
-    """One pass over the rows that are not ``bad``, which finds those that are. The column holds only if none is."""
+def _read(root: RecordNode, bodies: bytes | memoryview, lengths: Ints, bad: Bools, want: Want) -> tuple[Column, Ints]:
+    """One pass over the rows that are not ``bad``, which finds those that are: (the documents, free items by row).
+
+    The documents hold only if no row is bad.
+    """
     ends = np.cumsum(lengths)
     if root.least == 0:
         bad |= lengths != 0
-        return root.blank(len(lengths))
+        return root.blank(len(lengths)), np.zeros_like(lengths)
     # A row without bytes ends where the row before it does, so a lane for it would speak for that one.
     bad |= lengths == 0
     lanes = Lanes(bodies, ends)
@@ -109,7 +114,7 @@ def _read(root: RecordNode, bodies: bytes | memoryview, lengths: Ints, bad: Bool
     bad |= lanes.bad
     if column is None:
         raise Internal("a document was read and not kept")
-    return column
+    return column, lanes.free_items
 
 
 def _only(bodies: bytes | memoryview, lengths: Ints, rows: Bools) -> bytes:
@@ -120,13 +125,16 @@ def _only(bodies: bytes | memoryview, lengths: Ints, rows: Bools) -> bytes:
 
 
 def _diagnose(
-    schema: Schema, bodies: bytes | memoryview, lengths: Ints, rows: npt.NDArray[np.intp]
+    schema: Schema, bodies: bytes | memoryview, lengths: Ints, rows: npt.NDArray[np.intp], free_items: Ints
 ) -> dict[int, InvalidDocument]:
     """What is wrong with each of these rows, as the reader of single documents puts it."""
     whole = memoryview(bodies)
     ends = np.cumsum(lengths)
     errors = {}
     for row in rows.tolist():
+        if free_items[row] > _FREE_ITEMS_WALKED_MAX:
+            errors[row] = _crowded(row, int(free_items[row]))
+            continue
         body = bytes(whole[int(ends[row] - lengths[row]) : int(ends[row])])
         try:
             validate_body(schema, body)
@@ -138,6 +146,12 @@ def _diagnose(
         else:
             raise Internal(f"a row was refused for no reason: {body[:200].hex()}")
     return errors
+
+
+def _crowded(row: int, free_items: int) -> InvalidDocument:
+    if free_items > FREE_ITEMS_MAX:
+        return InvalidDocument("", f"more than {FREE_ITEMS_MAX} values that take no bytes", row=row)
+    return InvalidDocument("", f"malformed, beside {free_items} values that take no bytes", row=row)
 
 
 def _wanted(record: Record, paths: Collection[str]) -> WantFields:

@@ -110,8 +110,8 @@ class SchemaMaker:
 
     def union(self, depth: int) -> Any:
         branches: list[Any] = self.rng.sample(PLAIN, self.rng.randint(1, 4))
-        for _ in range(self.rng.randint(0, 2)):
-            branches.append(self.rng.choice([self.record, lambda _: self.fixed()])(depth - 1))
+        named = [self.record, lambda _: self.fixed()]
+        branches += [self.rng.choice(named)(depth - 1) for _ in range(self.rng.randint(0, 2))]
         if self.rng.random() < 0.3:
             branches.append({"type": "array", "items": self.type(depth - 2)})
         self.rng.shuffle(branches)

@@ -80,6 +80,7 @@ BAD: list[tuple[Any, bytes, list[bytes]]] = [
         b"\x12\x05" + b"\x00" * 8,
         [b"\x12\x06" + b"\x00" * 8],
     ),
+    ({"type": "array", "items": TREE}, b"\x02" + b"\x02" * 61 + b"\x00\x00", [b"\x02" + b"\x02" * 62 + b"\x00\x00"]),
     (TREE, b"\x02\x02\x00", [b"\x02\x02", b"\x02" * 64 + b"\x00", b"\x04", b"\x02" * 100_000 + b"\x00"]),
 ]
 CASES = [(type_, good, bad) for type_, good, each in BAD for bad in each]
@@ -175,6 +176,29 @@ def test_nulls_by_the_billion_take_no_memory() -> None:
     decoded = decode_rows(document(NULLS), body * 3000, [len(body)] * 3000)
     assert decoded.errors == {}
     assert int(decoded.columns["f0"].offsets[-1]) == 3_000_000_000  # type: ignore[attr-defined]
+
+
+def test_values_without_bytes_count_together_in_a_document() -> None:
+    spare = {"type": "record", "name": "S", "fields": [{"name": name, "type": "null"} for name in "abc"]}
+    padded = {"type": "record", "name": "P", "fields": [{"name": "n", "type": "null"}, {"name": "i", "type": "int"}]}
+    some = long(600_000) + b"\x00"
+    for type_, array in [("null", some), (spare, long(200_000) + b"\x00"), (padded, long(600_000) + bytes(600_001))]:
+        for rows in (1, 40) if len(array) < 10 else (1,):
+            array_type = {"type": "array", "items": type_}
+            schema = document(array_type, NULLS)
+            decoded = decode_rows(
+                schema, (array + some + array + b"\x00") * rows, [len(array + some), len(array) + 1] * rows
+            )
+            assert sorted(decoded.errors) == list(range(0, 2 * rows, 2))
+            assert "1000000" in str(decoded.errors[0])
+
+
+def test_a_malformed_row_full_of_nulls_is_refused_at_once() -> None:
+    body = long(1_000_000) + b"\x00\x02"
+    start = time.process_time()
+    decoded = decode_rows(document(NULLS, "boolean"), (body + b"\x01") * 5_000, [len(body), 1] * 5_000)
+    assert len(decoded.errors) == 10_000
+    assert time.process_time() - start < 8
 
 
 ITEM = MIB - 16
