@@ -13,7 +13,8 @@ import pytest
 
 from cortado.errors import InvalidArgument
 from cortado.schema.columnar.decode import decode_rows
-from cortado.schema.model import Schema
+from cortado.schema.columnar.resolve import resolve_columns
+from cortado.schema.model import Record, Schema
 from cortado.schema.parse import parse_schema
 from cortado.schema.varint import append_long
 
@@ -250,3 +251,13 @@ def test_a_character_cut_in_two_is_not_mended_by_the_next_row() -> None:
     decoded = decode_rows(document("string"), b"".join(bodies), list(map(len, bodies)))
     assert sorted(decoded.errors) == [0, 1]
     assert decoded.columns["f0"].to_pylist() == [None, None, "é", ""]
+
+
+def test_a_part_of_a_record_that_holds_itself_can_be_read() -> None:
+    fields = [{"name": "id", "type": "int"}, {"name": "next", "type": ["null", "R"]}]
+    whole = parse_schema(json.dumps({"type": "record", "name": "R", "fields": fields}))
+    part = Schema(Record("R", fields=(whole.record.fields[1],)), "", "", b"")
+    body = b"\x02\x02\x04\x00"
+    columns = decode_rows(whole, body, [len(body)]).columns
+    assert resolve_columns(columns, whole, part)["next"].to_pylist() == [{"id": 2, "next": None}]
+    assert decode_rows(part, body[1:], [3]).columns["next"].to_pylist() == [{"id": 2, "next": None}]
