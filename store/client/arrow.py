@@ -18,12 +18,12 @@ asked for: an application that never does needs none of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cortado.errors import InvalidArgument, InvalidDocument, NotFound, Unsupported
-from cortado.schema.model import NO_DEFAULT, Field, Record, Schema
+from cortado.schema.model import NO_DEFAULT, Record, Schema
 from cortado.store.client.bulk import BulkResult
 from cortado.store.client.chunks import CHUNK_ROWS_MAX, chunk_limits
 from cortado.store.client.documents import RowBatch
@@ -157,14 +157,9 @@ def select_fields(schema: Schema, names: tuple[str, ...], table_name: str) -> Sc
             raise NotFound("field", f"{name} in {table_name}; there are {', '.join(known)}")
         if name in names[:place]:
             raise InvalidArgument("columns", "names a field twice", name)
-    return _with_fields(schema, tuple(known[name] for name in names))
-
-
-def _with_fields(schema: Schema, fields: tuple[Field, ...]) -> Schema:
     record = schema.record
-    return Schema(
-        Record(record.name, record.aliases, record.doc, fields), schema.text, schema.canonical, schema.fingerprint
-    )
+    chosen = Record(record.name, record.aliases, record.doc, tuple(known[name] for name in names))
+    return Schema(chosen, schema.text, schema.canonical, schema.fingerprint)
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
@@ -218,17 +213,11 @@ def encode_batch(batch: pa.RecordBatch, schema: Schema, table_name: str) -> tupl
                 f"column {declared.name}", f"is required by {table_name}: it has no default", "no column"
             )
     columns = from_record_batch(batch, given)
-    if len(columns) < len(schema.record.fields):
+    absent = tuple(each.name for each in schema.record.fields if each.name not in columns)
+    if absent:
         # To a reader a field that the writer lacks is its default.
-        columns = {**columns, **resolve_columns(columns, given, _other_fields(schema, tuple(columns)))}
+        columns |= resolve_columns(columns, given, select_fields(schema, absent, table_name))
     return encode_rows(schema, columns, batch.num_rows)
-
-
-@lru_cache(maxsize=128)
-def _other_fields(schema: Schema, names: tuple[str, ...]) -> Schema:
-    """The fields but these; without aliases, by which they would be found among those."""
-    others = tuple(replace(each, aliases=()) for each in schema.record.fields if each.name not in names)
-    return _with_fields(schema, others)
 
 
 def _chunks(bodies: bytes, lengths: np.ndarray[Any, Any], chunk_rows: int) -> Iterator[tuple[bytes, bytes]]:

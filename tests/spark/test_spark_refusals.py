@@ -160,7 +160,7 @@ def test_a_missing_key_column_is_refused_even_where_the_field_has_a_default(tabl
 def test_a_null_is_refused_with_its_field(tables: SparkTables) -> None:
     items = {"type": "array", "items": "long"}
     table = tables.make({"id": "long", "name": "string", "items": items})
-    frame = tables.spark.range(3).select("id", sql.lit("a").alias("name"), sql.array("id").alias("items"))
+    frame = tables.spark.range(0, 3, 1, 1).select("id", sql.lit("a").alias("name"), sql.array("id").alias("items"))
     missing = sql.when(sql.col("id") != 1, sql.col("id"))
     in_key = frame.withColumn("id", missing)
     _in(_refusal(lambda: tables.append(in_key, table)), "cortado.errors.InvalidDocument: id: is null")
@@ -185,7 +185,7 @@ def test_a_value_that_is_taken_in_a_unique_index_is_refused(tables: SparkTables)
         {"name": "id", "type": "long"}, {"name": "mail", "type": "string"},
     ]})  # fmt: skip
     tables.client.create_table(name, ["id"], indexes=[Index("by_mail", ["mail"], unique=True)])
-    frame = tables.spark.range(2).withColumn("mail", sql.lit("a@b.c"))
+    frame = tables.spark.range(0, 2, 1, 1).withColumn("mail", sql.lit("a@b.c"))
     message = _refusal(lambda: tables.append(frame, name))
     _in(message, "cortado.errors.UniqueViolation: unique index by_mail")
     assert tables.client.check_table(name).problems == ()

@@ -172,8 +172,8 @@ def test_inserts_and_replacements_are_refused_by_key(tables: SparkTables) -> Non
     table = tables.make(PERSON)
     table.put({"id": 5, "name": "there"})
     with pytest.raises(Exception, match=r"ConditionFailed: .*5.*expected absent"):
-        tables.append(_people(tables.spark, 10), table, writeMode="insert")
+        tables.append(_people(tables.spark, 10, parts=1), table, writeMode="insert")
     with pytest.raises(Exception, match=r"ConditionFailed: .*expected present, found absent"):
-        tables.append(_people(tables.spark, 20), table, writeMode="replace")
+        tables.append(_people(tables.spark, 20, parts=1), table, writeMode="replace")
     tables.append(_people(tables.spark, 10), table, writeMode="replace")
     assert [document.value["name"] for document in table.scan()] == [f"p{n}" for n in range(10)]
