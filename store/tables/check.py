@@ -1,20 +1,25 @@
 """Table check: proof that the indexes hold what the rows say, and nothing else, at one timestamp.
 
-Two passes, each in bounded slices, so that a check runs beside everything else::
+Two passes, or three, each in bounded slices, so that a check runs beside everything else::
 
-    over rows      the body decodes, the key in it is the row's key, every entry of the row exists and is right
-    over entries   the index exists, the row that the entry names exists, and the entry is the one it should have
+    rows      the body decodes, the key in it is the row's key, every entry of the row exists and is right
+    count     every index has as many entries as there are rows, and no entry is of an unknown index
+    entries   (only if one of the others found something) the row that an entry names exists, and should have it
 
-Together they say that rows and entries match one to one. A wrong checksum is not among the problems: it raises
-DataLoss, since what else the table holds can then not be told.
+The first two are a proof. No two rows share an entry: one that is not unique ends with its row's key, and a unique one
+holds it. So a sound first pass finds as many different entries as there are rows, and where an index has no more than
+that, none is left over. The third pass, which asks each entry for its row, only has to name what the count has shown.
+
+A wrong checksum is not among the problems: it raises DataLoss, since what else the table holds can then not be told.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Final
+from dataclasses import dataclass, field, replace
+from enum import Enum, StrEnum, auto
+from typing import Final, assert_never
 
 from cortado.errors import DataLoss, InvalidArgument, NotFound
 from cortado.store.catalog.catalog import Catalog
@@ -32,13 +37,16 @@ from cortado.store.keys.keyspace import (
     row_range,
 )
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.reader import ScanChunk, Version
+from cortado.store.mvcc.reader import ScanChunk
 from cortado.store.tables.columns import decode_columns
-from cortado.store.tables.entries import IndexEntries, entries_of_columns, indexed_paths
+from cortado.store.tables.entries import entries_of_columns, indexed_paths
 from cortado.store.tables.scan import ScanSource
 from cortado.store.tables.view import TableView
 
-SLICE_ROWS: Final = 1_000
+SLICE_ROWS: Final = 2_000
+
+# To ask an entry for its row costs several times as much as the other way round.
+_ENTRIES_SHARE: Final = 4
 
 
 class ProblemKind(StrEnum):
@@ -76,12 +84,27 @@ class CheckPlan:
         return row_range(table.table_id, table.key), prefix_range(entries)
 
 
+class CheckPass(Enum):
+    """What a step looks at."""
+
+    ROWS = auto()
+    COUNT = auto()
+    ENTRIES = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class CheckPosition:
-    """Where the next step goes on: ``over_entries`` is False in the first pass."""
+    """Where the next step goes on, and what the steps before it found.
 
-    over_entries: bool
+    ``rows`` and ``entries`` (of each index, in the table's order) are how many there are; ``is_sound`` is False once
+    anything was found that calls for the third pass.
+    """
+
+    stage: CheckPass
     start: LogicalKey
+    rows: int = 0
+    entries: tuple[int, ...] = ()
+    is_sound: bool = True
 
 
 @dataclass(slots=True)
@@ -105,30 +128,52 @@ def check_step(
     """Check a slice of ``rows`` rows or entries, from ``position`` or from the beginning. Raises DataLoss."""
     row_part, entry_part = plan.ranges
     if position is None:
-        position = CheckPosition(over_entries=False, start=row_part[0])
-    end = (entry_part if position.over_entries else row_part)[1]
+        position = CheckPosition(CheckPass.ROWS, row_part[0], entries=(0,) * len(plan.view.table.indexes))
+    end = (row_part if position.stage is CheckPass.ROWS else entry_part)[1]
+    if position.stage is CheckPass.ENTRIES:
+        rows = max(1, rows // _ENTRIES_SHARE)
     chunk = source.scan_chunk(position.start, end, plan.read_ts, max_rows=rows)
     page = CheckPage(next=None)
-    if chunk.resume is not None:
-        page.next = CheckPosition(position.over_entries, chunk.resume)
-    elif not position.over_entries:
-        page.next = CheckPosition(over_entries=True, start=entry_part[0])
     slice_ = _Slice(source, plan, page)
-    if position.over_entries:
-        page.entries_checked = len(chunk.keys)
-        slice_.check_entries(chunk)
-    else:
-        page.rows_checked = len(chunk.keys)
-        slice_.check_rows(chunk)
+    match position.stage:
+        case CheckPass.ROWS:
+            page.rows_checked = len(chunk.keys)
+            slice_.check_rows(chunk)
+            is_sound = position.is_sound and not page.problems
+            position = replace(position, rows=position.rows + len(chunk.keys), is_sound=is_sound)
+        case CheckPass.COUNT:
+            page.entries_checked = len(chunk.keys)
+            position = slice_.count_entries(chunk, position)
+        case CheckPass.ENTRIES:
+            slice_.check_entries(chunk)
+        case _:
+            assert_never(position.stage)
+    page.next = _following(position, chunk.resume, entry_part[0])
     return page
+
+
+def _following(position: CheckPosition, resume: LogicalKey | None, first_entry: LogicalKey) -> CheckPosition | None:
+    """Where to go on after a slice that ended at ``resume``, with ``position`` as it is after that slice."""
+    if resume is not None:
+        return replace(position, start=resume)
+    if position.stage is CheckPass.ROWS:
+        return replace(position, stage=CheckPass.COUNT, start=first_entry)
+    all_counted = position.is_sound and all(count == position.rows for count in position.entries)
+    if position.stage is CheckPass.ENTRIES or all_counted:
+        return None
+    return replace(position, stage=CheckPass.ENTRIES, start=first_entry)
 
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """What rows should have: the key that is in the body, and an entry in each index."""
+    """What rows should have: the key that is in each body, None for a damaged one, and each index's entries."""
 
-    row_key: LogicalKey
-    entries: Sequence[LogicalKey]
+    row_keys: list[LogicalKey | None]
+    entries: list[list[LogicalKey]]
+
+    def __add__(self, other: _Expected) -> _Expected:
+        pairs = zip(self.entries, other.entries, strict=True)
+        return _Expected(self.row_keys + other.row_keys, [left + right for left, right in pairs])
 
 
 class _Slice:
@@ -142,30 +187,61 @@ class _Slice:
     # --- rows --------------------------------------------------------------------------------------------------
 
     def check_rows(self, chunk: ScanChunk) -> None:
-        expected = self._expected(chunk.keys, chunk.payloads, report=True)
-        for place, index in enumerate(self._view.table.indexes):
-            rows = [row for row, each in enumerate(expected) if each is not None and each.row_key == chunk.keys[row]]
-            wanted = [each.entries[place] for row in rows if (each := expected[row]) is not None]
-            for row, key, found in zip(rows, wanted, self._reader.get_many(wanted), strict=True):
-                self._check_entry_of(index, chunk.keys[row], key, found)
-        for row_key, each in zip(chunk.keys, expected, strict=True):
-            if each is not None and each.row_key != row_key:
-                message = f"its document has the key {self._view.show_key(primary_key_of(each.row_key))}"
-                self._add("", ProblemKind.WRONG_KEY, self._show_row(row_key), message)
+        keys = chunk.keys
+        expected = self._expected(keys, chunk.payloads, report=True)
+        rows: Sequence[int] = range(len(keys))
+        if expected.row_keys != keys:
+            rows = [row for row, (wanted, key) in enumerate(zip(expected.row_keys, keys, strict=True)) if wanted == key]
+        for index, entry_keys in zip(self._view.table.indexes, expected.entries, strict=True):
+            self._check_entries_of(index, keys, rows, entry_keys)
+        if len(rows) != len(keys):
+            for row_key, wanted in zip(keys, expected.row_keys, strict=True):
+                if wanted is not None and wanted != row_key:
+                    message = f"its document has the key {self._view.show_key(primary_key_of(wanted))}"
+                    self._add("", ProblemKind.WRONG_KEY, self._show_row(row_key), message)
 
-    def _check_entry_of(
-        self, index: IndexDescriptor, row_key: LogicalKey, entry_key: LogicalKey, found: Version | None
+    def _check_entries_of(
+        self,
+        index: IndexDescriptor,
+        row_keys: Sequence[LogicalKey],
+        rows: Sequence[int],
+        entry_keys: Sequence[LogicalKey],
     ) -> None:
-        payload = primary_key_of(row_key) if index.unique else b""
-        if found is None:
+        """Look one index's entry of each of the ``rows`` up, in the order of the entries: neighbours share pages."""
+        in_order = sorted(rows, key=entry_keys.__getitem__)
+        found = self._reader.get_many([entry_keys[row] for row in in_order])
+        bad: list[tuple[int, bytes | None]] = []
+        for row, entry in zip(in_order, found, strict=True):
+            if entry is None:
+                bad.append((row, None))
+            elif entry.payload != (primary_key_of(row_keys[row]) if index.unique else b""):
+                bad.append((row, entry.payload))
+        for row, payload in sorted(bad):
+            self._add_bad_entry(index, row_keys[row], entry_keys[row], payload)
+
+    def _add_bad_entry(
+        self, index: IndexDescriptor, row_key: LogicalKey, entry_key: LogicalKey, payload: bytes | None
+    ) -> None:
+        if payload is None:
             self._add(index.name, ProblemKind.MISSING_ENTRY, self._show_row(row_key), f"no entry {dump(entry_key)}")
-        elif found.payload != payload:
-            message = (
-                f"entry {dump(entry_key)} holds {found.payload.hex() or 'nothing'}, not {payload.hex() or 'nothing'}"
-            )
-            self._add(index.name, ProblemKind.WRONG_ENTRY, self._show_row(row_key), message)
+            return
+        wanted = primary_key_of(row_key) if index.unique else b""
+        message = f"entry {dump(entry_key)} holds {payload.hex() or 'nothing'}, not {wanted.hex() or 'nothing'}"
+        self._add(index.name, ProblemKind.WRONG_ENTRY, self._show_row(row_key), message)
 
     # --- entries -----------------------------------------------------------------------------------------------
+
+    def count_entries(self, chunk: ScanChunk, position: CheckPosition) -> CheckPosition:
+        """``position`` with the slice's entries counted in; unsound if any of them is of no index."""
+        keys = chunk.keys
+        counts = list(position.entries)
+        known = 0
+        for place, index in enumerate(self._view.table.indexes):
+            start, end = prefix_range(index_prefix(self._view.table.table_id, index.index_id))
+            count = bisect_left(keys, end) - bisect_left(keys, start)
+            counts[place] += count
+            known += count
+        return replace(position, entries=tuple(counts), is_sound=position.is_sound and known == len(keys))
 
     def check_entries(self, chunk: ScanChunk) -> None:
         places = {index.index_id: place for place, index in enumerate(self._view.table.indexes)}
@@ -186,56 +262,55 @@ class _Slice:
         self._check_rows_of(entries)
 
     def _check_rows_of(self, entries: Sequence[tuple[LogicalKey, int, bytes]]) -> None:
-        row_keys_ = [self._view.row_key(primary_key) for _, _, primary_key in entries]
-        versions = self._reader.get_many(row_keys_)
-        there = [row for row, version in enumerate(versions) if version is not None]
+        named = [self._view.row_key(primary_key) for _, _, primary_key in entries]
+        versions = self._reader.get_many(named)
+        there = [place for place, version in enumerate(versions) if version is not None]
         payloads = [version.payload for version in versions if version is not None]
-        expected = dict(
-            zip(there, self._expected([row_keys_[row] for row in there], payloads, report=False), strict=True)
-        )
-        for row, (key, place, _) in enumerate(entries):
-            index = self._view.table.indexes[place]
-            if row not in expected:
-                message = f"it names row {self._show_row(row_keys_[row])}, which does not exist"
+        expected = self._expected([named[place] for place in there], payloads, report=False)
+        expected_places = {place: row for row, place in enumerate(there)}
+        for place, (key, index_place, _) in enumerate(entries):
+            index = self._view.table.indexes[index_place]
+            row = expected_places.get(place)
+            if row is None:
+                message = f"it names row {self._show_row(named[place])}, which does not exist"
                 self._add(index.name, ProblemKind.STRAY_ENTRY, dump(key), message)
-                continue
-            each = expected[row]
-            if each is not None and each.entries[place] != key:
-                message = f"row {self._show_row(row_keys_[row])} has other values: {dump(each.entries[place])}"
+            elif expected.row_keys[row] is not None and expected.entries[index_place][row] != key:
+                other = dump(expected.entries[index_place][row])
+                message = f"row {self._show_row(named[place])} has other values: {other}"
                 self._add(index.name, ProblemKind.STRAY_ENTRY, dump(key), message)
 
     # --- shared ------------------------------------------------------------------------------------------------
 
-    def _expected(
-        self, keys: Sequence[LogicalKey], payloads: Sequence[bytes], *, report: bool
-    ) -> Sequence[_Expected | None]:
-        """For each row what it should have, None for a damaged one. Halves what fails, until the bad rows are alone."""
+    def _expected(self, keys: Sequence[LogicalKey], payloads: Sequence[bytes], *, report: bool) -> _Expected:
+        """What each row should have. Halves what fails, until the bad rows are alone."""
+        indexes = self._view.table.indexes
         if not keys:
-            return []
+            return _Expected([], [[] for _ in indexes])
         try:
             return self._expected_of_sound(payloads)
         except (DataLoss, InvalidArgument, NotFound) as damage:
-            if len(keys) > 1:
-                half = len(keys) // 2
-                return [
-                    *self._expected(keys[:half], payloads[:half], report=report),
-                    *self._expected(keys[half:], payloads[half:], report=report),
-                ]
+            half = len(keys) // 2
+            if half:
+                first = self._expected(keys[:half], payloads[:half], report=report)
+                return first + self._expected(keys[half:], payloads[half:], report=report)
             if report:
                 self._add("", ProblemKind.DAMAGED_ROW, self._show_row(keys[0]), damage.message())
-            return [None]
+            return _Expected([None], [[LogicalKey(b"")] for _ in indexes])
 
-    def _expected_of_sound(self, payloads: Sequence[bytes]) -> Sequence[_Expected | None]:
+    def _expected_of_sound(self, payloads: Sequence[bytes]) -> _Expected:
         table = self._view.table
         key_paths = [part.path for part in table.key]
-        found: list[_Expected | None] = [None] * len(payloads)
+        found = _Expected([None] * len(payloads), [[LogicalKey(b"")] * len(payloads) for _ in table.indexes])
         for rows, columns in decode_columns(
             self._view, payloads, self._view.newest, {*key_paths, *indexed_paths(table)}
         ):
             keys = row_keys(table.table_id, table.key, [columns[path].key_values() for path in key_paths])
-            entries: list[IndexEntries] = entries_of_columns(table, columns, list(map(primary_key_of, keys)))
+            entries = entries_of_columns(table, columns, list(map(primary_key_of, keys)))
             for place, row in enumerate(rows):
-                found[row] = _Expected(keys[place], [each.keys[place] for each in entries])
+                found.row_keys[row] = keys[place]
+            for entry_keys, of_group in zip(found.entries, entries, strict=True):
+                for row, key in zip(rows, of_group.keys, strict=True):
+                    entry_keys[row] = key
         return found
 
     def _show_row(self, row_key: LogicalKey) -> str:

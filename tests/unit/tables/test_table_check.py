@@ -8,7 +8,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.tables import indexes
-from cortado.store.tables.check import check_step, plan_check
+from cortado.store.tables.check import CheckPass, check_step, plan_check
 from cortado.store.tables.rows import encode_payload
 from support.orders import ORDER_V2, address, create_orders, order
 from support.table_world import DATABASE, WORLDS, TableWorld
@@ -57,6 +57,30 @@ def test_a_sound_table_has_no_problems_and_all_is_counted(world: TableWorld) -> 
         rows, entries, steps = rows + page.rows_checked, entries + page.entries_checked, steps + 1
     assert (rows, entries) == (10, 30)
     assert steps >= 14
+
+
+def test_entries_are_asked_for_their_rows_only_where_something_was_found(world: TableWorld) -> None:
+    def passes() -> set[CheckPass]:
+        plan = plan_check(world.catalog(), DATABASE, "orders", world.store.now)
+        page, seen = check_step(world.store, plan, None, 3), {CheckPass.ROWS}
+        while page.next is not None:
+            seen.add(page.next.stage)
+            page = check_step(world.store, plan, page.next, 3)
+        return seen
+
+    assert passes() == {CheckPass.ROWS, CheckPass.COUNT}
+    write(world, row_key(world, 5), None)
+    assert passes() == set(CheckPass)
+
+
+def test_one_entry_too_few_and_one_too_many_do_not_make_up_for_each_other(world: TableWorld) -> None:
+    wrong = entry(world, 5, "by_city").key
+    write(world, wrong, None)
+    write(world, entry(world, 5, "by_code").key[:-2] + b"x\x00\x01", world.view("orders").encode_key(("ann", 5)))
+    assert sorted((name, kind) for name, kind, _ in found(world)) == [
+        ("by_city", "MISSING_ENTRY"),
+        ("by_code", "STRAY_ENTRY"),
+    ]
 
 
 @pytest.mark.parametrize("name", ["by_code", "by_city", "by_status_amount"])
