@@ -38,8 +38,8 @@ DEPTH_MAX: Final = 64
 DOCUMENT_BYTES_MAX: Final = 1024 * 1024
 """Length of a body."""
 
-FREE_ITEMS_MAX: Final = 1_000_000
-"""Values without bytes in the arrays and maps of one body."""
+FREE_ITEMS_MAX: Final = 10_000
+"""Values without bytes in the arrays and maps of one body: nobody stores them, and five bytes could ask for memory."""
 
 INT_MIN: Final = -(2**31)
 INT_MAX: Final = 2**31 - 1

@@ -37,8 +37,8 @@ from cortado.schema.documents import validate_body
 from cortado.schema.limits import DOCUMENT_BYTES_MAX, FREE_ITEMS_MAX
 from cortado.schema.model import Record, Schema, Union
 
-# Ten bytes can hold a million nulls, which take no time here; to the reader of single documents each is a step.
-_FREE_ITEMS_WALKED_MAX = 10_000
+# Five bytes can hold thousands of nulls, which take no time here; to the reader of single documents each is a step.
+_FREE_ITEMS_WALKED_MAX = 1_000
 _BATCH_BYTES_MAX = 2**31 - 1 - (1 << 16)
 
 
