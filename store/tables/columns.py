@@ -17,7 +17,7 @@ from cortado.store.tables.view import TableView
 
 def decode_columns(
     view: TableView, payloads: Sequence[bytes], reader: Schema, paths: Collection[str] | None
-) -> Iterator[tuple[list[int], Mapping[str, Column]]]:
+) -> Iterator[tuple[Sequence[int], Mapping[str, Column]]]:
     """For each schema that wrote some of the rows: which, and their columns at ``paths`` (None: every field).
 
     A field that a writer lacks comes with the reader's default. Raises DataLoss for a body that does not decode.

@@ -66,9 +66,12 @@ def split_runs(payloads: Sequence[bytes], versions: bytes = b"") -> list[Run]:
     ]
 
 
-def rows_by_schema(payloads: Sequence[bytes]) -> dict[int, list[int]]:
+def rows_by_schema(payloads: Sequence[bytes]) -> dict[int, Sequence[int]]:
     """Which rows each schema wrote, wherever they stand. Raises DataLoss for a payload without a schema id."""
-    ids = np.frombuffer(_joined_heads(list(map(_head, payloads))), dtype=">u4")
+    heads = list(map(_head, payloads))
+    if len(set(heads)) == 1:
+        return {_schema_id_of(heads[0]): range(len(payloads))}
+    ids = np.frombuffer(_joined_heads(heads), dtype=">u4")
     return {int(schema_id): np.flatnonzero(ids == schema_id).tolist() for schema_id in np.unique(ids)}
 
 
@@ -84,10 +87,14 @@ def join_versions(suffixes: Sequence[bytes]) -> bytes:
 
 
 def _run(head: bytes, payloads: Sequence[bytes], versions: bytes) -> Run:
+    bodies, lengths = join_bodies(payloads)
+    return Run(_schema_id_of(head), bodies, lengths, versions)
+
+
+def _schema_id_of(head: bytes) -> int:
     if len(head) != SCHEMA_ID_BYTES:
         raise DataLoss("row payload", f"{len(head)} bytes, expected a schema id of {SCHEMA_ID_BYTES} and a body")
-    bodies, lengths = join_bodies(payloads)
-    return Run(int.from_bytes(head), bodies, lengths, versions)
+    return int.from_bytes(head)
 
 
 def _joined_heads(heads: Sequence[bytes]) -> bytes:

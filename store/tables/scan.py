@@ -52,6 +52,9 @@ from cortado.store.tables.view import TableView
 SLICE_ROWS_MAX: Final = 2_000
 SLICE_BYTES_MAX: Final = 1 << 20
 
+FILTER_SLICE_ROWS_MAX: Final = 8_000
+"""Of rows that are only looked at: columns of some thousand values cost little more than shorter ones."""
+
 JSON_SLICE_ROWS_MAX: Final = 250
 """JSON is made row by row, some ten microseconds each, and a slice should take a few milliseconds."""
 
@@ -243,13 +246,12 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
     if start >= end or wanted <= 0:
         page.next = None
         return
-    rows_max = JSON_SLICE_ROWS_MAX if plan.conversion.json else SLICE_ROWS_MAX
     chunk = source.scan_chunk(
         start,
         end,
         token.read_ts,
         reverse=plan.reverse,
-        max_rows=rows_max if plan.filter is not None else min(rows_max, wanted),
+        max_rows=_rows_max(plan, wanted),
         max_bytes=min(SLICE_BYTES_MAX, max(1, budget.bytes - page.bytes)),
     )
     payloads, suffixes = _rows(source, plan, token.read_ts, chunk)
@@ -261,10 +263,21 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
             position = chunk.keys[chosen[wanted - 1] if plan.reverse else chosen[wanted - 1] + 1]
             chosen = chosen[:wanted]
         payloads = [payloads[row] for row in chosen]
-        suffixes = [suffixes[row] for row in chosen]
+        suffixes = [suffixes[row] for row in chosen] if plan.with_versions else ()
     _add(plan, page, payloads, suffixes)
     remaining = None if token.remaining is None else token.remaining - len(payloads)
     page.next = None if position is None or remaining == 0 else PageToken(token.read_ts, position, remaining)
+
+
+def _rows_max(plan: ScanPlan, wanted: int) -> int:
+    """How many rows a slice may look at, so that it takes some milliseconds."""
+    if plan.conversion.json:
+        rows_max = JSON_SLICE_ROWS_MAX
+    elif plan.filter is None or plan.index is not None:
+        rows_max = SLICE_ROWS_MAX
+    else:
+        rows_max = FILTER_SLICE_ROWS_MAX
+    return rows_max if plan.filter is not None else min(rows_max, wanted)
 
 
 def _add(plan: ScanPlan, page: ScanPage, payloads: Sequence[bytes], suffixes: Sequence[bytes]) -> None:
@@ -279,9 +292,10 @@ def _add(plan: ScanPlan, page: ScanPage, payloads: Sequence[bytes], suffixes: Se
 def _rows(
     source: ScanSource, plan: ScanPlan, read_ts: Timestamp, chunk: ScanChunk
 ) -> tuple[Sequence[bytes], Sequence[bytes]]:
-    """Row payloads and inverted commit timestamps: of the slice itself, or of the rows that its entries name."""
+    """Row payloads and, where wanted, inverted commit timestamps: of the slice itself, or of the rows that its entries
+    name."""
     if plan.index is None:
-        return chunk.payloads, chunk.suffixes
+        return chunk.payloads, chunk.suffixes if plan.with_versions else ()
     index = plan.index
     primary_keys = [
         primary_key_of_entry(key, payload, len(index.parts), unique=index.unique)
@@ -295,7 +309,8 @@ def _rows(
             where = index_label(plan.view.table, index)
             raise DataLoss(where, f"an entry names row {plan.view.show_key(primary_key)}, which does not exist")
         payloads.append(version.payload)
-        suffixes.append(bytes(version.ts).translate(INVERTED) if plan.with_versions else b"")
+        if plan.with_versions:
+            suffixes.append(bytes(version.ts).translate(INVERTED))
     return payloads, suffixes
 
 
@@ -303,5 +318,7 @@ def _mask(plan: ScanPlan, bound: BoundFilter, payloads: Sequence[bytes]) -> NDAr
     """Which rows the filter is true of: its columns, schema by schema, as the reader's schema has them."""
     mask = np.zeros(len(payloads), dtype=np.bool_)
     for rows, columns in decode_columns(plan.view, payloads, plan.conversion.reader_schema, bound.paths):
+        if len(rows) == len(payloads):
+            return bound.mask(columns, len(rows))
         mask[rows] = bound.mask(columns, len(rows))
     return mask
