@@ -43,7 +43,7 @@ def key_part(value: Any, part: KeyPart, what: str) -> Any:
             return _from_text(value, part.type)
         except (ValueError, InvalidOperation):
             pass
-    raise InvalidArgument(f"{what}, part {part.path}", f"must be a {part.type} as JSON carries it", repr(value))
+    raise InvalidArgument(f"{what}, part {part.path}", f"must be of type {part.type}, as JSON carries it", repr(value))
 
 
 def _from_text(text: str, kind: KeyType) -> Any:

@@ -91,7 +91,7 @@ def test_a_bad_timestamp_is_refused(tables: SparkTables, at: str, expected: str)
 @pytest.mark.parametrize(
     ("bound", "expected"),
     [
-        ('["x"]', "option keyLower, part id: must be a int64 as JSON carries it (got 'x')"),
+        ('["x"]', "option keyLower, part id: must be of type int64, as JSON carries it (got 'x')"),
         ("[1, 2]", "option keyLower: must have at most 1 parts (id) (got 2)"),
         ("[9223372036854775808]", "must fit in 64 bits (got 9223372036854775808)"),
     ],
