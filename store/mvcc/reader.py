@@ -105,6 +105,12 @@ class ScanChunk:
             self._suffixes = list(map(suffix_from, self._engine_keys))
         return self._suffixes
 
+    def suffixes_of(self, rows: Sequence[int]) -> list[bytes]:
+        """The suffixes of some rows, by their numbers."""
+        if self._suffixes is None:
+            return list(map(suffix_from, map(self._engine_keys.__getitem__, rows)))
+        return [self._suffixes[row] for row in rows]
+
     def timestamps(self) -> list[Timestamp]:
         """Commit timestamps, decoded: where only their bytes are wanted, invert the suffixes instead."""
         return [Timestamp.from_bytes(each.translate(INVERTED)) for each in self.suffixes]

@@ -30,7 +30,7 @@ from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.filter.bind import compile_filter
 from cortado.store.filter.truth import BoundFilter
-from cortado.store.keys.codec import INVERTED, encode_parts
+from cortado.store.keys.codec import encode_parts
 from cortado.store.keys.keyspace import (
     KeyRange,
     index_prefix,
@@ -41,7 +41,8 @@ from cortado.store.keys.keyspace import (
     row_range,
 )
 from cortado.store.keys.types import KeyPart, KeyValue, LogicalKey
-from cortado.store.mvcc.reader import Reader, ScanChunk
+from cortado.store.mvcc.reader import Reader, ScanChunk, Version
+from cortado.store.mvcc.versions import suffix_of
 from cortado.store.paging import PageToken, request_shape
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.convert import Conversion, plan_conversion
@@ -254,7 +255,8 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
         max_rows=_rows_max(plan, wanted),
         max_bytes=min(SLICE_BYTES_MAX, max(1, budget.bytes - page.bytes)),
     )
-    payloads, suffixes = _rows(source, plan, token.read_ts, chunk)
+    payloads, versions = _rows(source, plan, token.read_ts, chunk)
+    chosen: Sequence[int] = range(len(payloads))
     position = chunk.resume
     if plan.filter is not None:
         chosen = np.flatnonzero(_mask(plan, plan.filter, payloads)).tolist()
@@ -263,7 +265,9 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
             position = chunk.keys[chosen[wanted - 1] if plan.reverse else chosen[wanted - 1] + 1]
             chosen = chosen[:wanted]
         payloads = [payloads[row] for row in chosen]
-        suffixes = [suffixes[row] for row in chosen] if plan.with_versions else ()
+    suffixes: Sequence[bytes] = ()
+    if plan.with_versions:
+        suffixes = chunk.suffixes_of(chosen) if versions is None else [suffix_of(versions[row].ts) for row in chosen]
     _add(plan, page, payloads, suffixes)
     remaining = None if token.remaining is None else token.remaining - len(payloads)
     page.next = None if position is None or remaining == 0 else PageToken(token.read_ts, position, remaining)
@@ -291,27 +295,23 @@ def _add(plan: ScanPlan, page: ScanPage, payloads: Sequence[bytes], suffixes: Se
 
 def _rows(
     source: ScanSource, plan: ScanPlan, read_ts: Timestamp, chunk: ScanChunk
-) -> tuple[Sequence[bytes], Sequence[bytes]]:
-    """Row payloads and, where wanted, inverted commit timestamps: of the slice itself, or of the rows that its entries
-    name."""
+) -> tuple[Sequence[bytes], Sequence[Version] | None]:
+    """Row payloads: of the slice itself, or of the rows that its entries name, whose versions are given then."""
     if plan.index is None:
-        return chunk.payloads, chunk.suffixes if plan.with_versions else ()
+        return chunk.payloads, None
     index = plan.index
     primary_keys = [
         primary_key_of_entry(key, payload, len(index.parts), unique=index.unique)
         for key, payload in zip(chunk.keys, chunk.payloads, strict=True)
     ]
     found = source.snapshot(read_ts).get_many(list(map(plan.view.row_key, primary_keys)))
-    payloads: list[bytes] = []
-    suffixes: list[bytes] = []
+    versions: list[Version] = []
     for primary_key, version in zip(primary_keys, found, strict=True):
         if version is None:
             where = index_label(plan.view.table, index)
             raise DataLoss(where, f"an entry names row {plan.view.show_key(primary_key)}, which does not exist")
-        payloads.append(version.payload)
-        if plan.with_versions:
-            suffixes.append(bytes(version.ts).translate(INVERTED))
-    return payloads, suffixes
+        versions.append(version)
+    return [version.payload for version in versions], versions
 
 
 def _mask(plan: ScanPlan, bound: BoundFilter, payloads: Sequence[bytes]) -> NDArray[np.bool_]:
