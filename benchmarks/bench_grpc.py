@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -61,16 +61,16 @@ OPTIONS: Final = [
 
 def run(rows: int = ROWS) -> list[Measurement]:
     """All measurements; takes about 20 seconds on two cores."""
-    chunks = list(_chunks(rows))
-    with _process("raw") as channel:
+    chunks = list(make_chunks(rows))
+    with running("raw") as channel:
         raw = {
-            "load": _load(channel, 0, chunks, rows),
+            "load": bulk_load(channel, 0, chunks, rows),
             "scan": _scan(channel, rows),
             "unary": _unary(channel, writes=False),
         }
-    with tempfile.TemporaryDirectory() as directory, _process("cortado", directory) as channel:
-        schema_id = _create(channel)
-        loaded = _load(channel, schema_id, chunks, rows)
+    with tempfile.TemporaryDirectory() as directory, running("cortado", directory) as channel:
+        schema_id = create_table(channel)
+        loaded = bulk_load(channel, schema_id, chunks, rows)
         scanned = _scan(channel, rows)
         gets, puts = _unary(channel, writes=False), _unary(channel, writes=True)
     return [
@@ -89,7 +89,7 @@ def settings(rows: int = ROWS) -> str:
 # --- the client ----------------------------------------------------------------------------------------------------
 
 
-def _chunks(rows: int) -> Iterator[tuple[bytes, bytes]]:
+def make_chunks(rows: int) -> Iterator[tuple[bytes, bytes]]:
     schema = fastavro.parse_schema(json.loads(SCHEMA))
     for start in range(0, rows, CHUNK_ROWS):
         buffer, lengths = BytesIO(), bytearray()
@@ -115,16 +115,17 @@ def _document(i: int) -> dict[str, object]:
     }
 
 
-def _create(channel: grpc.Channel) -> int:
+def create_table(channel: grpc.Channel, indexes: Sequence[tables_pb2.Index] = ()) -> int:
+    """The table ``bench.readings`` in a database of its own; returns the schema's id."""
     tables, schemas = tables_pb2_grpc.TablesStub(channel), schemas_pb2_grpc.SchemasStub(channel)
     tables.CreateDatabase(tables_pb2.CreateDatabaseRequest(database="bench"))
     registered = schemas.Register(schemas_pb2.RegisterSchemaRequest(subject="bench.readings", schema=SCHEMA))
     key = [tables_pb2.KeyPart(path="id")]
-    tables.CreateTable(tables_pb2.CreateTableRequest(database="bench", name="readings", key=key))
+    tables.CreateTable(tables_pb2.CreateTableRequest(database="bench", name="readings", key=key, indexes=indexes))
     return int(registered.version.schema_id)
 
 
-def _load(channel: grpc.Channel, schema_id: int, chunks: list[tuple[bytes, bytes]], rows: int) -> float:
+def bulk_load(channel: grpc.Channel, schema_id: int, chunks: list[tuple[bytes, bytes]], rows: int) -> float:
     """Rows a second, the last one acknowledged."""
 
     def requests() -> Iterator[documents_pb2.BulkRequest]:
@@ -173,7 +174,7 @@ def _unary(channel: grpc.Channel, *, writes: bool) -> float:
 
 
 @contextmanager
-def _process(kind: str, directory: str = "") -> Iterator[grpc.Channel]:
+def running(kind: str, directory: str = "") -> Iterator[grpc.Channel]:
     """A server in a process of its own, ended at the end."""
     command = [sys.executable, "-m", "benchmarks.bench_grpc", kind, directory]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -2,9 +2,9 @@
 
 The limits below are Spark's own, in the same session: reading as many rows from a source in Python that yields one
 prebuilt record batch again and again, and writing the same DataFrame to one that throws the batches away. Reads end in
-Spark's ``noop`` sink, so every column of every row arrives: once of a DataFrame that was read before, once from ``load()``
-on, for which the node counts the table's keys to cut them into ranges. The DataFrame that is written lies in memory, and
-an append is durable when it ends. Node, Spark's JVM and its Python workers share the cores.
+Spark's ``noop`` sink, so every column of every row arrives: once of a DataFrame that was read before, once beginning
+with ``load()``, for which the node counts the table's keys to cut them into ranges. The DataFrame that is written lies
+in memory, and an append is durable when it ends. Node, Spark's JVM and its Python workers share the cores.
 
     python -m benchmarks.bench_spark [rows]
 """
@@ -39,10 +39,6 @@ TITLE: Final = "Spark"
 ROWS: Final = 2_000_000
 PARTITIONS: Final = 4
 TABLE: Final = "bench.flights"
-SETTINGS: Final = (
-    f"{ROWS:,} documents of 10 fields, {PARTITIONS} partitions, Spark local[2], node on loopback, appends synced, "
-    "best of two"
-)
 
 SCHEMA: Final[dict[str, Any]] = {
     "type": "record",
@@ -100,6 +96,14 @@ def run(rows: int = ROWS) -> list[Measurement]:
         Measurement("the same, load and split included", read, "rows", "a source of one batch", raw_read, 1_300_000),
         Measurement("2 of 10 columns, load and split included", two, "rows"),
     ]
+
+
+def settings(rows: int = ROWS) -> str:
+    """One line for people."""
+    return (
+        f"{rows:,} documents of 10 fields, {PARTITIONS} partitions, Spark local[2], node on loopback, appends synced, "
+        "best of two"
+    )
 
 
 def _frame(spark: SparkSession, rows: int) -> DataFrame:
@@ -192,4 +196,5 @@ class RawWriter(DataSourceArrowWriter):
 
 
 if __name__ == "__main__":
-    show(TITLE, SETTINGS, run(int(sys.argv[1]) if len(sys.argv) > 1 else ROWS), Console())
+    _rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    show(TITLE, settings(_rows), run(_rows), Console())

@@ -1,0 +1,167 @@
+"""What a table costs: bulk load into an index, a filter that few rows pass, a table check, calls one after another.
+
+Below each stands what the layers under it take, measured in the same run. For the load it is bare py-lmdb, which puts
+as many rows, and as many index entries of the same order, in synced transactions of sixteen chunks; for scan and check
+a bare cursor over those; for a caller who waits for each call, gRPC's own round trip (with the same client, to a
+server that stores nothing) and then, for a put, py-lmdb's put and synced commit.
+
+    python -m benchmarks.bench_tables [rows]
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import grpc
+import lmdb
+from rich.console import Console
+
+from benchmarks.bench_grpc import CHUNK_ROWS, TABLE, bulk_load, create_table, make_chunks, running
+from benchmarks.report import Measurement, show
+from cortado.proto.v1 import documents_pb2, documents_pb2_grpc, kv_pb2, kv_pb2_grpc, tables_pb2, tables_pb2_grpc
+from cortado.store.keys.keyspace import index_key, row_key
+from cortado.store.keys.types import KeyPart, KeyType
+
+TITLE: Final = "Tables over gRPC"
+ROWS: Final = 200_000
+SENSORS: Final = 977
+CALLS: Final = 500
+TURN_ROWS: Final = 16 * CHUNK_ROWS
+FILTER: Final = "sensor = 'sensor-7' and count > 90"
+ROUNDS: Final = 3
+"""Of what is read; the best counts."""
+
+
+def run(rows: int = ROWS) -> list[Measurement]:
+    """All measurements; takes about half a minute."""
+    chunks = list(make_chunks(rows))
+    with (
+        tempfile.TemporaryDirectory(prefix="cortado-bench-") as name,
+        lmdb.open(f"{name}/bare", map_size=64 << 30) as environment,
+        running("raw") as raw,
+        running("cortado", f"{name}/node") as channel,
+    ):
+        bare_load, bare_scan = _bare_load(environment, rows), _bare_scan(environment, rows)
+        index = tables_pb2.Index(name="by_sensor", parts=[tables_pb2.KeyPart(path=path) for path in ("sensor", "at")])
+        loaded = bulk_load(channel, create_table(channel, [index]), chunks, rows)
+        filtered = max(_filtered(channel, rows) for _ in range(ROUNDS))
+        checked = max(_checked(channel, rows) for _ in range(ROUNDS))
+        calls = _medians(
+            lambda i: _get(raw, i),
+            lambda i: _bare_put(environment, i),
+            lambda i: _put(channel, i),
+            lambda i: _get(channel, i),
+        )
+    raw_s, bare_put_s, put_s, get_s = calls
+    trip, both = "gRPC's round trip", "gRPC's round trip, and a put"
+    return [
+        Measurement("bulk load with an index, synced", loaded, "rows", "py-lmdb, rows and entries", bare_load),
+        Measurement("scan with a filter, 1 row in 10,000", filtered, "rows", "a bare cursor", bare_scan),
+        Measurement("table check, one index", checked, "rows", "a bare cursor, rows and entries", bare_scan / 2),
+        Measurement("one caller's gets", 1 / get_s, "calls", trip, 1 / raw_s),
+        Measurement("one caller's puts, synced", 1 / put_s, "calls", both, 1 / (raw_s + bare_put_s)),
+    ]
+
+
+def settings(rows: int = ROWS) -> str:
+    """One line for people."""
+    return (
+        f"{rows:,} documents of 10 fields, an index on (sensor, at) in another order than the key, chunks of "
+        f"{CHUNK_ROWS:,} rows; reads the best of {ROUNDS}, calls the median of {CALLS}; loopback"
+    )
+
+
+# --- a server ------------------------------------------------------------------------------------------------------
+
+
+def _filtered(channel: grpc.Channel, rows: int) -> float:
+    """Rows looked at a second."""
+    began = time.perf_counter()
+    request = documents_pb2.ScanRequest(table=TABLE, filter=FILTER)
+    replies = documents_pb2_grpc.DocumentsStub(channel).Scan(request)
+    found = sum(len(batch.lengths) // 4 for reply in replies for batch in reply.batches)
+    assert found == sum(i % 100 > 90 for i in range(7, rows, SENSORS)), f"{found} rows were found"
+    return rows / (time.perf_counter() - began)
+
+
+def _checked(channel: grpc.Channel, rows: int) -> float:
+    began = time.perf_counter()
+    request = tables_pb2.CheckTableRequest(database=TABLE.database, name=TABLE.table)
+    replies = list(tables_pb2_grpc.TablesStub(channel).CheckTable(request))
+    assert (replies[-1].rows_checked, replies[-1].entries_checked) == (rows, rows)
+    assert not any(reply.problems for reply in replies)
+    return rows / (time.perf_counter() - began)
+
+
+def _get(channel: grpc.Channel, i: int) -> None:
+    kv_pb2_grpc.KeyValueStub(channel).Get(kv_pb2.KvGetRequest(namespace="bench", key=b"%08d" % i))
+
+
+def _put(channel: grpc.Channel, i: int) -> None:
+    kv_pb2_grpc.KeyValueStub(channel).Put(kv_pb2.KvPutRequest(namespace="bench", key=b"%08d" % i, value=b"v" * 100))
+
+
+def _medians(*measured: Callable[[int], None]) -> list[float]:
+    """Seconds of the median call of each; they alternate call by call, so that a busy machine meets them alike."""
+    spent: list[list[float]] = [[] for _ in measured]
+    for place in range(CALLS):
+        for times, call in zip(spent, measured, strict=True):
+            began = time.perf_counter()
+            call(place)
+            times.append(time.perf_counter() - began)
+    return [statistics.median(times) for times in spent]
+
+
+# --- the limits below ----------------------------------------------------------------------------------------------
+
+
+def _bare_load(environment: lmdb.Environment, rows: int) -> float:
+    """Rows a second, each with its entry."""
+    spent_s = 0.0
+    for turn in _turns(rows):
+        began = time.perf_counter()
+        with environment.begin(write=True) as txn:
+            txn.cursor().putmulti(turn)
+        spent_s += time.perf_counter() - began
+    return rows / spent_s
+
+
+def _bare_scan(environment: lmdb.Environment, rows: int) -> float:
+    """Items a second."""
+    best_s = float("inf")
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        with environment.begin() as txn:
+            deque(txn.cursor().iternext(), maxlen=0)
+        best_s = min(best_s, time.perf_counter() - began)
+    return 2 * rows / best_s
+
+
+def _bare_put(environment: lmdb.Environment, i: int) -> None:
+    with environment.begin(write=True) as txn:
+        txn.put(b"k%08d" % i, b"v" * 105)
+
+
+def _turns(rows: int) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Engine keys and values as the server makes them, sorted within each turn."""
+    id_part, at_part = KeyPart("id", KeyType.INT64), KeyPart("at", KeyType.TIMESTAMP)
+    sensor_part = KeyPart("sensor", KeyType.STRING)
+    suffix, row_value, entry_value = b"\xff" * 12, b"v" * 80, b"P" + b"crc-"
+    for start in range(0, rows, TURN_ROWS):
+        items = []
+        for i in range(start, min(start + TURN_ROWS, rows)):
+            key = row_key(1, [id_part], [i])
+            entry = index_key(1, 1, [sensor_part, at_part], [f"sensor-{i % SENSORS}", i], key[6:], unique=False)
+            items += [(key + suffix, row_value), (entry + suffix, entry_value)]
+        yield sorted(items)
+
+
+if __name__ == "__main__":
+    _rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    show(TITLE, settings(_rows), run(_rows), Console())
