@@ -151,8 +151,12 @@ class Client:
         )
 
     def now(self) -> Timestamp:
-        """A timestamp to read at: what is committed by now is at or below it, what is written later above."""
-        return self.clock().now
+        """A timestamp to read at: what is committed by now is at or below it, what is written later above.
+
+        It is the last one applied, not the clock's: of a time above what is stored the server would know nothing after
+        a crash, and if its clock then went back, a later write might come to stand below.
+        """
+        return self.clock().last_applied
 
     def bump_epoch(self, from_epoch: int) -> int:
         """Begins a new epoch, after which every timestamp sorts after every earlier one; returns it.

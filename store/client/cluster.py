@@ -43,7 +43,8 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """A node's clock: ``now`` (every later write is above it), the physical clock, and the last timestamp applied."""
+    """A node's clock: ``now`` (every later write of this run is above it), the physical clock, and the last timestamp
+    applied (every later write is above it, whatever happens)."""
 
     now: Timestamp
     physical_ms: int

@@ -22,6 +22,11 @@ def need_root() -> None:
     need(os.geteuid() == 0, "root's privileges")
 
 
+def need_tool(name: str) -> None:
+    """A program on the PATH."""
+    need(shutil.which(name) is not None, name)
+
+
 def need_java() -> None:
     """Java 17 or later, which Spark needs."""
     home = os.environ.get("JAVA_HOME")

@@ -37,12 +37,16 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 10.0
 
 
 class ServerProcess:
-    """``cortado server`` on ``data_dir``. ``endpoint`` is where it serves, ``log`` what it wrote so far."""
+    """``cortado server`` on ``data_dir``. ``endpoint`` is where it serves, ``log`` what it wrote so far.
 
-    def __init__(self, data_dir: Path, *options: str, listen: str = "127.0.0.1:0") -> None:
+    ``under`` is a command that runs it, such as a tracer; it must become the server, or end with it.
+    """
+
+    def __init__(self, data_dir: Path, *options: str, listen: str = "127.0.0.1:0", under: Sequence[str] = ()) -> None:
         self.data_dir = data_dir
         self._options = options
         self._listen = listen
+        self._under = under
         self._port_file = data_dir.with_name(f"{data_dir.name}.port")
         self._log_file = data_dir.with_name(f"{data_dir.name}.log")
         self._process: subprocess.Popen[bytes] | None = None
@@ -91,6 +95,7 @@ class ServerProcess:
 
     def _command(self) -> Sequence[str]:
         return [
+            *self._under,
             *(sys.executable, "-m", "cortado.store.cli", "server"),
             *("--data-dir", str(self.data_dir), "--listen", self._listen, "--port-file", str(self._port_file)),
             *self._options,
