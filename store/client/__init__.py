@@ -1,6 +1,6 @@
 """The Python client: :class:`Client`, and the values that it takes and gives.
 
-It needs grpcio, protobuf and fastavro, and nothing of the server. numpy and pyarrow are imported where Arrow is asked
+It needs grpcio and protobuf, and nothing of the server. numpy and pyarrow are imported where Arrow is asked
 for (:meth:`Table.scan_arrow`, :meth:`Table.bulk_arrow`), and not before.
 """
 

@@ -40,8 +40,7 @@ try:
 except ModuleNotFoundError as error:
     if (error.name or "").startswith("cortado"):
         raise
-    problem = f"{error.name} is not installed; install it with: pip install 'cortado[spark]'"
-    raise Unsupported("Arrow without its libraries", problem) from None
+    raise Unsupported(f"Arrow without {error.name}", "pip install 'cortado[spark]'") from None
 
 if TYPE_CHECKING:
     from cortado.store.client.table import PutMode, Table

@@ -1,0 +1,147 @@
+"""What is installed: every package that the code imports is declared where it is needed, and nothing else is.
+
+The base installation is the client and the command line. What else a module imports belongs to an extra, and a module
+of the base may only reach for it inside a function, under ``TYPE_CHECKING``, or where it says which extra is missing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+# Where the distribution is not called as what is imported from it. Longest name wins.
+DISTRIBUTION_OF = {
+    "google.protobuf": "protobuf",
+    "google.rpc": "googleapis-common-protos",
+    "google_crc32c": "google-crc32c",
+    "grpc": "grpcio",
+    "grpc_health": "grpcio-health-checking",
+    "grpc_reflection": "grpcio-reflection",
+}
+# Imported by pyspark, which does not ask for it, wherever Arrow is used.
+NEEDED_BY_OTHERS = {"spark": {"pandas"}}
+
+FOLDERS = {
+    "cortado": "src/cortado",
+    "cortado.proto": "proto",
+    "cortado.raft": "raft",
+    "cortado.schema": "schema",
+    "cortado.store": "store",
+    "pyspark_cortado": "spark_connector",
+}
+# Which installations a part is for: a package that it imports is in the base or in each of these. Longest prefix wins.
+EXTRAS_OF = {
+    "cortado": [],
+    "cortado.schema.columnar": ["server", "spark"],
+    "cortado.schema.columnar.arrow": ["spark"],
+    "cortado.schema.columnar.arrow_read": ["spark"],
+    "cortado.schema.columnar.arrow_write": ["spark"],
+    "cortado.store.client.arrow": ["spark"],
+    "cortado.store.client.table": ["spark"],
+    "cortado.store.engine": ["server"],
+    "cortado.store.filter": ["server"],
+    "cortado.store.keys": ["server"],
+    "cortado.store.mvcc": ["server"],
+    "cortado.store.node": ["server"],
+    "cortado.store.server": ["server"],
+    "cortado.store.tables": ["server"],
+    "pyspark_cortado": ["spark"],
+}
+
+
+def _declared(requirements: list[str]) -> set[str]:
+    return {re.split(r"[<>=!~\[; ]", each)[0].lower() for each in requirements}
+
+
+BASE = _declared(PROJECT["project"]["dependencies"])
+EXTRAS = {name: _declared(each) for name, each in PROJECT["project"]["optional-dependencies"].items()}
+
+
+def _modules() -> Iterator[tuple[str, Path]]:
+    for package, folder in FOLDERS.items():
+        # src/cortado's folders are links to the others.
+        paths = (ROOT / folder).glob("*.py") if package == "cortado" else (ROOT / folder).rglob("*.py")
+        for path in sorted(paths):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            yield ".".join((package, *(part for part in parts if part != "__init__"))), path
+
+
+def _imports(path: Path) -> set[str]:
+    """The distributions of other people that a module imports, at the top or later."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names.add(node.module)
+            names |= {f"{node.module}.{alias.name}" for alias in node.names if node.module == "google"}
+    ours = {"cortado", "pyspark_cortado", "google", *sys.stdlib_module_names}
+    return {_distribution(name) for name in names if name.split(".")[0] not in ours or name.startswith("google.")}
+
+
+def _distribution(module: str) -> str:
+    known = _longest(module, DISTRIBUTION_OF)
+    return DISTRIBUTION_OF[known] if known is not None else module.split(".")[0]
+
+
+def _longest(name: str, among: dict[str, object] | dict[str, str] | dict[str, list[str]]) -> str | None:
+    return max((each for each in among if name == each or name.startswith(each + ".")), key=len, default=None)
+
+
+MODULES = {module: _imports(path) for module, path in _modules()}
+
+
+@pytest.mark.parametrize("module", [module for module, imports in MODULES.items() if imports])
+def test_what_a_module_imports_is_declared_for_each_installation_it_is_for(module: str) -> None:
+    home = _longest(module, EXTRAS_OF)
+    assert home is not None
+    for extra in EXTRAS_OF[home] or ["base"]:
+        missing = MODULES[module] - BASE - EXTRAS.get(extra, set())
+        assert not missing, f"{module} imports {sorted(missing)}, which {extra} does not bring"
+
+
+def test_what_is_declared_is_imported() -> None:
+    imported = set().union(*MODULES.values())
+    assert imported >= BASE, f"nothing imports {sorted(BASE - imported)}"
+    for extra, declared in EXTRAS.items():
+        dead = declared - imported - NEEDED_BY_OTHERS.get(extra, set())
+        assert not dead, f"nothing imports {sorted(dead)} of [{extra}]"
+
+
+def test_every_requirement_has_a_lower_bound() -> None:
+    groups = [PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"].values()]
+    for requirement in (each for group in groups for each in group):
+        assert ">=" in requirement or "==" in requirement, f"{requirement}: which version is old enough to work?"
+
+
+def test_what_is_declared_is_locked() -> None:
+    locked = {line.split("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line}
+    for name in BASE.union(*EXTRAS.values(), _declared(PROJECT["dependency-groups"]["dev"])):
+        assert name in locked, f"{name} is not in requirements.lock: run 'make lock'"
+
+
+def test_files_that_are_not_python_are_packaged() -> None:
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["*"]
+    others = {
+        path.suffix or path.name
+        for folder in FOLDERS.values()
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".py", ".md")
+    }
+    unpackaged = {other for other in others if not any(pattern.endswith(other) for pattern in patterns)}
+    assert not unpackaged, f"package-data does not name {sorted(unpackaged)}"
+
+
+def test_the_version_is_written_once_for_people_and_once_for_tools() -> None:
+    version = re.search(r'^__version__ = "(.+)"$', (ROOT / "src/cortado/__init__.py").read_text(), re.MULTILINE)
+    assert version is not None
+    assert version[1] == PROJECT["project"]["version"]
