@@ -85,8 +85,7 @@ def add_to(app: typer.Typer) -> None:
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("cortado"):
                 raise
-            problem = f"{error.name} is not installed; install it with: pip install 'cortado[server]'"
-            raise Unsupported("the server without its extra", problem) from None
+            raise Unsupported(f"a server without {error.name}", "pip install 'cortado[server]'") from None
         default = ServerConfig().limits
         config = ServerConfig(
             data_dir=data_dir,
