@@ -78,14 +78,16 @@ def test_a_node_that_does_not_answer_is_named(tables: SparkTables) -> None:
 @pytest.mark.parametrize(
     ("at", "expected"),
     [
-        ("yesterday", "cortado.errors.InvalidArgument: at: must look like epoch.wall_ms.logical"),
-        ("2013-01-01T00:00:00", "cortado.errors.InvalidArgument: at: must have a time zone"),
-        ("2100-01-01T00:00:00Z", "cortado.errors.TimestampInFuture"),
+        ("yesterday", "cortado.errors.InvalidArgument: at: "),
+        ("2013-01-01T00:00:00", "cortado.errors.InvalidArgument: at: "),
+        ("2100-01-01T00:00:00Z", "cortado.errors.TimestampInFuture: "),
     ],
 )
 def test_a_bad_timestamp_is_refused(tables: SparkTables, at: str, expected: str) -> None:
     table = tables.make(ROW)
-    _in(_refusal(tables.read(table, at=at).collect), expected)
+    message = _refusal(tables.read(table, at=at).collect)
+    _in(message, expected)
+    _in(message, f"(got {at}")
 
 
 @pytest.mark.parametrize(
