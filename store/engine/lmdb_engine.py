@@ -22,7 +22,7 @@ import lmdb
 
 from cortado.errors import CortadoError, DataDirectoryError, Internal, InvalidArgument
 from cortado.store.engine.data_directory import DataDirectory, Identity
-from cortado.store.engine.data_file import DamagedDataFile, check_data_file, newest_meta
+from cortado.store.engine.data_file import DamagedDataFile, check_metas, newest_meta
 from cortado.store.engine.failures import (
     StorageFailed,
     disk_full,
@@ -33,10 +33,13 @@ from cortado.store.engine.failures import (
 )
 from cortado.store.engine.interface import MapUse, PointReader, Space
 from cortado.store.engine.lmdb_transactions import LmdbReadTransaction, LmdbWriteTransaction, Spaces
+from cortado.store.engine.page_check import check_pages
 
 MAP_BYTES_DEFAULT: Final = 256 << 30
 MAP_BYTES_MIN: Final = 1 << 20
 RESERVE_BYTES_DEFAULT: Final = 64 << 20
+
+CHECKED_BYTES_DEFAULT: Final = 2 << 30
 
 _LOOK_AGAIN_AFTER_BYTES: Final = 16 << 20
 _EVIDENTLY_FULL_BYTES: Final = 1 << 20
@@ -70,12 +73,14 @@ class LmdbEngine:
         map_bytes: int | None = None,
         reserve_bytes: int | None = None,
         sync: bool = True,
+        checked_bytes: int | None = CHECKED_BYTES_DEFAULT,
     ) -> LmdbEngine:
         """Open the data directory, or create it with ``new_identity()``.
 
         ``map_bytes`` bounds the data (default 256 GiB, or the most that the process may map); it may be enlarged at
         any later open. ``reserve_bytes`` of map and disk are kept free of admitted writes (default 64 MiB, or an
-        eighth of a smaller map). ``sync=False`` gives durability up, for tests. Raises DataDirectoryError.
+        eighth of a smaller map). ``sync=False`` gives durability up, for tests. ``checked_bytes`` of the data file's
+        pages are looked at first, and more only where they are branch pages; None for all. Raises DataDirectoryError.
         """
         if map_bytes is not None and map_bytes < MAP_BYTES_MIN:
             raise InvalidArgument("map_bytes", f"must be at least {MAP_BYTES_MIN}", str(map_bytes))
@@ -85,12 +90,13 @@ class LmdbEngine:
 
         directory = DataDirectory.open(Path(path), new_identity=new_identity, create_engine=create)
         try:
-            check_data_file(directory.data_file)
+            _check(directory.data_file, checked_bytes)
             environment, spaces = _open_largest(directory.engine_path, map_bytes, sync=sync)
             return cls(directory, environment, spaces, reserve_bytes)
         except (DamagedDataFile, lmdb.Error) as problem:
             directory.close()
-            raise DataDirectoryError(str(path), f"its data file {directory.data_file}: {problem}") from problem
+            advice = "; restore the directory from a backup" if isinstance(problem, DamagedDataFile) else ""
+            raise DataDirectoryError(str(path), f"its data file {directory.data_file}: {problem}{advice}") from problem
         except OSError as problem:
             directory.close()
             raise DataDirectoryError(
@@ -200,6 +206,18 @@ class LmdbEngine:
         except lmdb.Error:
             return False
         return True
+
+
+def _check(data_file: Path, checked_bytes: int | None) -> None:
+    """Raise DamagedDataFile where LMDB, which trusts the file, would crash. OSError where it can't be read."""
+    meta = check_metas(data_file)
+    pages_max = None if checked_bytes is None else checked_bytes // meta.page_size
+    descriptor = os.open(data_file, os.O_RDONLY)
+    try:
+        file_bytes = os.fstat(descriptor).st_size
+        check_pages(lambda offset, length: os.pread(descriptor, length, offset), file_bytes, meta, pages_max=pages_max)
+    finally:
+        os.close(descriptor)
 
 
 def _open_environment(engine_path: Path, map_bytes: int, *, sync: bool) -> tuple[lmdb.Environment, Spaces]:
