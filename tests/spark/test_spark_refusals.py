@@ -80,14 +80,15 @@ def test_a_node_that_does_not_answer_is_named(tables: SparkTables) -> None:
     [
         ("yesterday", "cortado.errors.InvalidArgument: at: "),
         ("2013-01-01T00:00:00", "cortado.errors.InvalidArgument: at: "),
-        ("2100-01-01T00:00:00Z", "cortado.errors.TimestampInFuture: "),
+        (
+            "2100-01-01T00:00:00Z",
+            "cortado.errors.TimestampInFuture: at: is more than 250 ms ahead of the server's clock",
+        ),
     ],
 )
 def test_a_bad_timestamp_is_refused(tables: SparkTables, at: str, expected: str) -> None:
     table = tables.make(ROW)
-    message = _refusal(tables.read(table, at=at).collect)
-    _in(message, expected)
-    _in(message, f"(got {at}")
+    _in(_refusal(tables.read(table, at=at).collect), expected)
 
 
 @pytest.mark.parametrize(
