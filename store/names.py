@@ -59,6 +59,7 @@ def check_subject(name: str, field: str = "subject") -> str:
 
 def split_table_name(full_name: str, field: str = "table") -> tuple[str, str]:
     """Database and table of ``database.table``. Raises InvalidArgument naming ``field``."""
+    _check_text(full_name, field)
     database, dot, table = full_name.partition(".")
     if not dot:
         raise InvalidArgument(field, "must look like database.table", shown(full_name))
@@ -70,7 +71,13 @@ def shown(text: str) -> str:
     return repr(text) if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]!r}... ({len(text)} characters)"
 
 
+def _check_text(name: object, field: str) -> None:
+    if not isinstance(name, str):
+        raise InvalidArgument(field, "must be text", type(name).__name__)
+
+
 def _check(name: str, field: str, allowed: re.Pattern[str], rule: str, length_max: int) -> str:
+    _check_text(name, field)
     if not name:
         raise InvalidArgument(field, "must not be empty")
     if len(name) > length_max:

@@ -7,12 +7,13 @@ large.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from cortado.errors import CortadoError, InvalidArgument, InvalidDocument
 from cortado.proto.v1 import common_pb2
+from cortado.store.client.arguments import whole
 from cortado.store.client.documents import RowBatch, row_batch
 
 Refuse: TypeAlias = Callable[[int, CortadoError], None]
@@ -117,7 +118,10 @@ def chunks_of_batches(batches: Iterable[tuple[int, bytes, bytes] | RowBatch]) ->
     for batch in batches:
         if isinstance(batch, RowBatch):
             batch = (batch.schema_id, batch.bodies, batch.lengths)
+        if not isinstance(batch, Sequence) or len(batch) != 3:
+            raise InvalidArgument("batches", "must be tuples of schema id, bodies and lengths", type(batch).__name__)
         schema_id, bodies, lengths = batch
+        whole(schema_id, "schema_id", 1, (1 << 32) - 1)
         # numpy's arrays are taken as they are.
         yield from chunks_of_batch(schema_id, bytes(bodies), bytes(lengths), first_row)
         first_row += len(bytes(lengths)) // 4

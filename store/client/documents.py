@@ -17,6 +17,7 @@ from cortado.proto.v1 import common_pb2
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import from_json_value, to_json_value
 from cortado.schema.model import AvroType, Record, Schema, Union
+from cortado.store.client.arguments import text
 from cortado.store.client.schemas import Schemas, SchemaVersion
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
 
@@ -160,7 +161,7 @@ class DocumentCodec:
 def type_at(root: AvroType, path: str) -> AvroType:
     """The type at ``a.b``, through records and nullable records. Raises InvalidDocument naming the path."""
     found = root
-    for name in path.split("."):
+    for name in text(path, "changes").split("."):
         record = found.nullable if isinstance(found, Union) else found
         member = record.field(name) if isinstance(record, Record) else None
         if member is None:
@@ -170,6 +171,8 @@ def type_at(root: AvroType, path: str) -> AvroType:
 
 
 def _changes_to_json(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(changes, Mapping):
+        raise InvalidDocument("changes", "must be a dict of field paths and values", type(changes).__name__)
     return {path: _change_to_json(schema, path, value) for path, value in changes.items()}
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2, kv_pb2
+from cortado.store.client.arguments import sequence, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.values import At, at_to_proto
 from cortado.store.names import check_namespace
@@ -140,7 +141,9 @@ class KeyValue:
 
     def batch(self, operations: Sequence[Operation]) -> str:
         """All or nothing; returns the etag of everything written. A key may appear once. Raises ConditionFailed."""
-        request = kv_pb2.KvBatchRequest(namespace=self.namespace, operations=[_operation(each) for each in operations])
+        request = kv_pb2.KvBatchRequest(
+            namespace=self.namespace, operations=[_operation(each) for each in sequence(operations, "operations")]
+        )
         etag: str = self._connection.write(self._stub.Batch, request, timeout_s=self._timeout_s).etag
         return etag
 
@@ -159,7 +162,7 @@ def condition(
     if if_present:
         given["present"] = True
     if if_match is not None:
-        given["etag"] = if_match
+        given["etag"] = text(if_match, "if_match")
     if if_value is not None:
         given["value"] = _bytes(if_value, "if_value")
     if len(given) > 1:

@@ -19,6 +19,7 @@ from cortado.proto.v1 import schemas_pb2
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
+from cortado.store.client.arguments import text, whole
 from cortado.store.client.connection import Connection
 from cortado.store.names import check_subject
 
@@ -26,6 +27,7 @@ NEWEST_RECENT_S: Final = 5.0
 """How long the newest version of a subject is remembered."""
 
 _MODE_PREFIX: Final = "COMPATIBILITY_MODE_"
+_UINT32_MAX: Final = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class Schemas:
 
     def version_by_id(self, schema_id: int) -> tuple[SchemaVersion, Schema]:
         """As :meth:`by_id`, with the subject and the version that the id names."""
-        known = self._cache.by_id.get(schema_id)
+        known = self._cache.by_id.get(whole(schema_id, "schema_id", 1, _UINT32_MAX))
         if known is not None:
             return known
         request = schemas_pb2.GetSchemaRequest(schema_id=schema_id)
@@ -190,9 +192,8 @@ class Schemas:
             self._cache.newest.pop(subject, None)
 
     def _fetch_version(self, subject: str, version: int | None) -> tuple[SchemaVersion, Schema]:
-        if version is not None and not 0 < version < 1 << 32:
-            raise InvalidArgument("version", "must be 1 or more", str(version))
-        request = schemas_pb2.GetSchemaRequest(subject=check_subject(subject), version=version or 0)
+        number = 0 if version is None else whole(version, "version", 1, _UINT32_MAX)
+        request = schemas_pb2.GetSchemaRequest(subject=check_subject(subject), version=number)
         return self._remember(self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s).version)
 
     def _remember(self, message: schemas_pb2.SchemaVersion, *, created: bool = False) -> tuple[SchemaVersion, Schema]:
@@ -208,7 +209,7 @@ class Schemas:
 def schema_text(schema: str | Mapping[str, Any]) -> str:
     """A schema's declaration as JSON text. Raises InvalidArgument for what is neither text nor JSON."""
     if isinstance(schema, str):
-        return schema
+        return text(schema, "schema")
     try:
         return json.dumps(schema)
     except (TypeError, ValueError) as error:

@@ -13,6 +13,7 @@ from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
 from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.client.arguments import iterable, optional_text, sequence, texts, whole
 from cortado.store.client.bulk import BulkLoad, BulkResult
 from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_of_documents
 from cortado.store.client.connection import Connection
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 PutMode: TypeAlias = Literal["upsert", "insert", "replace"]
 
+_UINT32_MAX: Final = (1 << 32) - 1
 _MODES: Final[dict[str, documents_pb2.PutMode]] = {
     "upsert": documents_pb2.PUT_MODE_UPSERT,
     "insert": documents_pb2.PUT_MODE_INSERT,
@@ -107,10 +109,11 @@ class Table:
 
     def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document | None]:
         """The documents of ``keys``, in their order, None where there is none; all as of one timestamp."""
+        listed = sequence(keys, "keys")
 
         def request() -> documents_pb2.MultiGetRequest:
             return documents_pb2.MultiGetRequest(
-                table=self._name, keys=[self.key(key) for key in keys], at=at_to_proto(at)
+                table=self._name, keys=[self.key(key) for key in listed], at=at_to_proto(at)
             )
 
         reply = self._with_descriptor(lambda: self._call(self._stub.MultiGet, request()))
@@ -210,18 +213,17 @@ class Table:
     ) -> Iterator[RowBatch]:
         """As :meth:`scan`, but many rows at a time as raw Avro, each batch of one schema."""
         limit_rows = check_limit(limit)
-        if isinstance(columns, str):
-            raise InvalidArgument("columns", "must be a list of field paths", repr(columns))
+        paths = [] if columns is None else texts(columns, "columns")
         request = documents_pb2.ScanRequest(
             table=self._name,
-            index=index or "",
+            index=optional_text(index, "index"),
             range=range_to_proto(lower, upper, prefix, self._parts_of(index)),
             reverse=reverse,
-            filter=filter or "",
-            columns=columns or (),
+            filter=optional_text(filter, "filter"),
+            columns=paths,
             limit=limit_rows,
             at=at_to_proto(at),
-            schema_id=self.codec.schema()[0].schema_id if columns else 0,
+            schema_id=self.codec.schema()[0].schema_id if paths else 0,
             with_versions=with_versions,
         )
         return iter(()) if limit == 0 else self._batches(request)
@@ -234,7 +236,7 @@ class Table:
         request = documents_pb2.SplitRequest(
             table=self._name,
             range=range_to_proto(lower, upper, None, key_parts),
-            parts=parts,
+            parts=whole(parts, "parts", 1, _UINT32_MAX),
             at=at_to_proto(at),
         )
         reply = self._call(self._stub.Split, request)
@@ -266,7 +268,9 @@ class Table:
         """
         load = self._bulk_load(mode, unchanged_since, progress)
         rows_max = chunk_limits(chunk_rows)
-        return load.run(chunks_of_documents(documents, self.codec.encode, rows_max, load.result.refuse))
+        return load.run(
+            chunks_of_documents(iterable(documents, "documents"), self.codec.encode, rows_max, load.result.refuse)
+        )
 
     def bulk_json(
         self,
@@ -279,7 +283,9 @@ class Table:
         """As :meth:`bulk`, for documents in their JSON form (as :meth:`Document.to_json` gives them)."""
         load = self._bulk_load(mode, None, progress)
         rows_max = chunk_limits(chunk_rows)
-        return load.run(chunks_of_documents(values, self.codec.encode_json, rows_max, load.result.refuse))
+        return load.run(
+            chunks_of_documents(iterable(values, "documents"), self.codec.encode_json, rows_max, load.result.refuse)
+        )
 
     def bulk_batches(
         self,
@@ -291,7 +297,7 @@ class Table:
     ) -> BulkResult:
         """As :meth:`bulk`, for rows that are Avro already: (schema id, bodies end to end, lengths as 4 bytes each)."""
         load = self._bulk_load(mode, unchanged_since, progress)
-        return load.run(chunks_of_batches(batches))
+        return load.run(chunks_of_batches(iterable(batches, "batches")))
 
     # --- as Arrow --------------------------------------------------------------------------------------------
 
@@ -394,7 +400,7 @@ class Table:
 
 def put_mode(mode: str) -> documents_pb2.PutMode:
     """A mode's number. Raises InvalidArgument naming the modes there are."""
-    known = _MODES.get(mode)
+    known = _MODES.get(mode) if isinstance(mode, str) else None
     if known is None:
         raise InvalidArgument("mode", f"must be one of {', '.join(_MODES)}", repr(mode))
     return known

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cortado.errors import Internal, InvalidArgument, NotFound
 from cortado.proto.v1 import tables_pb2
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.client.arguments import optional_text, sequence, text, texts
 from cortado.store.client.connection import Connection
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import Timestamp
@@ -99,13 +100,13 @@ class Tables:
         request = tables_pb2.CreateTableRequest(
             database=database,
             name=name,
-            subject=subject or "",
+            subject=optional_text(subject, "subject"),
             key=_parts(key, "key"),
             indexes=[
                 tables_pb2.Index(
                     name=index.name, parts=_parts(index.parts, f"indexes.{index.name}"), unique=index.unique
                 )
-                for index in indexes
+                for index in _indexes(indexes)
             ],
         )
         reply = self._connection.write(self._stub.CreateTable, request, timeout_s=self._timeout_s)
@@ -192,10 +193,16 @@ def descriptor_from_proto(table: tables_pb2.Table) -> TableDescriptor:
     )
 
 
+def _indexes(indexes: Sequence[Index]) -> Sequence[Index]:
+    for place, index in enumerate(sequence(indexes, "indexes")):
+        if not isinstance(index, Index):
+            raise InvalidArgument(f"indexes[{place}]", "must be an Index", type(index).__name__)
+        text(index.name, f"indexes[{place}].name")
+    return indexes
+
+
 def _parts(paths: Sequence[str], field: str) -> list[tables_pb2.KeyPart]:
-    if isinstance(paths, str):
-        raise InvalidArgument(field, "must be a list of field paths", repr(paths))
-    parsed = [parse_part(path, field) for path in paths]
+    parsed = [parse_part(path, field) for path in texts(paths, field)]
     return [tables_pb2.KeyPart(path=path, descending=descending) for path, descending in parsed]
 
 

@@ -29,6 +29,8 @@ from uuid import UUID
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2
+from cortado.store.client.arguments import text
+from cortado.store.clock.text import parse_time, wall_ms_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
 
@@ -49,6 +51,7 @@ _EPOCH_DAY: Final = _EPOCH.toordinal()
 _MICROSECOND: Final = timedelta(microseconds=1)
 _INT64_MAX: Final = (1 << 63) - 1
 _FLOAT64_EXACT_MAX: Final = 1 << 53
+_DECIMAL_DIGITS_MAX: Final = 1_000
 
 _WANTED: Final = {
     KeyType.BOOL: "a bool",
@@ -111,7 +114,7 @@ def part_to_proto(value: Part, part: KeyPart, what: str = "key") -> common_pb2.V
         case KeyType.DATE, date() if not isinstance(value, datetime):
             return common_pb2.Value(date_days=value.toordinal() - _EPOCH_DAY)
         case KeyType.DECIMAL, int() if not isinstance(value, bool):
-            return common_pb2.Value(decimal=str(value))
+            return common_pb2.Value(decimal=_plain_decimal(Decimal(value), field))
         case KeyType.DECIMAL, Decimal():
             return common_pb2.Value(decimal=_plain_decimal(value, field))
         case KeyType.UUID, UUID():
@@ -196,28 +199,16 @@ def at_to_proto(at: At) -> common_pb2.ReadAt | None:
         case Timestamp():
             return common_pb2.ReadAt(timestamp=timestamp_to_proto(at))
         case datetime():
-            wall_ms = micros_of(at, "at") // 1000
-            if wall_ms < 0:
-                raise InvalidArgument("at", "must not be before 1970", at.isoformat())
-            return common_pb2.ReadAt(wall_ms=wall_ms)
+            return common_pb2.ReadAt(wall_ms=wall_ms_of(at))
     raise InvalidArgument("at", "must be a Timestamp, its text, or a datetime with a time zone", type(at).__name__)
 
 
-def parse_at(text: str) -> Timestamp | datetime:
+def parse_at(when: str) -> Timestamp | datetime:
     """A timestamp (``0.1763643600000.2``), or a wall time (``2025-11-20T13:00:00Z``). Raises InvalidArgument."""
-    if "-" not in text:
-        try:
-            return Timestamp.parse(text)
-        except InvalidArgument as error:
-            raise InvalidArgument("at", error.problem, error.value) from None
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        problem = "must be a timestamp such as 0.1763643600000.2, or a time such as 2025-11-20T13:00:00Z"
-        raise InvalidArgument("at", problem, text) from None
-    if moment.tzinfo is None:
-        raise InvalidArgument("at", "must have a time zone, such as a Z at its end", text)
-    return moment
+        return parse_time(when)
+    except InvalidArgument as error:
+        raise InvalidArgument("at", error.problem, error.value) from None
 
 
 # --- conditions ------------------------------------------------------------------------------------------------
@@ -225,7 +216,7 @@ def parse_at(text: str) -> Timestamp | datetime:
 
 def etag_condition(if_match: str | None) -> common_pb2.Condition | None:
     """The condition that the live version has the etag ``if_match``."""
-    return None if if_match is None else common_pb2.Condition(etag=if_match)
+    return None if if_match is None else common_pb2.Condition(etag=text(if_match, "if_match"))
 
 
 # --- single values ---------------------------------------------------------------------------------------------
@@ -233,7 +224,7 @@ def etag_condition(if_match: str | None) -> common_pb2.Condition | None:
 
 def _int64(value: int, field: str) -> int:
     if not -_INT64_MAX - 1 <= value <= _INT64_MAX:
-        raise InvalidArgument(field, "must fit in 64 bits", str(value))
+        raise InvalidArgument(field, "must fit in 64 bits", _shown(value))
     return value
 
 
@@ -248,9 +239,16 @@ def _utf8(value: str, field: str) -> str:
 def _plain_decimal(value: Decimal, field: str) -> str:
     if not value.is_finite():
         raise InvalidArgument(field, "must be a finite decimal", str(value))
+    # Written out, a number of a few characters may be a gigabyte.
+    if max(value.adjusted(), -int(value.as_tuple().exponent)) > _DECIMAL_DIGITS_MAX:
+        problem = f"must have at most {_DECIMAL_DIGITS_MAX} digits before the point, and after it"
+        raise InvalidArgument(field, problem, f"{value:.5E}")
     return format(value, "f")
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    try:
+        shown = repr(value)
+    except ValueError:  # Python does not write out integers of more than some thousand digits.
+        return "an integer of thousands of digits"
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."

@@ -43,8 +43,13 @@ def add_to(app: typer.Typer) -> None:
             Path | None, typer.Option(help="Write the address there once it is served.", metavar="PATH")
         ] = None,
         map_size: Annotated[
-            str, typer.Option(help="Bound on the data: bytes, or with KiB, MiB, GiB or TiB.", metavar="SIZE")
-        ] = "1TiB",
+            str | None,
+            typer.Option(
+                help="Bound on the data: bytes, or with KiB, MiB, GiB or TiB.",
+                show_default="256GiB, or what the process may map",
+                metavar="SIZE",
+            ),
+        ] = None,
         max_clock_offset_ms: Annotated[
             int,
             typer.Option(
@@ -92,7 +97,7 @@ def add_to(app: typer.Typer) -> None:
             listen=listen,
             insecure=insecure,
             port_file=port_file,
-            map_size_bytes=parse_size(map_size, "--map-size"),
+            map_size_bytes=None if map_size is None else parse_size(map_size, "--map-size"),
             max_clock_offset_ms=max_clock_offset_ms,
             clock_offset_ms=clock_offset_ms,
             cluster_id=cluster_id,

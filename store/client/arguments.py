@@ -1,0 +1,59 @@
+"""What an application passes in, checked before it becomes a message.
+
+A type checker finds a wrong type earlier; where none is used, protobuf would raise its own errors, which name no field
+of ours, and text that is no Unicode (half a surrogate pair) would fail only when it is encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from cortado.errors import InvalidArgument
+
+T = TypeVar("T")
+
+
+def text(value: object, field: str) -> str:
+    """``value``, where it is a str that UTF-8 can carry. Raises InvalidArgument naming ``field``."""
+    if not isinstance(value, str):
+        raise InvalidArgument(field, "must be a str", type(value).__name__)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(field, f"must be valid Unicode: {error.reason}", repr(value[:80])) from None
+    return value
+
+
+def optional_text(value: object, field: str) -> str:
+    """As :func:`text`; empty for None."""
+    return "" if value is None else text(value, field)
+
+
+def texts(values: object, field: str) -> list[str]:
+    """Several texts. Raises InvalidArgument naming ``field``, also for a single text in their place."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidArgument(field, "must be a list of texts", type(values).__name__)
+    return [text(value, f"{field}[{i}]") for i, value in enumerate(values)]
+
+
+def whole(value: object, field: str, low: int, high: int) -> int:
+    """``value``, where it is an int (no bool) from ``low`` to ``high``. Raises InvalidArgument naming ``field``."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidArgument(field, "must be an int", f"{type(value).__name__} {value!r:.80}")
+    if not low <= value <= high:
+        shown = str(value) if value.bit_length() < 1_000 else f"an integer of {value.bit_length()} bits"
+        raise InvalidArgument(field, f"must be between {low} and {high}", shown)
+    return value
+
+
+def iterable(values: Iterable[T], field: str) -> Iterable[T]:
+    """``values``, where they can be iterated and are no text. Raises InvalidArgument naming ``field``."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidArgument(field, "must be several, such as a list", type(values).__name__)
+    return values
+
+
+def sequence(values: Iterable[Any], field: str) -> Sequence[Any]:
+    """``values`` as a list, where it can be iterated and is no text. Raises InvalidArgument naming ``field``."""
+    return list(iterable(values, field))

@@ -1,0 +1,104 @@
+"""What no type checker stopped: arguments of a wrong type, text that is no Unicode, numbers beyond any bound.
+
+Each is one error of ours that names the argument, never protobuf's or Python's, and nothing is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from cortado.errors import InvalidArgument
+from cortado.store.client import Client, Index
+from support.server_process import ServerProcess
+
+pytestmark = pytest.mark.process
+
+HALF = "\ud800"
+SCHEMA = {
+    "type": "record",
+    "name": "R",
+    "fields": [
+        {"name": "a", "type": "long"},
+        {"name": "b", "type": "string"},
+        {"name": "x", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
+    ],
+}
+ROW = {"a": 1, "b": "x", "x": Decimal("1.00")}
+
+CASES: dict[str, tuple[Callable[[Client, Any], Any], str]] = {
+    "an etag that is no Unicode": (lambda c, t: t.put(ROW, if_match=HALF), "if_match"),
+    "an etag that is no text": (lambda c, t: t.put(ROW, if_match=5), "if_match"),
+    "a mode that is no text": (lambda c, t: t.put(ROW, mode=["insert"]), "mode"),
+    "a filter that is no text": (lambda c, t: t.scan(filter=5), "filter"),
+    "a filter of bytes": (lambda c, t: t.scan(filter=b"a = 1"), "filter"),
+    "a filter that is no Unicode": (lambda c, t: t.scan(filter=HALF), "filter"),
+    "an index that is no text": (lambda c, t: t.scan(index=5), "index"),
+    "columns that are no list": (lambda c, t: t.scan(columns=5), "columns"),
+    "columns as one text": (lambda c, t: t.scan(columns="a"), "columns"),
+    "a column that is no text": (lambda c, t: t.scan(columns=["a", None]), "columns[1]"),
+    "a column that is no Unicode": (lambda c, t: t.scan(columns=[HALF]), "columns[0]"),
+    "changes that are no dict": (lambda c, t: t.update(1, []), "changes"),
+    "a path that is no text": (lambda c, t: t.update(1, {5: 1}), "changes"),
+    "keys that are no list": (lambda c, t: t.get_many(5), "keys"),
+    "rows that are not several": (lambda c, t: t.bulk(5), "documents"),
+    "one row in place of several": (lambda c, t: t.bulk(ROW), "documents"),
+    "a batch that is no tuple": (lambda c, t: t.bulk_batches([5]), "batches"),
+    "a schema id below zero": (lambda c, t: t.bulk_batches([(-1, b"xx", b"\2\0\0\0")]), "schema_id"),
+    "parts below zero": (lambda c, t: t.split(-1), "parts"),
+    "parts beyond 32 bits": (lambda c, t: t.split(1 << 40), "parts"),
+    "parts that are no int": (lambda c, t: t.split(1.5), "parts"),
+    "parts as a bool": (lambda c, t: t.split(True), "parts"),
+    "a key of thousands of digits": (lambda c, t: t.get(10**5000), "key.a"),
+    "a decimal of a million digits": (lambda c, t: c.table("db.dec").get(Decimal("1e999999")), "key.x"),
+    "a decimal of a million places": (lambda c, t: c.table("db.dec").get(Decimal("1e-999999")), "key.x"),
+    "a whole decimal of thousands of digits": (lambda c, t: c.table("db.dec").get(10**5000), "key.x"),
+    "a table name that is no text": (lambda c, t: c.table(None), "table"),
+    "a database that is no text": (lambda c, t: c.create_database(5), "database"),
+    "a namespace that is no text": (lambda c, t: c.kv(5), "namespace"),
+    "no list of key parts": (lambda c, t: c.create_table("db.n", key=None), "key"),
+    "a key part that is no Unicode": (lambda c, t: c.create_table("db.n", key=[HALF]), "key[0]"),
+    "an index that is none": (lambda c, t: c.create_table("db.n", key=["a"], indexes=["i"]), "indexes[0]"),
+    "indexes that are one": (lambda c, t: c.create_table("db.n", key=["a"], indexes=Index("i", ["b"])), "indexes"),
+    "a subject that is no text": (lambda c, t: c.schemas.register(5, SCHEMA), "subject"),
+    "a schema that is no Unicode": (lambda c, t: c.schemas.register("s", HALF), "schema"),
+    "a version that is no int": (lambda c, t: c.schemas.get("db.t", "x"), "version"),
+    "a version as a bool": (lambda c, t: c.schemas.get("db.t", True), "version"),
+    "a schema id that is no int": (lambda c, t: c.schemas.by_id("x"), "schema_id"),
+    "a schema id beyond 32 bits": (lambda c, t: c.schemas.by_id(1 << 40), "schema_id"),
+    "operations that are no list": (lambda c, t: c.kv("n").batch(5), "operations"),
+    "an endpoint that is no text": (lambda c, t: Client(5), "endpoint"),  # type: ignore[arg-type]
+    "a timeout that is no number": (lambda c, t: c.with_timeout("x"), "timeout_s"),
+    "a timeout as a bool": (lambda c, t: c.with_timeout(True), "timeout_s"),
+    "a time that is no Unicode": (lambda c, t: t.get(1, at=HALF), "at"),
+    "a week date": (lambda c, t: t.get(1, at="2020-W01-1T00:00:00Z"), "at"),
+    "a time of the last century": (lambda c, t: t.get(1, at=datetime(1969, 1, 1, tzinfo=UTC)), "at"),
+}
+
+
+@pytest.fixture(scope="module")
+def opened(server: ServerProcess) -> Any:
+    with Client(server.endpoint) as client:
+        client.create_database("db")
+        client.schemas.register("db.t", SCHEMA)
+        client.create_table("db.t", key=["a"])
+        client.create_table("db.dec", key=["x"], subject="db.t")
+        client.table("db.t").put(ROW)
+        yield client
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_wrong_argument_is_named_and_changes_nothing(opened: Client, name: str) -> None:
+    act, field = CASES[name]
+    table = opened.table("db.t")
+    before = list(table.scan())
+    with pytest.raises(InvalidArgument) as refused:
+        found = act(opened, table)
+        list(found)
+    assert refused.value.field == field
+    assert len(str(refused.value)) < 1_000
+    assert list(table.scan()) == before
