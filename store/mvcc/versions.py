@@ -37,7 +37,6 @@ RESIDUE: Final = 0x48674BC7
 RESET: Final = bytes.fromhex("6cd087d3")
 """Brings a CRC that stands at RESIDUE back to that of no bytes, which is 0."""
 
-_extend = google_crc32c.extend
 checksum = google_crc32c.value
 _pack_checksum = Struct("<I").pack
 
@@ -58,7 +57,7 @@ def encode_versions(
     suffix = suffix_of(ts)
     engine_keys = [key + suffix for key in keys]
     bodies = [DELETE if payload is None else PUT + payload for payload in payloads]
-    checksums = map(_pack_checksum, map(_extend, map(checksum, engine_keys), bodies))
+    checksums = map(_pack_checksum, map(checksum, map(add, engine_keys, bodies)))
     return list(zip(engine_keys, map(add, bodies, checksums), strict=True))
 
 

@@ -47,6 +47,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 # Two busy threads hand the interpreter over at this interval; Python's own 5 ms would be what a point read waits.
 SWITCH_INTERVAL_S: Final = 0.0005
+GC_THRESHOLD: Final = 10_000
 
 PENDING_CALLS_MAX: Final = 65_536
 
@@ -96,6 +97,8 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
         # What lives until the end need not be looked at by every collection.
         gc.collect()
         gc.freeze()
+        # Bulk loads make tens of thousands of tuples a turn, none of them in a cycle.
+        gc.set_threshold(GC_THRESHOLD, 20, 20)
         _announce(config, address)
         await _until_stopped(config, node, server, healthy)
     finally:
@@ -153,8 +156,11 @@ def _announce(config: ServerConfig, address: str) -> None:
     """Say where the server listens: to people and scripts on stdout, and in a file where one was asked for."""
     if config.port_file is not None:
         temporary = config.port_file.with_name(config.port_file.name + ".new")
-        temporary.write_text(address + "\n", encoding="utf-8")
-        temporary.replace(config.port_file)
+        try:
+            temporary.write_text(address + "\n", encoding="utf-8")
+            temporary.replace(config.port_file)
+        except OSError as error:
+            raise InvalidArgument("port_file", f"cannot be written: {error.strerror}", str(config.port_file)) from error
     sys.stdout.write(f"listening on {address}\n")
     sys.stdout.flush()
     _LOG.info("serving %s on %s", Path(config.data_dir).absolute(), address)
