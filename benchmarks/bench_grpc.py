@@ -44,6 +44,8 @@ CHUNK_ROWS: Final = 1_000
 CHUNKS_AHEAD: Final = 4
 UNARY_CALLS: Final = 3_000
 UNARY_CALLERS: Final = 32
+SCANS: Final = 5
+"""The best counts: one takes a tenth of a second."""
 
 SCHEMA: Final = """{"type": "record", "name": "Reading", "fields": [
     {"name": "id", "type": "long"}, {"name": "sensor", "type": "string"},
@@ -65,13 +67,13 @@ def run(rows: int = ROWS) -> list[Measurement]:
     with running("raw") as channel:
         raw = {
             "load": bulk_load(channel, 0, chunks, rows),
-            "scan": _scan(channel, rows),
+            "scan": max(_scan(channel, rows) for _ in range(SCANS)),
             "unary": _unary(channel, writes=False),
         }
     with tempfile.TemporaryDirectory() as directory, running("cortado", directory) as channel:
         schema_id = create_table(channel)
         loaded = bulk_load(channel, schema_id, chunks, rows)
-        scanned = _scan(channel, rows)
+        scanned = max(_scan(channel, rows) for _ in range(SCANS))
         gets, puts = _unary(channel, writes=False), _unary(channel, writes=True)
     return [
         Measurement("bulk load, synced", loaded, "rows", "gRPC alone", raw["load"], 200_000),
@@ -83,7 +85,7 @@ def run(rows: int = ROWS) -> list[Measurement]:
 
 def settings(rows: int = ROWS) -> str:
     """What was measured, for the table's head."""
-    return f"{rows:,} documents of 10 fields, chunks of {CHUNK_ROWS:,} rows, one connection, loopback"
+    return f"{rows:,} documents of 10 fields, chunks of {CHUNK_ROWS:,} rows, one connection, loopback; scans the best of {SCANS}"
 
 
 # --- the client ----------------------------------------------------------------------------------------------------
