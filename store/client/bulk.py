@@ -81,7 +81,8 @@ class BulkLoad:
         self._start = documents_pb2.BulkRequest(start=start)
         self._timeout_s = timeout_s
         self._progress = progress
-        self._in_flight: deque[tuple[documents_pb2.BulkRequest, Chunk]] = deque()
+        # Each with the time at which it was first sent.
+        self._in_flight: deque[tuple[documents_pb2.BulkRequest, Chunk, float]] = deque()
         self._sequence = 0
         self._maybe_written = False
         self.result = BulkResult()
@@ -93,7 +94,7 @@ class BulkLoad:
         while True:
             stream = _Stream(self._connection, self._start, self._timeout_s)
             try:
-                for request, _ in self._in_flight:
+                for request, _, _ in self._in_flight:
                     stream.send(request)
                 while self._fill(source, stream):
                     self._take(stream.receive())
@@ -114,21 +115,22 @@ class BulkLoad:
             message = documents_pb2.BulkChunk(
                 sequence=self._sequence,
                 rows=chunk.batch,
-                request_id=self._connection.new_request_id(self._timeout_s),
+                request_id=self._new_request_id(),
             )
             self._sequence += 1
             request = documents_pb2.BulkRequest(chunk=message)
-            self._in_flight.append((request, chunk))
+            self._in_flight.append((request, chunk, self._connection.environment.monotonic_s()))
             stream.send(request)
         return bool(self._in_flight)
 
     def _take(self, reply: documents_pb2.BulkResponse) -> None:
-        place = next((i for i, (sent, _) in enumerate(self._in_flight) if sent.chunk.sequence == reply.sequence), None)
-        if place is None:
+        sequences = [request.chunk.sequence for request, _, _ in self._in_flight]
+        if reply.sequence not in sequences:
             raise Internal(f"the server answered chunk {reply.sequence}, which is not under way")
         refused = [(each.row, from_row_error(each)) for each in reply.errors]
         self._maybe_written = True
-        _, chunk = self._in_flight[place]
+        place = sequences.index(reply.sequence)
+        _, chunk, sent_s = self._in_flight[place]
         del self._in_flight[place]
         for row, error in refused:
             position = chunk.rows[row]
@@ -136,7 +138,9 @@ class BulkLoad:
                 setattr(error, "row", position)  # noqa: B010 - only some classes have it
             self.result.refuse(position, error)
         self.result.written += reply.written
-        self.result.ts = max(self.result.ts, timestamp_of(reply.header.timestamp))
+        ts = timestamp_of(reply.header.timestamp)
+        self._connection.request_ids.observe(ts, sent_s)
+        self.result.ts = max(self.result.ts, ts)
         if self._progress is not None:
             self._progress(self.result.written + self.result.refused)
 
@@ -152,9 +156,22 @@ class BulkLoad:
         except (TryAgain, OutcomeUnknown, DeadlineExceeded, Cancelled, Internal) as error:
             if not self._in_flight or (not self._maybe_written and isinstance(error, TryAgain)):
                 raise
-            first, last = self._in_flight[0][1].rows[0], self._in_flight[-1][1].rows[-1]
-            request_id = self._in_flight[0][0].chunk.request_id.hex()
-            raise OutcomeUnknown(f"rows {first} to {last} of the bulk load: {error}", request_id) from None
+            raise self._unknown(error) from None
+
+    def _new_request_id(self) -> bytes:
+        """Asks for the server's time where the source of rows was slow, and then may find that there is no server."""
+        try:
+            return self._connection.new_request_id(self._timeout_s)
+        except (TryAgain, DeadlineExceeded, Cancelled, Internal) as error:
+            if not self._in_flight:
+                raise
+            raise self._unknown(error) from None
+
+    def _unknown(self, error: CortadoError) -> OutcomeUnknown:
+        """What the caller is told of chunks that were sent and not answered."""
+        first, last = self._in_flight[0][1].rows[0], self._in_flight[-1][1].rows[-1]
+        request_id = self._in_flight[0][0].chunk.request_id.hex()
+        return OutcomeUnknown(f"rows {first} to {last} of the bulk load: {error}", request_id)
 
 
 class _Broken(Exception):

@@ -3,8 +3,8 @@
 Every unary call of the client goes through :meth:`Connection.call` and every stream of replies through
 :meth:`Connection.replies`; :mod:`cortado.store.client.retry` decides what a failed attempt leads to. So no
 ``grpc.RpcError`` leaves this file (and :mod:`cortado.store.client.bulk`, which holds the one stream that goes both
-ways), and every header is seen in one place: its timestamp keeps request ids recent, and its cluster id tells when
-another cluster answers, whose schemas and tables are not those in the caches.
+ways), and every header is seen in one place: its cluster id tells when another cluster answers, whose schemas and
+tables are not those in the caches. The timestamps of writes keep request ids recent.
 
 All of it may be called from many threads.
 """
@@ -25,6 +25,7 @@ import grpc
 
 from cortado.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2
+from cortado.store.client.arguments import text
 from cortado.store.client.request_ids import RequestIds
 from cortado.store.client.retry import Attempts, Failure, failure_of
 from cortado.store.client.stubs import Method, Stubs
@@ -101,6 +102,8 @@ class Connection:
                 failure = failure_of(error)
             else:
                 self.observe(reply.header)
+                if attempts.request_id:
+                    self.request_ids.observe(timestamp_of(reply.header.timestamp), attempts.started_s)
                 return reply
             # Outside of the handler, so that gRPC's error is not the context of ours.
             self.rest_after(attempts, failure)
@@ -120,8 +123,9 @@ class Connection:
     def new_request_id(self, timeout_s: float) -> bytes:
         """An id for one write; asks for the server's clock where no reply was seen recently."""
         if not self.request_ids.is_recent:
+            asked_s = self.environment.monotonic_s()
             clock = self.call(self.stubs.cluster.Clock, cluster_pb2.ClockRequest(), timeout_s=timeout_s)
-            self.request_ids.observe(timestamp_of(clock.now))
+            self.request_ids.observe(timestamp_of(clock.now), asked_s)
         return self.request_ids.new()
 
     # --- one request, many replies ---------------------------------------------------------------------------
@@ -191,7 +195,7 @@ class Connection:
         self.environment.sleep_s(attempts.delay_after(failure, self.environment.monotonic_s()))
 
     def observe(self, header: common_pb2.Header) -> None:
-        """A reply came: remember its time, and notice another cluster behind the same address."""
+        """A reply came: notice another cluster behind the same address."""
         self._reached = True
         if header.cluster_id != self._cluster_id and header.cluster_id:
             with self._lock:
@@ -201,8 +205,6 @@ class Connection:
                 self.request_ids.forget()
                 for forget in self.on_other_cluster:
                     forget()
-        if header.HasField("timestamp"):
-            self.request_ids.observe(timestamp_of(header.timestamp))
 
     def check_open(self) -> None:
         """Raises Cancelled once the client was closed."""
@@ -215,7 +217,7 @@ class Connection:
 
 def check_endpoint(endpoint: str) -> str:
     """``endpoint``, where it looks like ``host:port``. Raises InvalidArgument."""
-    match = _ENDPOINT.fullmatch(endpoint)
+    match = _ENDPOINT.fullmatch(text(endpoint, "endpoint"))
     if match is None or not 0 < int(match[2]) < 65536:
         raise InvalidArgument("endpoint", "must look like host:port, such as 127.0.0.1:7621", endpoint)
     return endpoint
@@ -223,6 +225,7 @@ def check_endpoint(endpoint: str) -> str:
 
 def check_timeout(timeout_s: float) -> float:
     """``timeout_s``, where it is above 0 and at most a day. Raises InvalidArgument."""
-    if not 0 < timeout_s <= TIMEOUT_S_MAX:
+    is_number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
+    if not is_number or not 0 < timeout_s <= TIMEOUT_S_MAX:
         raise InvalidArgument("timeout_s", f"must be above 0 and at most {TIMEOUT_S_MAX:.0f} seconds", str(timeout_s))
     return float(timeout_s)

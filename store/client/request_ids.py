@@ -2,8 +2,9 @@
 
 A request id is 20 bytes: a timestamp that the server gave out (12), then random bytes (8). The server remembers the
 results of recent ids and forgets the old ones; an id whose timestamp lies below what it still remembers is refused as
-*too old*. So the timestamp must be recent: it is the newest that any reply carried, and when that was a while ago, the
-server's clock is asked first.
+*too old*. So the timestamp must be recent. A read's reply does not tell: it carries the time of the last write, which on
+an idle server was hours ago, and an id from then would be too old as soon as the next write commits. What counts is the
+time of a write's own commit, or of the server's clock; when either was a while ago, the clock is asked again.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ class RequestIds:
         self._newest = ZERO
         self._seen_at_s = float("-inf")
 
-    def observe(self, ts: Timestamp) -> None:
-        """A reply carried ``ts``. Older ones than the newest (a read in the past) say nothing."""
-        now_s = self._monotonic_s()
+    def observe(self, ts: Timestamp, asked_s: float) -> None:
+        """The server's clock gave ``ts``, or committed a write at it, for a request that was first sent at ``asked_s``.
+
+        Older ones than the newest say nothing.
+        """
         with self._lock:
             if ts >= self._newest:
                 self._newest = ts
-                self._seen_at_s = now_s
+                self._seen_at_s = max(self._seen_at_s, asked_s)
 
     def forget(self) -> None:
         """Another cluster answers now, whose time is not comparable."""

@@ -19,6 +19,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -129,8 +130,12 @@ def _lock(path: Path) -> int:
     except OSError:
         os.close(descriptor)
         raise
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    owner_line = f"{os.getpid()}\n".encode()
+    # The lock is what counts; the text is for people. On a full disk, which is to be opened for reads, there may be no
+    # room for it.
+    with suppress(OSError):
+        os.pwrite(descriptor, owner_line, 0)
+        os.ftruncate(descriptor, len(owner_line))
     return descriptor
 
 
@@ -145,9 +150,14 @@ def _create(path: Path, identity: Identity, create_engine: Callable[[Path], None
     _sync_directory(engine_path)
     record = json.dumps({"cluster_id": identity.cluster_id, "node_id": identity.node_id}, indent=2)
     _write_durably(path, _IDENTITY_FILE, record + "\n")
+    # The directory's own name must survive too, and those of parents that were made along with it.
+    for parent in path.resolve().parents:
+        # One that this process may not read was not made by it.
+        with suppress(PermissionError):
+            _sync_directory(parent)
+        if parent.is_mount():
+            break
     _write_durably(path, _FORMAT_FILE, f"{_FORMAT_WORD} {FORMAT_VERSION}\n")
-    # The directory's own name must survive too.
-    _sync_directory(path.absolute().parent)
 
 
 def _read_identity(path: Path) -> Identity:

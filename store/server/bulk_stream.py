@@ -9,6 +9,9 @@ Reading runs ahead of answering by a bounded number of chunks, so a caller may s
 wait gets its answer at once. Where the node's queue of writes is full, reading waits: the caller feels it as back
 pressure. A chunk's rows are refused one by one in its answer; what is wrong with a chunk as a whole ends the stream,
 and chunks without an answer may be sent again under their request ids.
+
+Chunks are written in their order, or not at all: where one is refused, those behind it are too, even if they would fit
+into what room there is. Else a chunk that is sent again would overwrite later rows of its own load.
 """
 
 from __future__ import annotations
@@ -19,12 +22,12 @@ from contextlib import suppress
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from cortado.errors import CortadoError, InvalidArgument
+from cortado.errors import CortadoError, InvalidArgument, Unavailable
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
-from cortado.store.node.proposals import WriteResult
+from cortado.store.node.proposals import Proposal, WriteResult
 from cortado.store.node.requests import HASH_BYTES
 from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
@@ -48,6 +51,8 @@ class BulkStream:
         self._node = service.node
         self._slots = asyncio.Semaphore(self._node.limits.bulk_chunks_max)
         self._answers: asyncio.Queue[asyncio.Future[WriteResult] | None] = asyncio.Queue()
+        self._newest: asyncio.Future[WriteResult] | None = None
+        self._is_broken = False
 
     async def replies(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
         """The answers, in the order of the chunks. Raises InvalidArgument, NotFound, and what refuses a chunk."""
@@ -93,8 +98,12 @@ class BulkStream:
         """Put a chunk in line, when there is room for it; what is awaited then is its answer."""
         chunk = bulk_chunk(start, message)
         prepared = prepare_chunk(self._service.catalog(), chunk)
+        before: asyncio.Future[WriteResult] | None = None
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            self._is_broken |= before is not None and before.done() and before.exception() is not None
+            if self._is_broken:
+                raise Unavailable("a chunk before it was refused: send both again")
             return evaluate_bulk(reader, commit_ts, self._node.catalog(reader), chunk, prepared)
 
         def encode_reply(ts: Timestamp, value: object) -> bytes:
@@ -108,6 +117,7 @@ class BulkStream:
 
         size_bytes = message.ByteSize()
         await self._node.writes.wait(size_bytes)
+        before = self._newest
         submitted = self._node.submit(
             evaluate,
             size_bytes=size_bytes,
@@ -116,6 +126,7 @@ class BulkStream:
             encode_reply=encode_reply,
             place_taken=True,
         )
+        self._newest = submitted.done if isinstance(submitted, Proposal) else None
         return asyncio.ensure_future(self._node.answer(submitted))
 
 

@@ -22,6 +22,8 @@ from cortado.proto.v1 import documents_pb2
 from cortado.store.client.bulk import CHUNKS_IN_FLIGHT_MAX
 from cortado.store.client.chunks import CHUNK_BYTES_MAX, CHUNK_ROWS_MAX, chunks_of_batch
 from cortado.store.client.client import Client
+from cortado.store.client.connection import Environment
+from cortado.store.client.request_ids import RECENT_S
 from cortado.store.rpc_errors import to_row_error
 from support.fake_server import FakeServer, break_off, header, refuse
 
@@ -171,10 +173,35 @@ def test_what_refuses_the_whole_load_ends_it(stored: BulkTable, client: Client) 
 def test_a_load_without_answers_is_unknown(stored: BulkTable, client: Client) -> None:
     done = threading.Event()
     stored.script = lambda sequence, context: done.wait(5) and None
-    with pytest.raises(OutcomeUnknown, match="rows 0 to 7") as raised:
-        client.with_timeout(0.2).table("d.t").bulk_batches(batches(9))
+    last_row = 2 * CHUNKS_IN_FLIGHT_MAX - 1
+    with pytest.raises(OutcomeUnknown, match=f"rows 0 to {last_row} ") as raised:
+        client.with_timeout(0.2).table("d.t").bulk_batches(batches(CHUNKS_IN_FLIGHT_MAX + 1))
     done.set()
     assert bytes.fromhex(raised.value.request_id) in stored.answers
+
+
+def test_a_server_that_went_away_while_rows_were_slow_leaves_the_outcome_unknown(stored: BulkTable) -> None:
+    now_s = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now_s[0] += seconds
+
+    server = FakeServer()
+    server.handlers["Documents.Bulk"] = lambda requests, context: stored.bulk(requests, context)
+
+    def slow() -> Iterator[tuple[int, bytes, bytes]]:
+        yield batch(b"sent")
+        now_s[0] += RECENT_S + 1
+        server.handlers["Cluster.Clock"] = lambda request, context: break_off(context)
+        yield batch(b"never sent")
+
+    environment = Environment(monotonic_s=lambda: now_s[0], sleep_s=sleep)
+    with (
+        server.running(),
+        Client(server.endpoint, timeout_s=1, environment=environment) as client,
+        pytest.raises(OutcomeUnknown, match="rows 0 to 0 "),
+    ):
+        client.table("d.t").bulk_batches(slow())
 
 
 def test_a_load_that_was_refused_from_the_start_changed_nothing(stored: BulkTable, client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,9 +21,11 @@ from cortado.errors import (
     Unavailable,
     Unsupported,
 )
-from cortado.proto.v1 import kv_pb2
+from cortado.proto.v1 import cluster_pb2, common_pb2, kv_pb2
 from cortado.store.client.client import Client
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.client.connection import Environment
+from cortado.store.client.request_ids import RECENT_S
+from cortado.store.clock.timestamp import ZERO, Timestamp
 from support.fake_server import FakeServer, break_off, header, refuse
 from support.server_process import wait_until
 
@@ -84,6 +87,22 @@ def test_the_clock_is_asked_before_the_first_write_and_not_again(server: FakeSer
     for _ in range(3):
         client.kv("n").put(b"k", b"v")
     assert len(server.calls("Cluster.Clock")) == 1
+
+
+def test_the_time_of_a_read_makes_no_request_id(server: FakeServer) -> None:
+    """A read's header has the time of the last write. An id from then, hours ago, would be refused as too old."""
+    now_s = [0.0]
+    server.handlers["KeyValue.Put"] = lambda request, context: put_reply()
+    server.handlers["KeyValue.Get"] = lambda request, context: kv_pb2.KvGetResponse(header=header(wall_ms=7))
+    with Client(server.endpoint, environment=Environment(monotonic_s=lambda: now_s[0])) as client:
+        for clock_ms in (1_000, 9_000_000):
+            server.handlers["Cluster.Clock"] = lambda request, context, clock_ms=clock_ms: cluster_pb2.ClockResponse(
+                header=header(wall_ms=7), now=common_pb2.Timestamp(wall_ms=clock_ms)
+            )
+            client.kv("n").get(b"k")
+            client.kv("n").put(b"k", b"v")
+            assert server.calls("KeyValue.Put")[-1].request_id[:12] == bytes(Timestamp(0, clock_ms, 0))
+            now_s[0] += RECENT_S + 1
 
 
 def test_an_error_of_the_server_arrives_with_its_fields(server: FakeServer, client: Client) -> None:
@@ -178,17 +197,16 @@ def test_a_call_that_is_running_when_the_client_closes_is_cancelled(server: Fake
 
 def test_another_cluster_behind_the_address_empties_the_caches(server: FakeServer, client: Client) -> None:
     cluster = ["one"]
-    server.handlers["KeyValue.Get"] = lambda request, context: kv_pb2.KvGetResponse(
-        header=header(5_000 if cluster == ["one"] else 10, cluster[0])
-    )
+    server.handlers["KeyValue.Get"] = lambda request, context: kv_pb2.KvGetResponse(header=header(10, cluster[0]))
     forgotten: list[bool] = []
     client._connection.on_other_cluster.append(lambda: forgotten.append(True))
+    request_ids = client._connection.request_ids
     client.kv("n").get(b"k")
-    assert client._connection.request_ids.newest == Timestamp(0, 5_000, 0)
+    request_ids.observe(Timestamp(0, 5_000, 0), time.monotonic())
     cluster[0] = "two"
     client.kv("n").get(b"k")
     assert forgotten == [True]
-    assert client._connection.request_ids.newest == Timestamp(0, 10, 0)
+    assert (request_ids.newest, request_ids.is_recent) == (ZERO, False)
 
 
 # --- scans -----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import DataDirectoryError
+from cortado.store.engine import data_directory
 from cortado.store.engine.data_directory import DataDirectory, Identity
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
@@ -47,6 +49,35 @@ def test_a_new_directory_is_made_with_its_parents_and_an_identity(tmp_path: Path
         "engine",
         "identity.json",
     ]
+
+
+def test_the_names_of_all_new_directories_are_synced_before_it_counts_as_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+
+    def sync(path: Path) -> None:
+        assert not (tmp_path / "a" / "b" / "c" / "FORMAT").exists() or path == tmp_path / "a" / "b" / "c"
+        synced.append(path)
+
+    monkeypatch.setattr(data_directory, "_sync_directory", sync)
+    open_lmdb(tmp_path / "a" / "b" / "c").close()
+    assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b" / "c"} <= set(synced)
+
+
+def test_a_disk_without_room_for_the_owners_name_is_opened_all_the_same(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    engine = open_lmdb(path)
+    assert refused(path).startswith("in use by process")
+    with engine.read() as txn:
+        assert txn.get(Space.DATA, b"k0000") == b"v" * 100
+    engine.close()
+    open_lmdb(path).close()
 
 
 def test_the_identity_is_drawn_once(path: Path) -> None:

@@ -1,0 +1,80 @@
+"""The server's side of a bulk stream, over a disk that the test holds and fills."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from cortado.errors import ResourceExhausted
+from cortado.proto.v1 import common_pb2, documents_pb2, schemas_pb2, tables_pb2
+from cortado.schema.documents import encode_document
+from cortado.schema.parse import parse_schema
+from cortado.store.node.node import Node
+from cortado.store.server.bulk_stream import BulkStream
+from cortado.store.server.documents_service import DocumentsService
+from cortado.store.server.schemas_service import SchemasService
+from cortado.store.server.tables_service import TablesService
+from support.nodes import TrickyEngine, run, running_node, until
+
+ROW = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}, {"name": "n", "type": "long"}]}
+TABLE = documents_pb2.TableName(database="d", table="t")
+START = documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=TABLE, mode=documents_pb2.PUT_MODE_UPSERT))
+
+
+async def make_table(node: Node) -> int:
+    """The table d.t; its schema's id."""
+    registered = await SchemasService(node).register(
+        schemas_pb2.RegisterSchemaRequest(subject="d.t", schema=json.dumps(ROW))
+    )
+    await TablesService(node).create_database(tables_pb2.CreateDatabaseRequest(database="d"))
+    key = [tables_pb2.KeyPart(path="id")]
+    await TablesService(node).create_table(tables_pb2.CreateTableRequest(database="d", name="t", key=key))
+    assert isinstance(registered, bytes)
+    return schemas_pb2.RegisterSchemaResponse.FromString(registered).version.schema_id
+
+
+def chunk(schema_id: int, sequence: int) -> documents_pb2.BulkRequest:
+    """One row, whose key is in every chunk."""
+    body = encode_document(parse_schema(json.dumps(ROW)), {"id": 1, "n": sequence})
+    rows = common_pb2.RowBatch(schema_id=schema_id, bodies=body, lengths=len(body).to_bytes(4, "little"))
+    return documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk(sequence=sequence, rows=rows))
+
+
+def test_a_chunk_behind_one_that_had_no_room_is_not_written_before_it() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            schema_id = await make_table(node)
+            before = node.applied.index
+            more = asyncio.Event()
+
+            async def requests() -> AsyncIterator[documents_pb2.BulkRequest]:
+                yield START
+                yield chunk(schema_id, 1)
+                await more.wait()
+                for sequence in (2, 3, 4):
+                    yield chunk(schema_id, sequence)
+                await asyncio.Event().wait()
+
+            engine.hold()
+            engine.failures.append(ResourceExhausted("the disk is full", 1, "disk"))
+            replies = BulkStream(DocumentsService(node)).replies(requests())
+            first = asyncio.ensure_future(anext(replies))
+            await until(lambda: engine.held == 1, "the first chunk is being stored")
+            more.set()
+            await until(lambda: node.writes.use().count == 4, "the others are evaluated on top of it")
+            await asyncio.sleep(0)
+            engine.release()
+            with pytest.raises(ResourceExhausted):
+                await first
+            await until(lambda: node.writes.use().count == 0, "everything has its answer")
+            assert node.applied.index == before
+            found = await DocumentsService(node).get(
+                documents_pb2.GetDocumentRequest(table=TABLE, key=common_pb2.Key(parts=[common_pb2.Value(int64=1)]))
+            )
+            assert not found.HasField("found")  # type: ignore[union-attr]
+
+    run(scenario)
