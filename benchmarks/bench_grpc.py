@@ -85,7 +85,10 @@ def run(rows: int = ROWS) -> list[Measurement]:
 
 def settings(rows: int = ROWS) -> str:
     """What was measured, for the table's head."""
-    return f"{rows:,} documents of 10 fields, chunks of {CHUNK_ROWS:,} rows, one connection, loopback; scans the best of {SCANS}"
+    return (
+        f"{rows:,} documents of 10 fields, chunks of {CHUNK_ROWS:,} rows, one connection, loopback; "
+        f"scans the best of {SCANS}"
+    )
 
 
 # --- the client ----------------------------------------------------------------------------------------------------
