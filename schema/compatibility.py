@@ -62,6 +62,9 @@ class CompatibilityMode(StrEnum):
 
 DEFAULT_MODE: Final = CompatibilityMode.BACKWARD_TRANSITIVE
 
+FOUND_MAX: Final = 10_000
+"""After so many reasons no older version is looked at: it is refused in any case, and nobody reads more."""
+
 
 def check_reader_writer(reader: Schema, writer: Schema) -> list[Incompatibility]:
     """Every reason why ``reader`` cannot read all documents of ``writer``. Empty: it can, whatever they hold.
@@ -81,7 +84,12 @@ def check_against(
     if not versions or mode is CompatibilityMode.NONE:
         return []
     against = reversed(versions) if mode.transitive else versions[-1:]
-    return [found for number, old in against for found in _check_version(new, number, old, mode)]
+    found: list[Incompatibility] = []
+    for number, old in against:
+        found += _check_version(new, number, old, mode)
+        if len(found) > FOUND_MAX:
+            break
+    return found
 
 
 def _check_version(new: Schema, number: int, old: Schema, mode: CompatibilityMode) -> Iterator[Incompatibility]:

@@ -64,7 +64,8 @@ def _retyped(new: Schema, old: Schema, path: str, after: FoundField, before: Fou
         types = f"{describe_type(before.type)} would be {describe_type(after.type)}"
         return f"its key type is {was} and would be {now}: {types}"
     if isinstance(before.type, Enum) and isinstance(after.type, Enum):
-        lost = [symbol for symbol in before.type.symbols if symbol not in after.type.symbols]
+        kept = set(after.type.symbols)
+        lost = [symbol for symbol in before.type.symbols if symbol not in kept]
         if lost:
             return f"stored keys may hold {listed(lost)}, which the enum would lack"
     differences = list(ReaderWriter().report(after.field.type, before.field.type, path))

@@ -249,7 +249,8 @@ def _compare(reader: AvroType, writer: AvroType, path: str) -> Iterator[_Differe
                 yield from logical_differences(reader.logical, writer.logical, path)
         case Enum(), Enum():
             yield from _name_mismatch(reader, writer, path)
-            missing = [symbol for symbol in writer.symbols if symbol not in set(reader.symbols)]
+            known = set(reader.symbols)
+            missing = [symbol for symbol in writer.symbols if symbol not in known]
             if missing and reader.default is None:
                 message = f"{reader.name} lacks {listed(missing)}, and has no default to stand for what it lacks"
                 yield Incompatibility(path, IncompatibilityKind.MISSING_ENUM_SYMBOLS, message)

@@ -36,6 +36,7 @@ from cortado.schema.columnar.nodes import KEEP, RecordNode, Want, WantFields
 from cortado.schema.documents import validate_body
 from cortado.schema.limits import DOCUMENT_BYTES_MAX, FREE_ITEMS_MAX
 from cortado.schema.model import Record, Schema, Union
+from cortado.schema.shape import records_of, recursive_names
 
 # Five bytes can hold thousands of nulls, which take no time here; to the reader of single documents each is a step.
 _FREE_ITEMS_WALKED_MAX = 1_000
@@ -80,6 +81,8 @@ def decode_rows(
     if total > _BATCH_BYTES_MAX:
         raise InvalidArgument("bodies", f"are over the limit of {_BATCH_BYTES_MAX} bytes in one batch", str(total))
     wanted = None if columns is None else _wanted(schema.record, columns)
+    for path in columns or ():
+        _refuse_recursion(schema, path)
     root = _compile(schema)
     want = KEEP if wanted is None else wanted
     bad = lengths > DOCUMENT_BYTES_MAX
@@ -160,6 +163,24 @@ def _wanted(record: Record, paths: Collection[str]) -> WantFields:
     for path in paths:
         _add_wanted(record, wanted, path.split("."), path)
     return wanted
+
+
+@lru_cache(1024)
+def _refuse_recursion(schema: Schema, path: str) -> None:
+    """Raises InvalidArgument where ``path`` leads into a record that may hold itself, which has no columns."""
+    if "." not in path:
+        return
+    record = schema.record
+    recursive = recursive_names(records_of(record))
+    steps = path.split(".")
+    for depth, step in enumerate(steps[:-1], 1):
+        field = record.field(step)
+        inner = None if field is None else field.type.nullable if isinstance(field.type, Union) else field.type
+        assert isinstance(inner, Record)  # The path was followed before.
+        if inner.name in recursive:
+            problem = f"leads into {inner.name}, which may hold itself: name {'.'.join(steps[:depth])} as a whole"
+            raise InvalidArgument(path, problem)
+        record = inner
 
 
 def _add_wanted(record: Record, wanted: dict[str, Want], steps: list[str], path: str) -> None:

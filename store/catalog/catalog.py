@@ -14,9 +14,9 @@ of what is applied.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from cortado.errors import DataLoss, InvalidSchema, NotFound
 from cortado.schema.model import Schema
@@ -30,8 +30,11 @@ from cortado.store.keys.keyspace import meta_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader, Version
 
+T = TypeVar("T")
+
 STATES_MAX: Final = 8
 PARSED_TEXT_MAX: Final = 4 << 20
+VERDICTS_MAX: Final = 16
 
 
 @dataclass(slots=True)
@@ -43,6 +46,7 @@ class _State:
     subjects: dict[str, SubjectState] = field(default_factory=dict)
     versions: dict[int, SchemaVersion] = field(default_factory=dict)
     schemas: dict[int, Schema] = field(default_factory=dict)
+    verdicts: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
 
 
 class CatalogCache:
@@ -196,6 +200,20 @@ class Catalog:
     def parse(self, text: str) -> Schema:
         """A document schema, parsed once. Raises InvalidSchema."""
         return self._cache.parse(text)
+
+    def judged(self, question: Hashable, judge: Callable[[], T]) -> T:
+        """What ``judge`` says, which depends on this state of the catalogue alone; remembered for as long as it lasts.
+
+        So what takes long may be judged beside the loop first, and is only looked up when the write is evaluated.
+        """
+        verdicts = self._state.verdicts
+        found: T | None = verdicts.get(question)
+        if found is None:
+            found = judge()
+            verdicts[question] = found
+            while len(verdicts) > VERDICTS_MAX:
+                verdicts.popitem(last=False)
+        return found
 
     # --- reading
 

@@ -105,6 +105,10 @@ def check_schema(catalog: Catalog, subject: str, text: str, mode: CompatibilityM
     A subject that does not exist yet takes any schema. Raises InvalidArgument (the subject's name), InvalidSchema.
     """
     names.check_subject(subject)
+    return catalog.judged((subject, text, mode), lambda: _check(catalog, subject, text, mode))
+
+
+def _check(catalog: Catalog, subject: str, text: str, mode: CompatibilityMode | None) -> SchemaCheck:
     schema = catalog.parse(text)
     state = _subject_or_new(catalog, subject)
     mode = state.mode if mode is None else mode

@@ -35,11 +35,12 @@ from cortado.store.tables.rows import BATCH_ROWS_MAX
 from cortado.store.tables.scan import Budget, ScanPlan, plan_scan, scan_range, scan_step
 from cortado.store.tables.split import TablePart, check_parts, table_parts
 from cortado.store.tables.view import TableView
-from cortado.store.tables.write import evaluate_batch, evaluate_delete, evaluate_put, evaluate_update
+from cortado.store.tables.write import check_operations, evaluate_batch, evaluate_delete, evaluate_put, evaluate_update
 
 # Of a stored slice; as JSON it is several times as large.
 _JSON_SLICE_BYTES: Final = SLICE_BYTES_MAX // 4
-_KEYS_ON_THE_LOOP: Final = 100
+# Documents may be large: more keys than these are read beside the loop.
+_KEYS_ON_THE_LOOP: Final = 16
 
 
 class DocumentsService(Service):
@@ -138,6 +139,7 @@ class DocumentsService(Service):
     async def batch(self, request: documents_pb2.BatchRequest) -> bytes:
         if not request.operations:
             raise InvalidArgument("operations", "must not be empty")
+        check_operations(len(request.operations))
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.node.catalog(reader)

@@ -29,9 +29,9 @@ class SchemasService(Service):
     """Parsing and comparing schemas takes milliseconds, so it runs beside the loop where it can."""
 
     async def register(self, request: schemas_pb2.RegisterSchemaRequest) -> bytes:
-        # Parsed here, the text is known to the cache when the write is evaluated.
+        # Compared with all versions here, it is only looked up when the write is evaluated.
         catalog = self.catalog()
-        await self.node.scan(lambda: catalog.parse(request.schema))
+        await self.node.scan(lambda: check_schema(catalog, request.subject, request.schema))
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             return register_schema(self.node.catalog(reader), request.subject, request.schema)

@@ -7,14 +7,18 @@ other unions: those are replaced whole. The parts of the primary key cannot chan
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from cortado.errors import InvalidArgument, NotFound
+from cortado.errors import InvalidArgument, NotFound, TooLarge
 from cortado.schema.json_format import from_json_value
+from cortado.schema.limits import SCHEMA_FIELDS_MAX
 from cortado.schema.model import AvroType, Record, Union
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.tables.rows import path_names
 from cortado.store.tables.view import TableView
+
+CHANGES_MAX: Final = SCHEMA_FIELDS_MAX
+"""Paths in one update: as many as a schema may have fields."""
 
 
 def apply_changes(view: TableView, document: Mapping[str, Any], changes: Mapping[str, Any], *, json: bool) -> Any:
@@ -25,6 +29,9 @@ def apply_changes(view: TableView, document: Mapping[str, Any], changes: Mapping
     """
     if not changes:
         raise InvalidArgument("changes", "must name at least one field")
+    if len(changes) > CHANGES_MAX:
+        problem = f"names {len(changes)} fields, an update may change {CHANGES_MAX}"
+        raise TooLarge("changes", problem, length=len(changes), limit=CHANGES_MAX)
     _check_paths(view.table, changes)
     changed = dict(document)
     for path, value in changes.items():

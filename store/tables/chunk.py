@@ -192,14 +192,18 @@ def _encode_json(view: TableView, rows: JsonRows, errors: RowErrors) -> _Rows:
     _check_bounds(len(rows.texts), 0)
     bodies: list[bytes] = []
     places: list[int] = []
+    body_bytes = 0
     for place, text in enumerate(rows.texts):
         try:
             bodies.append(encode_body(view.newest, JsonDocument(text)))
             places.append(place)
         except InvalidArgument as error:
             errors[place] = _at_row(error, place)
+            continue
+        # As it grows: defaults may make documents many times larger than their texts.
+        body_bytes += len(bodies[-1])
+        _check_bounds(len(bodies), body_bytes)
     lengths = np.fromiter(map(len, bodies), dtype=np.uint32, count=len(bodies))
-    _check_bounds(len(bodies), int(lengths.sum(dtype=np.uint64)))
     return _Rows(b"".join(bodies), lengths, places)
 
 

@@ -32,6 +32,7 @@ from cortado.schema.model import (
     Union,
 )
 from cortado.schema.parse import parse_document_schema
+from cortado.store.catalog.declare import way_through_recursion
 from cortado.store.tables.rows import path_names
 
 Tree: TypeAlias = "dict[str, Tree | None]"
@@ -60,7 +61,7 @@ class Projection:
 
 def project(schema: Schema, paths: Sequence[str], table_name: str) -> Projection:
     """The projection to these paths. Raises NotFound for a field that the schema lacks, InvalidArgument for a path
-    that is named twice or goes through something else than records."""
+    that is named twice, or goes through something else than records or through a record that may hold itself."""
     return _project(schema, tuple(paths), table_name)
 
 
@@ -72,6 +73,9 @@ def _project(schema: Schema, paths: tuple[str, ...], table_name: str) -> Project
         if path in paths[:place]:
             raise InvalidArgument("columns", "names a field twice", path)
         _check_path(schema.record, path, table_name)
+        recursion = way_through_recursion(schema, path)
+        if recursion is not None:
+            raise InvalidArgument("columns", recursion, path)
         _add(tree, path_names(path))
     text = json.dumps(_Writer().record(schema.record, tree, "projection"))
     return Projection(parse_document_schema(text), tree)

@@ -89,9 +89,7 @@ def evaluate_batch(
 
     Raises as the single operations do, and TooLarge above 10,000 operations or 4 MiB of documents.
     """
-    if len(operations) > BATCH_ROWS_MAX:
-        problem = f"a batch may have {BATCH_ROWS_MAX} operations: use the bulk stream"
-        raise TooLarge("operations", problem, str(len(operations)), len(operations), BATCH_ROWS_MAX)
+    check_operations(len(operations))
     views: dict[tuple[str, str], TableView] = {}
     changes: list[RowChange] = []
     stage = _Stage(reader)
@@ -113,6 +111,13 @@ def evaluate_batch(
             raise TooLarge("operations", problem, f"more at operation {row}", size_bytes, BATCH_BYTES_MAX)
         changes.append(change)
     return Evaluation(mutations_of(reader, changes), Written(commit_ts))
+
+
+def check_operations(count: int) -> None:
+    """Raises TooLarge where a batch has more operations than it may."""
+    if count > BATCH_ROWS_MAX:
+        problem = f"a batch may have {BATCH_ROWS_MAX} operations: use the bulk stream"
+        raise TooLarge("operations", problem, str(count), count, BATCH_ROWS_MAX)
 
 
 class _Stage:

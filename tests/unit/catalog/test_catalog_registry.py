@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cortado.errors import IncompatibleSchema, InvalidArgument, InvalidSchema, NotFound, TooLarge
-from cortado.schema.compatibility import CompatibilityMode
+from cortado.schema.compatibility import CompatibilityMode, Incompatibility, check_against
 from cortado.store.catalog import registry
 from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, create_database, create_table
 from cortado.store.catalog.registry import check_schema, set_compatibility
@@ -179,3 +179,20 @@ def test_the_flights_of_the_tests_evolve_by_a_field_with_a_default(store: Catalo
     evolved = json.loads(FLIGHT)
     evolved["fields"].append({"name": "gate", "type": "string", "default": "?"})
     assert store.register("flights", json.dumps(evolved)).version.version == 2
+
+
+def test_what_was_compared_beside_the_write_is_not_compared_again(
+    store: CatalogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.register("a", V1)
+    compared: list[int] = []
+
+    def count(new: Any, versions: Any, mode: Any) -> list[Incompatibility]:
+        compared.append(len(versions))
+        return check_against(new, versions, mode)
+
+    monkeypatch.setattr("cortado.store.catalog.registry.check_against", count)
+    assert check_schema(store.catalog(), "a", V2).compatible
+    store.register("a", V2)
+    assert compared == [1]
+    assert check_schema(store.catalog(), "a", V1).registered is not None, "another state is judged anew"

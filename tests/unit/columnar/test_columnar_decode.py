@@ -257,3 +257,8 @@ def test_a_part_of_a_record_that_holds_itself_can_be_read() -> None:
     columns = decode_rows(whole, body, [len(body)]).columns
     assert resolve_columns(columns, whole, part)["next"].to_pylist() == [{"id": 2, "next": None}]
     assert decode_rows(part, body[1:], [3]).columns["next"].to_pylist() == [{"id": 2, "next": None}]
+
+
+def test_a_path_into_a_record_that_may_hold_itself_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="leads into T, which may hold itself: name f0 as a whole"):
+        decode_rows(document(["null", TREE]), b"\x00", [1], columns=["f0.next"])

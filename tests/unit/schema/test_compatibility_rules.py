@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -205,3 +206,14 @@ def test_defaults_are_not_shared_between_documents() -> None:
 def test_a_long_becomes_the_nearest_float(value: int, expected: float) -> None:
     old, new = of(field("a", "long")), of(field("a", "float"))
     assert decode_document(old, encode_document(old, {"a": value}), new) == {"a": expected}
+
+
+def test_enums_of_thousands_of_symbols_are_compared_in_one_pass() -> None:
+    old, new = (
+        parse_schema(json.dumps({"type": "enum", "name": "E", "symbols": [f"{letter}{n}" for n in range(20_000)]}))
+        for letter in "ST"
+    )
+    started = time.process_time()
+    (found,) = check_reader_writer(new, old)
+    assert found.kind == "MISSING_ENUM_SYMBOLS"
+    assert time.process_time() - started < 2, "each symbol looked up in a set that is made once"

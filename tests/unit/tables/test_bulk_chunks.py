@@ -17,9 +17,10 @@ from cortado.errors import (
     WriteConflict,
 )
 from cortado.store.tables import bulk
+from cortado.store.tables import chunk as chunks
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.chunk import prepare_chunk
-from cortado.store.tables.operations import AvroRows, BulkChunk, BulkWritten, JsonRows, PutMode
+from cortado.store.tables.operations import AvroRows, BulkChunk, BulkWritten, JsonDocument, JsonRows, PutMode
 from support.orders import ORDER_V2, address, create_orders, order
 from support.table_world import DATABASE, WORLDS, TableWorld, avro_rows
 
@@ -248,3 +249,15 @@ def test_a_chunk_prepared_for_an_older_table_is_prepared_again(world: TableWorld
         world.store.write(lambda reader, ts: evaluate_bulk(reader, ts, world.catalog(reader), chunk, prepared))
         assert again.call_count == 1
     assert world.check("orders") == []
+
+
+def test_a_chunk_whose_documents_grow_over_the_limit_is_refused_before_all_are_made(world: TableWorld) -> None:
+    made: list[str] = []
+
+    def encode(schema: object, document: JsonDocument) -> bytes:
+        made.append(document.text)
+        return bytes(1 << 20)
+
+    with patch.object(chunks, "encode_body", encode), pytest.raises(TooLarge, match="4194304 bytes of documents"):
+        world.bulk_rows(BulkChunk(DATABASE, "orders", JsonRows(["{}"] * 9_000)))
+    assert len(made) == 5
