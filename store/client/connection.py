@@ -134,7 +134,8 @@ class Connection:
         """The replies of a scan, which goes on where it was when its stream breaks.
 
         ``request`` has a ``page_token``, each reply a ``next_page_token`` from which the same request goes on, at the
-        same timestamp; ``timeout_s`` bounds the wait for each reply. Closing the iterator stops the server's work.
+        same timestamp; only the last reply has none. ``timeout_s`` bounds the wait for each reply. Closing the iterator
+        stops the server's work.
         """
         attempts = self.attempts(b"", timeout_s)
         resumable = "page_token" in request.DESCRIPTOR.fields_by_name
@@ -146,9 +147,14 @@ class Connection:
                         started = True
                         yield reply
                         attempts = self.attempts(b"", timeout_s)
-                        if resumable and reply.next_page_token:
+                        if resumable:
+                            if not reply.next_page_token:
+                                # The end, whatever becomes of the stream: to go on would be to repeat this reply.
+                                return
                             request.page_token = reply.next_page_token
-                return
+                if not resumable:
+                    return
+                failure = Failure(Unavailable("the stream ended before the scan did"), answered=False, sent=True)
             except grpc.RpcError as error:
                 failure = failure_of(error)
             if started and not resumable:

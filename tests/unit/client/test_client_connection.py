@@ -234,6 +234,26 @@ def test_a_scan_goes_on_where_its_stream_broke(server: FakeServer, client: Clien
     assert [request.page_token for request in server.calls("KeyValue.Scan")] == [b"", b"2", b"4", b"6"]
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_stream_that_breaks_behind_its_last_reply_repeats_nothing(
+    server: FakeServer, client: Client, count: int
+) -> None:
+    def scan(request: kv_pb2.KvScanRequest, context: grpc.ServicerContext) -> Iterator[kv_pb2.KvScanResponse]:
+        yield from pages(count)(request, context)
+        break_off(context)
+
+    server.handlers["KeyValue.Scan"] = scan
+    assert [pair.key for pair in client.kv("n").scan()] == [b"%d" % i for i in range(count)]
+
+
+def test_a_stream_that_ends_before_its_last_reply_leaves_nothing_out(server: FakeServer, client: Client) -> None:
+    def scan(request: kv_pb2.KvScanRequest, context: grpc.ServicerContext) -> Iterator[kv_pb2.KvScanResponse]:
+        yield next(pages(5)(request, context))
+
+    server.handlers["KeyValue.Scan"] = scan
+    assert [pair.key for pair in client.kv("n").scan()] == [b"%d" % i for i in range(5)]
+
+
 def test_closing_a_scan_stops_the_servers_work(server: FakeServer, client: Client) -> None:
     def endless(request: Any, context: grpc.ServicerContext) -> Iterator[kv_pb2.KvScanResponse]:
         while context.is_active():
