@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 @contextmanager
 def spark_session(scratch: Path) -> Iterator[SparkSession]:
     """Two worker threads, no UI. ``scratch`` takes Spark's temporary files."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python_for_spark(scratch)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master("local[2]").appName("cortado-nycflights")
     settings = {
@@ -38,3 +37,19 @@ def spark_session(scratch: Path) -> Iterator[SparkSession]:
         yield spark
     finally:
         spark.stop()
+
+
+def python_for_spark(scratch: Path) -> str:
+    """The path of this Python, for ``PYSPARK_PYTHON``.
+
+    Spark finds no Python data source (``DATA_SOURCE_NOT_FOUND``) where that path has a blank in it: then it is the
+    path of a link to its folder, in ``scratch``.
+    """
+    python = Path(sys.executable)
+    if " " not in str(python):
+        return str(python)
+    scratch.mkdir(parents=True, exist_ok=True)
+    # A link to the environment, not to the program: Python looks for its environment beside the path it was called by.
+    link = scratch / "python"
+    link.symlink_to(python.parent.parent)
+    return str(link / python.relative_to(python.parent.parent))

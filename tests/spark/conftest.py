@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cortado import Client
+from examples.nycflights.session import python_for_spark
 from support.needs import need_java
 from support.server_process import running_server
 from support.spark_tables import SparkTables
@@ -23,7 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two worker threads; a task that fails is run again, once. The time zone is not UTC."""
     need_java()
     scratch = tmp_path_factory.mktemp("spark")
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python_for_spark(scratch)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings = {
         "spark.ui.enabled": "false",
