@@ -7,7 +7,9 @@ Everything that an entry changes goes into the transaction that records the entr
     the applied state         META space: place, last timestamp, ceiling, epoch, floor
 
 so after a crash at any instant the node stands exactly at the last entry that was synced. An entry says which place it
-follows; one that does not follow what is applied stops the node.
+follows; one that does not follow what is applied stops the node. So does an engine that does not stand where this node
+left it: somebody else writes there (the lock file was removed, and a second server started), and what was worked out
+against the state before must not overwrite what the other one acknowledged.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ class StateMachine:
         self._memory = memory
         self._group = group_id.to_bytes(GROUP_BYTES)
         self._state_key = b"applied" + self._group
+        self._record_left: bytes | None = None
         self.state = self._load()
 
     def snapshot(self, read_ts: Timestamp) -> Reader:
@@ -69,13 +72,18 @@ class StateMachine:
         Raises ResourceExhausted where there is no room, and nothing was applied; anything else must stop the node.
         """
         with self._engine.write() as txn:
+            if txn.get(Space.META, self._state_key) != self._record_left:
+                raise DataLoss("the node's state", "another process has written into this data directory")
             for entry in entries:
                 state = self._apply_entry(txn, state, entry)
-            txn.put(Space.META, self._state_key, state.encode())
+            record = state.encode()
+            txn.put(Space.META, self._state_key, record)
+        self._record_left = record
         return state
 
     def _load(self) -> AppliedState:
         with self._engine.read() as txn:
+            self._record_left = txn.get(Space.META, self._state_key)
             return self._load_from(txn)
 
     def _load_from(self, txn: ReadTransaction) -> AppliedState:

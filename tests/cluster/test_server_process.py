@@ -149,6 +149,26 @@ def test_a_directory_in_use_is_refused_with_the_process_that_has_it(tmp_path: Pa
         assert Wire(server.endpoint).put(b"k", b"v").etag
 
 
+def test_a_server_whose_lock_was_removed_stops_when_another_has_taken_its_data(tmp_path: Path) -> None:
+    acknowledged = {b"first"}
+    with running_server(tmp_path / "data") as server:
+        wire = Wire(server.endpoint)
+        wire.put(b"first", b"v")
+        (tmp_path / "data" / "LOCK").unlink()
+        (tmp_path / "same").symlink_to(tmp_path / "data", target_is_directory=True)
+        with running_server(tmp_path / "same") as second:
+            other = Wire(second.endpoint)
+            other.put(b"second", b"v")
+            acknowledged.add(b"second")
+            with pytest.raises(grpc.RpcError) as ended:
+                wire.put(b"lost", b"v")
+            assert isinstance(from_rpc_error(ended.value), OutcomeUnknown)
+            wait_until(lambda: "another process has written" in server.log, "the first server says why it ends")
+            other.put(b"third", b"v")
+            acknowledged.add(b"third")
+            assert set(other.keys()) == acknowledged
+
+
 def test_an_address_in_use_is_refused(tmp_path: Path) -> None:
     with running_server(tmp_path / "data") as server:
         second = refused_server("--data-dir", str(tmp_path / "other"), "--listen", server.endpoint)

@@ -8,6 +8,7 @@ import pytest
 
 from cortado.errors import (
     ConditionFailed,
+    DataLoss,
     Internal,
     OutcomeUnknown,
     ResourceExhausted,
@@ -299,5 +300,18 @@ def test_a_stop_finishes_what_is_in_flight_and_refuses_the_rest() -> None:
             engine.release()
             await stop
             assert [(await each).value for each in writes] == [1, 2, 3, 4, 5]
+
+    run(scenario)
+
+
+def test_a_node_whose_data_somebody_else_has_written_stops_and_overwrites_nothing() -> None:
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as first, running_node(engine) as second:
+            assert (await second.write(increment("n"))).value == 1
+            with pytest.raises(OutcomeUnknown):
+                await first.write(increment("n"))
+            assert isinstance(await first.failed(), DataLoss)
+            assert (await second.write(increment("n"))).value == 2
 
     run(scenario)
