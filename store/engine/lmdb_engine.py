@@ -215,7 +215,10 @@ def _check(data_file: Path, checked_bytes: int | None) -> None:
     descriptor = os.open(data_file, os.O_RDONLY)
     try:
         file_bytes = os.fstat(descriptor).st_size
-        check_pages(lambda offset, length: os.pread(descriptor, length, offset), file_bytes, meta, pages_max=pages_max)
+        names = [space.encode() for space in Space]
+        check_pages(
+            lambda offset, length: os.pread(descriptor, length, offset), file_bytes, meta, names, pages_max=pages_max
+        )
     finally:
         os.close(descriptor)
 

@@ -20,7 +20,7 @@ Pages are read in the order of the file, some thousands at a time, since trees j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -70,18 +70,24 @@ class Role(Enum):
     FREE_LIST = "lists of free pages by transaction"
 
 
-def check_pages(read: Read, file_bytes: int, meta: Meta, *, pages_max: int | None = None) -> Checked:
+def check_pages(
+    read: Read, file_bytes: int, meta: Meta, names: Collection[bytes], *, pages_max: int | None = None
+) -> Checked:
     """Raise DamagedDataFile, naming the page, unless LMDB may use the file that ``meta`` is the newest meta page of.
 
-    The file must be at rest. In a file of more than ``pages_max`` pages all branch pages are looked at, and about that
-    many leaf pages: others after another transaction. None: everything. Memory: a byte for each page.
+    The file must be at rest. ``names`` are those that its sub-databases may have. In a file of more than ``pages_max``
+    pages all branch pages are looked at, and about that many leaf pages: others after another transaction. None:
+    everything. Memory: a byte for each page.
     """
     pages = meta.last_page + 1
     one_in = 1 if pages_max is None else -(-pages // max(1, pages_max))
     checker = _Checker(read, file_bytes, meta, one_in)
     main = checker.tree("the list of sub-databases", meta.main, Role.MAIN)
     for name, record in main.named:
-        checker.tree(f"sub-database {name.decode('ascii', 'replace')!r}", record, Role.NAMED)
+        if name not in names:
+            # LMDB would make an empty one of the true name, and everything in this one would be gone.
+            raise DamagedDataFile(f"it has a sub-database of the unknown name {name!r}")
+        checker.tree(f"sub-database {name.decode()!r}", record, Role.NAMED)
     free = checker.tree("the list of free pages", meta.free, Role.FREE_LIST)
     for transaction_id, numbers in free.free_lists:
         checker.free_pages(transaction_id, numbers)
@@ -138,6 +144,10 @@ class _Checker:
         self._page_size = meta.page_size
         self._last_page = meta.last_page
         self._file_pages = file_bytes // meta.page_size
+        # Pages past the file's end are free, and each takes eight bytes of a list in the file.
+        if not META_PAGES <= meta.last_page + 1 <= self._file_pages + file_bytes // 8:
+            problem = f"it is truncated: {file_bytes} bytes, and its last page is said to be {meta.last_page}"
+            raise DamagedDataFile(problem)
         self._transaction_id = meta.transaction_id
         self._one_in = one_in
         self._groups = meta.transaction_id
@@ -167,10 +177,12 @@ class _Checker:
         self._used[numbers] = True
 
     def check_end(self) -> None:
-        """Where not all was read: that the pages which the file does not have are free. LMDB may never write those."""
+        """What the file does not have must be free pages, which LMDB may never have written."""
         missing = np.flatnonzero(~self._used[self._file_pages :])
-        if self._one_in > 1 and missing.size:
-            raise DamagedDataFile(f"it is truncated: it does not have page {self._file_pages + missing[0]}, in use")
+        if missing.size:
+            raise DamagedDataFile(
+                f"it is truncated: page {self._file_pages + missing[0]} is past its end, and not free"
+            )
 
     def _descend(self, tree: _Tree, pages: Pages, depth: int) -> None:
         if depth == tree.record.depth:
@@ -222,9 +234,9 @@ class _Checker:
         # Sorted, so a run that reaches into the next one is seen here, before runs are spelt out page by page.
         bad[:-1] |= numbers[:-1] + pages[:-1] > numbers[1:]
         for position in np.flatnonzero(bad)[:1].tolist():
-            leaves.refuse(
-                int(leaves.page[nodes[position]]),
-                f"a value is said to start on page {numbers[position]}, which is no overflow page of that size",
+            leaf = leaves.pages.numbers[leaves.page[nodes[position]]]
+            raise DamagedDataFile(
+                f"page {numbers[position]}: no overflow page of {tree.name} with the value that page {leaf} speaks of"
             )
         starts = np.repeat(numbers - (np.cumsum(pages) - pages), pages)
         self._claim(starts + np.arange(starts.size), tree, "its large values")

@@ -125,8 +125,8 @@ class TreePages:
             self.refuse(page, f"item {node - int(self.firsts[page])}: {problem}")
 
     def _check_headers(self) -> None:
-        numbers = np.frombuffer(self.raw, dtype=np.int64).reshape(len(self.pages), -1)[:, 0]
-        for page in np.flatnonzero(numbers != self.pages.numbers)[:1].tolist():
+        numbers = np.frombuffer(self.raw, dtype=np.uint64).reshape(len(self.pages), -1)[:, 0]
+        for page in np.flatnonzero(numbers != self.pages.numbers.astype(np.uint64))[:1].tolist():
             self.refuse(page, f"it is not there; in its place is what says that it is page {numbers[page]}")
         halves = self._halves.reshape(len(self.pages), -1)
         flags = halves[:, 5]

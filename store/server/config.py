@@ -31,6 +31,8 @@ class ServerConfig:
     - ``max_clock_offset_ms``: how far ahead of the physical clock a timestamp from outside may be.
     - ``clock_offset_ms``: for tests only: added to the physical clock, to see what a wrong one does.
     - ``cluster_id``: name of the cluster; empty: what the directory says, or a new one at the first start.
+    - ``verify``: look at every page of the data file before serving, however large it is. Otherwise, of a file of
+      more than 2 GiB, at those that lead to others and at about 2 GiB of the rest.
     - ``stop_grace_ms``: how long calls in flight may go on once the server was told to stop.
     """
 
@@ -42,6 +44,7 @@ class ServerConfig:
     max_clock_offset_ms: int = 250
     clock_offset_ms: int = 0
     cluster_id: str = ""
+    verify: bool = False
     stop_grace_ms: int = 5_000
     limits: NodeLimits = field(default_factory=NodeLimits)
 

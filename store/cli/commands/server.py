@@ -26,6 +26,7 @@ def add_to(app: typer.Typer) -> None:
             cortado server
             cortado server --data-dir /var/lib/cortado --listen 127.0.0.1:7621
             cortado server --listen 127.0.0.1:0 --port-file /tmp/cortado.port
+            cortado server --verify
         """,
     )
     def server(
@@ -69,6 +70,10 @@ def add_to(app: typer.Typer) -> None:
         cluster_id: Annotated[
             str, typer.Option(help="Name of the cluster, at the first start.", show_default="a new one", metavar="NAME")
         ] = "",
+        verify: Annotated[
+            bool,
+            typer.Option("--verify", help="Look at every page of the data file before serving, however large it is."),
+        ] = False,
         stop_grace_ms: Annotated[
             int,
             typer.Option(
@@ -101,6 +106,7 @@ def add_to(app: typer.Typer) -> None:
             max_clock_offset_ms=max_clock_offset_ms,
             clock_offset_ms=clock_offset_ms,
             cluster_id=cluster_id,
+            verify=verify,
             stop_grace_ms=stop_grace_ms,
             limits=dataclasses.replace(
                 default, **parse_limits(limit or [], [each.name for each in dataclasses.fields(default)])
