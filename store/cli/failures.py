@@ -94,7 +94,7 @@ def report_usage(message: str, *, as_json: bool) -> None:
     """One line about a command line that does not parse."""
     if as_json:
         _line(json.dumps({"error": {"reason": "USAGE", "code": "INVALID_ARGUMENT", "message": message}}))
-    else:
+    elif message:  # Without one, the help was shown.
         _line(f"error: {message} (see --help)")
 
 

@@ -33,7 +33,7 @@ from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.chunk import prepare_chunk
-from cortado.store.tables.operations import BulkWritten
+from cortado.store.tables.operations import BulkWritten, JsonRows
 
 if TYPE_CHECKING:
     from cortado.store.server.service import Service
@@ -97,7 +97,11 @@ class BulkStream:
     ) -> asyncio.Future[WriteResult]:
         """Put a chunk in line, when there is room for it; what is awaited then is its answer."""
         chunk = bulk_chunk(start, message)
-        prepared = prepare_chunk(self._service.catalog(), chunk)
+        catalog = self._service.catalog()
+        if isinstance(chunk.rows, JsonRows):  # Read one by one, in up to seconds: beside the loop.
+            prepared = await self._node.scan(lambda: prepare_chunk(catalog, chunk))
+        else:
+            prepared = prepare_chunk(catalog, chunk)
         before: asyncio.Future[WriteResult] | None = None
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Final
 
@@ -29,18 +29,27 @@ from cortado.store.server.document_messages import (
     update_changes,
 )
 from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, SLICE_ROWS_MAX, Service, Step
-from cortado.store.tables.operations import Delete, Deleted, Put, Update, Updated
+from cortado.store.tables.operations import Delete, Deleted, DocumentInput, Put, Update, Updated
+from cortado.store.tables.prepared import PreparedDocument
 from cortado.store.tables.read import get, get_many
 from cortado.store.tables.rows import BATCH_ROWS_MAX
 from cortado.store.tables.scan import Budget, ScanPlan, plan_scan, scan_range, scan_step
 from cortado.store.tables.split import TablePart, check_parts, table_parts
 from cortado.store.tables.view import TableView
-from cortado.store.tables.write import check_operations, evaluate_batch, evaluate_delete, evaluate_put, evaluate_update
+from cortado.store.tables.write import (
+    check_operations,
+    evaluate_batch,
+    evaluate_delete,
+    evaluate_put,
+    evaluate_update,
+    prepare_documents,
+)
 
 # Of a stored slice; as JSON it is several times as large.
 _JSON_SLICE_BYTES: Final = SLICE_BYTES_MAX // 4
 # Documents may be large: more keys than these are read beside the loop.
 _KEYS_ON_THE_LOOP: Final = 16
+_READ_ON_THE_LOOP_BYTES: Final = 16 << 10
 
 
 class DocumentsService(Service):
@@ -89,8 +98,10 @@ class DocumentsService(Service):
             condition=condition_value(request.condition),
         )
 
+        prepared = await self._prepare(request, {0: (put.database, put.table, put.document)})
+
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return evaluate_put(reader, commit_ts, self.node.catalog(reader), put)
+            return evaluate_put(reader, commit_ts, self.node.catalog(reader), put, prepared.get(0))
 
         def reply(ts: Timestamp, _value: object) -> Message:
             return documents_pb2.PutDocumentResponse(header=self.header(ts), etag=str(ts))
@@ -140,6 +151,12 @@ class DocumentsService(Service):
         if not request.operations:
             raise InvalidArgument("operations", "must not be empty")
         check_operations(len(request.operations))
+        documents = {
+            i: (request.database, each.table, document_input(each.put.document, f"operations[{i}].put.document"))
+            for i, each in enumerate(request.operations)
+            if each.HasField("put")
+        }
+        prepared = await self._prepare(request, documents)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             catalog = self.node.catalog(reader)
@@ -147,12 +164,34 @@ class DocumentsService(Service):
                 batch_operation(catalog, request.database, each, f"operations[{i}]")
                 for i, each in enumerate(request.operations)
             ]
-            return evaluate_batch(reader, commit_ts, catalog, operations)
+            return evaluate_batch(reader, commit_ts, catalog, operations, prepared)
 
         def reply(ts: Timestamp, _value: object) -> Message:
             return documents_pb2.BatchResponse(header=self.header(ts), etag=str(ts))
 
         return await self.write(request, request.request_id, evaluate, reply)
+
+    async def _prepare(
+        self, request: Message, documents: Mapping[int, tuple[str, str, DocumentInput]]
+    ) -> Mapping[int, PreparedDocument | None]:
+        """Read the documents of a large request beside the loop, in slices; a small one is read when evaluated."""
+        prepared: dict[int, PreparedDocument | None] = {}
+        if request.ByteSize() <= _READ_ON_THE_LOOP_BYTES:
+            return prepared
+        reading = zip(documents, prepare_documents(self.catalog(), list(documents.values())), strict=False)
+
+        def slice_of_them() -> bool:
+            until_ms = self.node.monotonic_ms() + SLICE_MS_MAX
+            for place, document in reading:
+                prepared[place] = document
+                if self.node.monotonic_ms() > until_ms:
+                    return True
+            return False
+
+        with self.node.reads.place():
+            while await self.node.scan(slice_of_them):
+                pass
+        return prepared
 
     # --- in bulk -----------------------------------------------------------------------------------------------
 

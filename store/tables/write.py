@@ -11,8 +11,9 @@ An upsert into a table without indexes does not even read the old row: nothing d
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, assert_never
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, assert_never
 
 from cortado.errors import InvalidArgument, NotFound, TooLarge
 from cortado.schema.documents import decode_document, encode_document
@@ -40,6 +41,7 @@ from cortado.store.tables.operations import (
     Updated,
     Written,
 )
+from cortado.store.tables.prepared import PreparedDocument, prepare_each
 from cortado.store.tables.rows import (
     BATCH_BYTES_MAX,
     BATCH_ROWS_MAX,
@@ -56,13 +58,24 @@ _MODE_CONDITIONS: dict[PutMode, Condition | None] = {
     PutMode.REPLACE: Present(),
 }
 
+NOTHING_PREPARED: Final[Mapping[int, PreparedDocument | None]] = MappingProxyType({})
 
-def evaluate_put(reader: Reader, commit_ts: Timestamp, catalog: Catalog, put: Put) -> Evaluation:
-    """Reply: :class:`Written`.
+
+def prepare_documents(
+    catalog: Catalog, documents: Sequence[tuple[str, str, DocumentInput]]
+) -> Iterator[PreparedDocument | None]:
+    """Read documents (of a database and table) one by one, before their puts are evaluated with what comes out."""
+    return prepare_each(catalog, documents, read_input)
+
+
+def evaluate_put(
+    reader: Reader, commit_ts: Timestamp, catalog: Catalog, put: Put, prepared: PreparedDocument | None = None
+) -> Evaluation:
+    """Reply: :class:`Written`. ``prepared`` saves reading the document.
 
     Raises NotFound (database, table, schema), InvalidDocument, TooLarge, KeyTooLong, ConditionFailed, UniqueViolation.
     """
-    change = _Stage(reader).put(TableView(catalog, put.database, put.table), put)
+    change = _Stage(reader, {0: prepared}).put(TableView(catalog, put.database, put.table), put)
     return Evaluation(mutations_of(reader, [change]), Written(commit_ts))
 
 
@@ -83,16 +96,22 @@ def evaluate_delete(reader: Reader, commit_ts: Timestamp, catalog: Catalog, dele
 
 
 def evaluate_batch(
-    reader: Reader, commit_ts: Timestamp, catalog: Catalog, operations: Sequence[Operation]
+    reader: Reader,
+    commit_ts: Timestamp,
+    catalog: Catalog,
+    operations: Sequence[Operation],
+    prepared: Mapping[int, PreparedDocument | None] = NOTHING_PREPARED,
 ) -> Evaluation:
     """All operations or none, a key at most once. Reply: :class:`Written`; errors name the operation by its place.
+
+    ``prepared`` saves reading the documents of the puts at these places.
 
     Raises as the single operations do, and TooLarge above 10,000 operations or 4 MiB of documents.
     """
     check_operations(len(operations))
     views: dict[tuple[str, str], TableView] = {}
     changes: list[RowChange] = []
-    stage = _Stage(reader)
+    stage = _Stage(reader, prepared)
     size_bytes = 0
     for row, operation in enumerate(operations):
         name = (operation.database, operation.table)
@@ -123,8 +142,9 @@ def check_operations(count: int) -> None:
 class _Stage:
     """From operations to changes of rows, each of a row of its own; ``row`` is an operation's place in the batch."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, prepared: Mapping[int, PreparedDocument | None] = NOTHING_PREPARED) -> None:
         self._reader = reader
+        self._prepared = prepared
         self._places: dict[LogicalKey, int] = {}
 
     def any(self, view: TableView, operation: Operation, row: int) -> RowChange | None:
@@ -139,7 +159,11 @@ class _Stage:
                 assert_never(operation)
 
     def put(self, view: TableView, put: Put, row: int = 0) -> RowChange:
-        payload, new = read_input(view, put.document)
+        prepared = self._prepared.get(row)
+        if prepared is not None and prepared.fits(view):
+            payload, new = prepared.result()
+        else:
+            payload, new = read_input(view, put.document)
         primary_key = view.key_of(new)
         row_key = self._claim(view, primary_key, row)
         old = None

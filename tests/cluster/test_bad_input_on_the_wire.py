@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -41,6 +42,8 @@ def wire(server: ServerProcess) -> Wire:
         {"name": "x", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
     )
     wire.create_table("db", "wide", ["u", "d", "x"])
+    wire.register("db.linked", {"name": "a", "type": "long"}, {"name": "next", "type": ["null", "R"]})
+    wire.create_table("db", "linked", ["a"])
     return wire
 
 
@@ -296,6 +299,32 @@ CASES: dict[str, tuple[Callable[[Wire], Any], type[CortadoError], str]] = {
         lambda wire: wire.register("db.t", {"name": "a", "type": "string"}, {"name": "b", "type": "string"}),
         errors.IncompatibleSchema,
         "R.a",
+    ),
+    "more changes than a schema may have fields": (
+        lambda wire: wire.documents.Update(
+            documents_pb2.UpdateDocumentRequest(
+                table=T, key=int_key(1), changes_json=json.dumps({f"k{i}": 1 for i in range(2_001)})
+            )
+        ),
+        errors.NotFound,
+        "no document",
+    ),
+    "a column within a record that may hold itself": (
+        lambda wire: wire.documents.Scan(documents_pb2.ScanRequest(table=table_name("db.linked"), columns=["next.a"])),
+        errors.InvalidArgument,
+        "columns: leads through next, of type R, which may hold itself",
+    ),
+    "a batch of too many operations": (
+        lambda wire: wire.documents.Batch(
+            documents_pb2.BatchRequest(database="db", operations=[documents_pb2.BatchOperation(table="t")] * 10_001)
+        ),
+        errors.TooLarge,
+        "operations: a batch may have 10000 operations",
+    ),
+    "a large document with a mistake": (
+        put(json_document({"a": 1, "b": "x" * 100_000, "c": 1})),
+        errors.InvalidDocument,
+        "c: the schema has no such field",
     ),
     "an unknown subject": (
         lambda wire: wire.schemas.GetCompatibility(schemas_pb2.GetCompatibilityRequest(subject="nix")),

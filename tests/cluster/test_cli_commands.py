@@ -288,3 +288,13 @@ def test_a_server_stops_when_it_is_asked_to(tmp_path: Path) -> None:
         assert own.stop() == 0
         assert "Traceback" not in own.log
         assert "listening on" in own.log
+
+
+def test_a_port_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cortado.store.cli", "server", "--listen", "127.0.0.1:0"]
+    command += ["--data-dir", str(tmp_path / "data"), "--port-file", str(tmp_path / "nix" / "port")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines() == [
+        f"error: port_file: cannot be written: No such file or directory (got {tmp_path / 'nix' / 'port'})"
+    ]

@@ -97,6 +97,13 @@ def test_wrong_usage_is_one_line_that_names_it(
         assert json.loads(shown.err)["error"]["message"]
 
 
+def test_no_arguments_show_the_help_and_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == failures.USAGE
+    shown = capsys.readouterr()
+    assert "Usage: cortado" in shown.out + shown.err
+    assert "error:" not in shown.out + shown.err
+
+
 def test_nobody_to_talk_to_is_unavailable(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["-e", "127.0.0.1:1", "--timeout", "0.2", "status", "-o", "json"]) == failures.UNAVAILABLE
     error = json.loads(capsys.readouterr().err)["error"]
