@@ -99,8 +99,10 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
         gc.freeze()
         # Bulk loads make tens of thousands of tuples a turn, none of them in a cycle.
         gc.set_threshold(GC_THRESHOLD, 20, 20)
+        # Before anybody is told of it: whoever waited for the address may ask it to stop at once.
+        stop = _stop_asked()
         _announce(config, address)
-        await _until_stopped(config, node, server, healthy)
+        await _until_stopped(config, node, server, healthy, stop)
     finally:
         await node.stop()
     _LOG.info("stopped")
@@ -166,13 +168,22 @@ def _announce(config: ServerConfig, address: str) -> None:
     _LOG.info("serving %s on %s", Path(config.data_dir).absolute(), address)
 
 
-async def _until_stopped(
-    config: ServerConfig, node: Node, server: grpc.aio.Server, healthy: health.aio.HealthServicer
-) -> None:
+def _stop_asked() -> asyncio.Event:
+    """Set by SIGTERM and Ctrl-C, from now on."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stop.set)
+    return stop
+
+
+async def _until_stopped(
+    config: ServerConfig,
+    node: Node,
+    server: grpc.aio.Server,
+    healthy: health.aio.HealthServicer,
+    stop: asyncio.Event,
+) -> None:
     stopped = asyncio.ensure_future(stop.wait())
     failed = asyncio.ensure_future(node.failed())
     await asyncio.wait([stopped, failed], return_when=asyncio.FIRST_COMPLETED)
