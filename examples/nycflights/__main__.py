@@ -50,9 +50,17 @@ def tell(console: Console) -> None:
     console.print(f"\n[bold green]Everything agrees.[/bold green] {time.monotonic() - started:.0f} seconds.")
 
 
+class Terminated(BaseException):
+    """SIGTERM was sent; like KeyboardInterrupt, nothing on the way out takes it for an error."""
+
+
+def _stop(*_: object) -> None:
+    raise Terminated
+
+
 def main() -> int:
     # SIGTERM unwinds like Ctrl-C, so that the node and Spark are stopped.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, _stop)
     console = Console()
     try:
         tell(console)
@@ -62,9 +70,9 @@ def main() -> int:
     except CortadoError as error:
         console.print(f"\n[bold red]Refused:[/bold red] {error}")
         return 1
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Terminated) as stop:
         console.print("\nStopped.")
-        return 130
+        return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
     console.print(AFTERWARDS, highlight=False)
     return 0
 
