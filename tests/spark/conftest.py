@@ -34,6 +34,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.session.timeZone": "America/New_York",
         "spark.sql.shuffle.partitions": "2",
+        # Many small jobs: with the second compiler the JVM takes twice the time.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.adaptive.enabled": "false",
         "spark.log.level": "OFF",
     }
     builder = SparkSession.builder.master("local[2,2]").appName("cortado-tests")
