@@ -274,14 +274,16 @@ class _Checker:
         """These pages are in use from now on. Raises DamagedDataFile where they can't be."""
         outside = numbers[(numbers < META_PAGES) | (numbers > self._last_page)]
         if outside.size:
-            raise DamagedDataFile(f"{tree.name}: {where} lead to page {outside[0]}; pages go to {self._last_page}")
+            raise DamagedDataFile(
+                f"{tree.name}: page {outside[0]}, known from {where}, is beyond the last one, {self._last_page}"
+            )
         missing = numbers[numbers >= self._file_pages]
         if missing.size:
             raise DamagedDataFile(f"it is truncated: {tree.name} has page {missing[0]}, which is past the file's end")
         ordered = np.sort(numbers)
         twice = np.concatenate([numbers[self._used[numbers]], ordered[1:][ordered[1:] == ordered[:-1]]])
         if twice.size:
-            raise DamagedDataFile(f"{tree.name}: {where} lead to page {twice[0]}, which is in use elsewhere")
+            raise DamagedDataFile(f"{tree.name}: page {twice[0]}, known from {where}, is in use elsewhere")
         self._used[numbers] = True
 
     def _load(self, numbers: Integers) -> bytes:

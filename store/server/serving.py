@@ -33,7 +33,7 @@ from cortado.errors import InvalidArgument, Unavailable
 from cortado.proto.v1 import cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
-from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT, LmdbEngine
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
@@ -74,7 +74,12 @@ def _open_engine(config: ServerConfig) -> LmdbEngine:
     def new_identity() -> Identity:
         return Identity(cluster_id=config.cluster_id or str(uuid.uuid4()), node_id=str(uuid.uuid4()))
 
-    engine = LmdbEngine.open(config.data_dir, new_identity=new_identity, map_bytes=config.map_size_bytes)
+    engine = LmdbEngine.open(
+        config.data_dir,
+        new_identity=new_identity,
+        map_bytes=config.map_size_bytes,
+        checked_bytes=None if config.verify else CHECKED_BYTES_DEFAULT,
+    )
     cluster_id = engine.identity.cluster_id
     if config.cluster_id not in ("", cluster_id):
         engine.close()

@@ -129,6 +129,16 @@ def overwrite(data_dir: Path) -> None:
     data_file.write_bytes(b"\xa5" * data_file.stat().st_size)
 
 
+def with_damaged_pages(data_dir: Path) -> None:
+    """Mark each leaf page as being written: LMDB would write into the map, which is a SIGSEGV."""
+    data_file = data_dir / "engine" / "data.mdb"
+    content = bytearray(data_file.read_bytes())
+    for start in range(2 * 4_096, len(content), 4_096):
+        if content[start + 10 : start + 12] == b"\x02\0":
+            content[start + 10] |= 0x10
+    data_file.write_bytes(content)
+
+
 def of_another_version(data_dir: Path) -> None:
     (data_dir / "FORMAT").write_text("cortado-data 2\n")
 
@@ -143,6 +153,7 @@ def with_a_damaged_state(data_dir: Path) -> None:
     [
         (truncate, "truncated"),
         (overwrite, "no LMDB meta page"),
+        (with_damaged_pages, "its flags are 0x0012, not 0x0002; restore the directory from a backup"),
         (of_another_version, "format version 2"),
         (with_a_damaged_state, "the node's state"),
     ],
