@@ -1,8 +1,8 @@
 """The seam between a node and its replicated log.
 
 A :class:`ReplicatedLog` is a core without I/O, in the manner of etcd's ``raft.Node``: the node gives it proposals,
-messages and ticks, and takes from :meth:`~ReplicatedLog.ready` what is to be done, as a value. The order is the
-contract, and the node's turn keeps it::
+messages and ticks, and takes from :meth:`~ReplicatedLog.ready` what is to be done, as a value. The order is what
+matters, and the node's turn keeps it::
 
     append(payload) ... tick(now_ms) -> ready() -> one synced transaction: writes + committed entries, applied
                                                 -> synced(ready) -> messages may leave, callers are answered

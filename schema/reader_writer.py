@@ -99,12 +99,6 @@ class _Inner:
 _Difference: TypeAlias = Incompatibility | _Inner
 
 
-def writer_field_of(field: Field, writer: Record) -> Field | None:
-    """As :func:`sources_of`, of one field."""
-    names = (field.name, *field.aliases)
-    return next((found for name in names if (found := writer.field(name)) is not None), None)
-
-
 def sources_of(reader: Record, writer: Record) -> list[Field | None]:
     """For each of the reader's fields the writer's that it is read from: by its name, else by its aliases in order."""
     written = {field.name: field for field in writer.fields}

@@ -33,7 +33,7 @@ try:
     import numpy as np
     import pyarrow as pa
 
-    from cortado.schema.columnar.arrow import arrow_schema, from_record_batch, to_record_batch
+    from cortado.schema.columnar.arrow import from_record_batch, to_record_batch
     from cortado.schema.columnar.decode import decode_rows
     from cortado.schema.columnar.encode import encode_rows
     from cortado.schema.columnar.resolve import resolve_columns, writer_columns
@@ -134,11 +134,6 @@ def _decoded(writer: Schema, reader: Schema, run: _Run) -> pa.RecordBatch:
 
 
 # --- schemas -------------------------------------------------------------------------------------------------------
-
-
-def schema_of(table: Table) -> pa.Schema:
-    """The Arrow schema of a whole document, as it is read now."""
-    return arrow_schema(table.codec.schema()[1])
 
 
 @lru_cache(maxsize=128)

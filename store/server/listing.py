@@ -6,7 +6,7 @@ All pages show one state: the token carries the timestamp of the first one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from cortado.errors import InvalidPageToken
 from cortado.store.clock.timestamp import Timestamp
@@ -14,9 +14,12 @@ from cortado.store.paging import PageToken, decode_token, encode_token, request_
 
 T = TypeVar("T")
 
+PAGE_ITEMS_MAX: Final = 1_000
+"""So that a page fits into one message."""
+
 
 class ListRequest(Protocol):
-    """A request for a page. ``page_size`` 0 asks for all."""
+    """A request for a page. ``page_size`` 0 asks for as many as a page may hold."""
 
     @property
     def page_size(self) -> int: ...
@@ -46,7 +49,8 @@ def next_page(
             raise InvalidPageToken("page_token", "is of a time that this server has not reached", str(token.read_ts))
         read_ts, after = token.read_ts, token.resume.decode(errors="replace")
     found = sorted((item for item in items(read_ts) if name(item) > after), key=name)
-    if not request.page_size or len(found) <= request.page_size:
+    size = min(request.page_size or PAGE_ITEMS_MAX, PAGE_ITEMS_MAX)
+    if len(found) <= size:
         return read_ts, found, b""
-    page = found[: request.page_size]
+    page = found[:size]
     return read_ts, page, encode_token(PageToken(read_ts, name(page[-1]).encode()), digest)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cortado.errors import DataLoss, InvalidPageToken, NotFound
+from cortado.errors import DataLoss, NotFound
 from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import STATES_MAX, Catalog, CatalogCache
 from cortado.store.catalog.declare import PartDeclaration, create_database, create_table
-from cortado.store.catalog.listing import Listing, subjects_page, tables_page
 from cortado.store.catalog.registry import set_compatibility
 from cortado.store.mvcc.mutations import Mutations
 from support.catalog_store import FLIGHT, CatalogStore
@@ -113,45 +112,3 @@ def test_a_damaged_value_is_data_loss_and_not_a_traceback(store: CatalogStore) -
     ):
         with pytest.raises(DataLoss):
             read()
-
-
-def test_tables_are_listed_in_pages_at_one_time(store: CatalogStore) -> None:
-    store.write(create_database, "sea")
-    for i in range(5):
-        store.write(create_table, "air", f"t{i}", key=[PartDeclaration("carrier")], subject="air.flights")
-    store.write(create_table, "sea", "t", key=[PartDeclaration("carrier")], subject="air.flights")
-    for listing, expected in (
-        (Listing("tables", "air"), [f"air.t{i}" for i in range(5)]),
-        (Listing("tables"), [*(f"air.t{i}" for i in range(5)), "sea.t"]),
-    ):
-        page = tables_page(store.catalog(), listing, None, 2)
-        names = [table.full_name for table in page.items]
-        store.write(create_table, "air", f"t9{len(expected)}", key=[PartDeclaration("carrier")], subject="air.flights")
-        while page.next_page_token:
-            token = listing.read_token(page.next_page_token)
-            assert token is not None
-            page = tables_page(Catalog(store.store.snapshot(token.read_ts), store.cache), listing, token, 2)
-            names += [table.full_name for table in page.items]
-        assert names == expected if listing.database else names == sorted(names)
-    with pytest.raises(NotFound):
-        tables_page(store.catalog(), Listing("tables", "nowhere"), None)
-
-
-def test_a_listing_s_token_is_its_own(store: CatalogStore) -> None:
-    store.register("b", FLIGHT)
-    token = subjects_page(store.catalog(), Listing("subjects"), None, 1).next_page_token
-    for other in (Listing("tables"), Listing("tables", "air")):
-        with pytest.raises(InvalidPageToken):
-            other.read_token(token)
-
-
-def test_subjects_are_listed_with_their_tables(store: CatalogStore) -> None:
-    store.register("b", FLIGHT)
-    store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
-    store.write(create_table, "air", "more", key=[PartDeclaration("carrier")], subject="air.flights")
-    page = subjects_page(store.catalog(), Listing("subjects"), None)
-    assert [(each.state.subject, each.tables) for each in page.items] == [
-        ("air.flights", ("air.flights", "air.more")),
-        ("b", ()),
-    ]
-    assert page.next_page_token == b""
