@@ -43,7 +43,7 @@ def select_rows(
     """Rows of a page given in ascending order of its engine keys; handed out descending if ``reverse``."""
     payloads = list(map(payload_of, engine_values))
     if engine_keys:
-        rows = _counting(engine_keys, read_suffix)
+        rows = newest_visible(engine_keys, read_suffix)
         if not all(payloads):
             # A delete has no payload, and few puts have none.
             rows &= np.frombuffer(bytes(map(kind_of, engine_values)), np.uint8) == PUT_KIND
@@ -57,7 +57,7 @@ def select_rows(
     return ScanChunk.of_stored(engine_keys, payloads, resume)
 
 
-def _counting(engine_keys: list[bytes], read_suffix: bytes) -> _Flags:
+def newest_visible(engine_keys: list[bytes], read_suffix: bytes) -> _Flags:
     """Whether each item is its key's newest visible version."""
     joined = b"".join(engine_keys)
     length = len(engine_keys[0])

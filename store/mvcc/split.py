@@ -8,13 +8,15 @@ whenever too many are kept: the memory is bounded, and the parts are equal to wi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import compress, islice, pairwise
-from operator import ne
+from itertools import pairwise
 from typing import Final
+
+import numpy as np
 
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.chunks import newest_visible
 from cortado.store.mvcc.reader import logical_of, suffix_from
 
 KEYS_PER_STEP: Final = 10_000
@@ -68,14 +70,13 @@ class SplitPass:
         return list(map(Part, starts, rows))
 
     def _count(self, engine_keys: list[bytes]) -> None:
-        suffixes = map(suffix_from, engine_keys)
-        visible = list(map(logical_of, compress(engine_keys, map(self._read_suffix.__le__, suffixes))))
-        if not visible:
+        if not engine_keys:
             return
         # A step never begins with a key that the one before has counted.
-        keys = list(compress(visible, [True, *map(ne, islice(visible, 1, None), visible)]))
-        self._samples += islice(keys, -self.rows % self._stride, None, self._stride)
-        self.rows += len(keys)
+        places = np.flatnonzero(newest_visible(engine_keys, self._read_suffix))
+        sampled = places[-self.rows % self._stride :: self._stride].tolist()
+        self._samples += [logical_of(engine_keys[place]) for place in sampled]
+        self.rows += len(places)
         while len(self._samples) > _SAMPLES_MAX:
             del self._samples[1::2]
             self._stride *= 2
