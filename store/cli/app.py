@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 
 import cortado
-from cortado.errors import Cancelled, CortadoError, Internal
+from cortado.errors import Cancelled, CortadoError, Internal, InvalidArgument
 from cortado.store.cli import failures
 from cortado.store.cli.commands import clock, database, documents, key, kv, schema, server, status, table
 from cortado.store.cli.session import EndpointOption, Output, OutputOption, Session, TimeoutOption
@@ -72,7 +73,18 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         _silence_stdout()
         return failures.BROKEN_PIPE
+    except SystemExit as ended:
+        # The parser ends the process by itself where a pipe breaks under a command, with a code of its own.
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        _silence_stdout()
+        return failures.BROKEN_PIPE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            _silence_stdout()
+            problem = f"cannot be written: {error.strerror}"
+            failures.report(InvalidArgument("standard output", problem), as_json=as_json)
+            return failures.USAGE
         if os.environ.get("CORTADO_DEBUG"):
             raise
         problem = f"{type(error).__name__}: {error} (set CORTADO_DEBUG=1 for a traceback)"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cortado.store.cli.app import run
+from cortado.store.client import Client
 from support.server_process import ServerProcess, running_server
 
 pytestmark = pytest.mark.process
@@ -298,3 +299,28 @@ def test_a_port_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     assert ended.stderr.splitlines() == [
         f"error: port_file: cannot be written: No such file or directory (got {tmp_path / 'nix' / 'port'})"
     ]
+
+
+def test_whoever_stops_reading_ends_the_command_with_a_code_of_its_own(
+    server: ServerProcess, client: Client, database: str
+) -> None:
+    table = f"{database}.many"
+    fields = [{"name": "id", "type": "long"}, {"name": "s", "type": "string"}]
+    client.schemas.register(table, {"type": "record", "name": "R", "fields": fields})
+    client.create_table(table, key=["id"])
+    assert client.table(table).bulk({"id": n, "s": "x" * 100} for n in range(5_000)).written == 5_000
+    command = [sys.executable, "-m", "cortado.store.cli", "-e", server.endpoint, "scan", table, "-o", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as scan:
+        assert scan.stdout is not None
+        assert scan.stderr is not None
+        assert json.loads(scan.stdout.readline())["id"] == 0
+        scan.stdout.close()
+        assert (scan.wait(60), scan.stderr.read()) == (141, b"")
+
+
+def test_a_full_disk_behind_the_output_is_one_line(server: ServerProcess) -> None:
+    command = [sys.executable, "-m", "cortado.store.cli", "-e", server.endpoint, "status"]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == "error: standard output: cannot be written: No space left on device\n"
