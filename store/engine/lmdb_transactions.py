@@ -93,10 +93,11 @@ class LmdbReadTransaction:
                 del found_keys[count:], found[count:]
                 exhausted = True
             keys += found_keys
-            values += map(_value_of, found)
+            found_values = list(map(_value_of, found))
+            values += found_values
             if exhausted:
                 return Page(keys, values, True)
-            max_bytes -= wanted * len(keys[0]) + sum(map(len, values[-wanted:]))
+            max_bytes -= wanted * len(keys[0]) + sum(map(len, found_values))
             if batch == _FIRST_BATCH:
                 batch_max = self._batch_max(space)
             batch = min(batch * 8, batch_max)
