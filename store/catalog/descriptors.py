@@ -67,7 +67,3 @@ class SubjectState:
     def versions(self) -> tuple[tuple[int, int], ...]:
         """Pairs of version and schema id, oldest first."""
         return tuple(enumerate(self.schema_ids, start=1))
-
-    def version_of(self, schema_id: int) -> int | None:
-        """The version that ``schema_id`` is of this subject; None where it belongs to another."""
-        return self.schema_ids.index(schema_id) + 1 if schema_id in self.schema_ids else None

@@ -95,11 +95,6 @@ def check_no_nulls(parts: Sequence[KeyPart], values: Sequence[KeyValue]) -> None
             raise InvalidArgument(part.path, "must not be null in a primary key")
 
 
-def row_key_of(table_id: int, primary_key: bytes) -> LogicalKey:
-    """A row's key from its encoded parts, as an index entry holds them."""
-    return LogicalKey(row_prefix(table_id) + primary_key)
-
-
 def primary_key_of(row: LogicalKey) -> bytes:
     """The encoded parts of a row's key: what index entries hold."""
     return row[ROW_PREFIX_BYTES:]

@@ -44,8 +44,6 @@ def test_versions_count_in_their_subject_and_ids_in_the_cluster(store: CatalogSt
         (3, "a", 2),
     ]
     assert store.catalog().subject("a").versions == ((1, 1), (2, 3))
-    assert store.catalog().subject("a").version_of(3) == 2
-    assert store.catalog().subject("a").version_of(2) is None
     assert store.catalog().newest_schema("a")[0] == 3
     assert store.catalog().schema(1).text == V1
 
