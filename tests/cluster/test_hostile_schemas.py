@@ -1,0 +1,114 @@
+"""Schemas of the largest size that is taken: refused precisely, and never at the cost of other callers."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+from cortado import errors
+from cortado.proto.v1 import cluster_pb2, schemas_pb2
+from cortado.store.rpc_errors import from_rpc_error
+from support.server_process import running_server
+from support.wire import Wire, refused
+
+pytestmark = pytest.mark.process
+
+# What another caller may have to wait; it was 21 s before comparisons left the loop. Machines under test are slow.
+WAIT_S_MAX = 3.0
+
+
+@pytest.fixture(scope="module")
+def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
+    with running_server(tmp_path_factory.mktemp("hostile") / "data") as server:
+        yield Wire(server.endpoint)
+        assert "Traceback" not in server.log, server.log
+
+
+def record(*fields: object) -> str:
+    return json.dumps({"type": "record", "name": "R", "fields": fields})
+
+
+def register(wire: Wire, subject: str, text: str) -> None:
+    wire.schemas.Register(schemas_pb2.RegisterSchemaRequest(subject=subject, schema=text), timeout=60)
+
+
+class _Other:
+    """Another caller, who asks for the time all the while; ``longest_s`` is what it waited."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.longest_s = 0.0
+        self._wire = wire
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._ask)
+
+    def __enter__(self) -> _Other:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _ask(self) -> None:
+        while not self._stopped.is_set():
+            started_s = time.monotonic()
+            self._wire.cluster.Clock(cluster_pb2.ClockRequest(), timeout=60)
+            self.longest_s = max(self.longest_s, time.monotonic() - started_s)
+
+
+def enum(letter: str) -> str:
+    symbols = [f"{letter}{n}" for n in range(25_000)]
+    return record({"name": "e", "type": {"type": "enum", "name": "E", "symbols": symbols}})
+
+
+def union(letter: str) -> str:
+    branches = [{"type": "fixed", "name": f"{letter}{n}", "size": 4} for n in range(4_000)]
+    return record({"name": "u", "type": branches})
+
+
+def wide(letter: str) -> str:
+    return record(*({"name": f"{letter}{'x' * 90}{n}", "type": "string"} for n in range(1_500)))
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [(enum, errors.IncompatibleSchema), (union, errors.InvalidSchema), (wide, errors.IncompatibleSchema)],
+)
+def test_the_largest_schemas_are_compared_beside_other_calls(wire: Wire, make: object, error: type[Exception]) -> None:
+    assert callable(make)
+    subject = make.__name__
+    register(wire, subject, make("S"))
+    with _Other(wire) as other:
+        found = refused(lambda: register(wire, subject, make("T")))
+    assert isinstance(found, error)
+    assert other.longest_s < WAIT_S_MAX
+    assert len(wire.schemas.ListVersions(schemas_pb2.ListVersionsRequest(subject=subject)).versions) == 1
+
+
+def test_a_subject_whose_versions_fill_more_than_a_message_says_so(wire: Wire) -> None:
+    for n in range(36):
+        doc = "d" * 250_000
+        text = json.dumps({"type": "record", "name": "R", "doc": doc, "fields": [{"name": f"f{n}", "type": "null"}]})
+        if n == 0:
+            register(wire, "long", text)
+            mode = schemas_pb2.COMPATIBILITY_MODE_NONE
+            wire.schemas.SetCompatibility(schemas_pb2.SetCompatibilityRequest(subject="long", mode=mode))
+        else:
+            register(wire, "long", text)
+    found = refused(lambda: wire.schemas.ListVersions(schemas_pb2.ListVersionsRequest(subject="long")))
+    assert isinstance(found, errors.TooLarge)
+    assert "has 36 versions, too large for one message" in found.message()
+    assert wire.schemas.Get(schemas_pb2.GetSchemaRequest(subject="long", version=36)).version.version == 36
+
+
+def test_bytes_that_are_no_message_end_the_call_and_nothing_else(wire: Wire) -> None:
+    send = wire.channel.unary_unary("/cortado.v1.Documents/Get", request_serializer=bytes)
+    with pytest.raises(grpc.RpcError) as ended:
+        send(b"\xff" * 100, timeout=10)
+    assert isinstance(from_rpc_error(ended.value), errors.CortadoError)
+    wire.cluster.Clock(cluster_pb2.ClockRequest(), timeout=10)
