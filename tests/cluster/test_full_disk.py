@@ -92,7 +92,7 @@ def test_a_full_disk_refuses_writes_and_loses_nothing_over_a_kill(small_disk: Pa
 
             ballast.unlink()
             more_ballast.unlink()
-            wait_until(lambda: fill(client, "again", stored, 1) is None, "writes are taken again")
+            wait_until(lambda: fill(client, "again", stored, 1) is None, "writes are taken again", 60)
             assert client.status().state == "serving"
         server.kill()
         with Client(server.start().endpoint, timeout_s=10) as client:
