@@ -11,9 +11,9 @@ import typer
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.cli import failures
-from cortado.store.cli.commands.table import AtOption, TableArgument
+from cortado.store.cli.commands.table import SHOWN_MAX, AtOption, LimitOption, ReverseOption, TableArgument
 from cortado.store.cli.input import STDIN, read_documents
-from cortado.store.cli.parse import parse_assignments, parse_bound, parse_json, parse_key, whole
+from cortado.store.cli.parse import parse_assignments, parse_bound, parse_json, parse_key
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Document, Table
@@ -25,9 +25,6 @@ KeyArgument: TypeAlias = Annotated[
 MatchOption: TypeAlias = Annotated[
     str | None, typer.Option("--if-match", help="Only if the document's etag is this one.", metavar="ETAG")
 ]
-
-TABLE_LIMIT = 100
-"""How many rows a scan shows as a table, where no --limit was given."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -116,23 +113,15 @@ def _add_scan(app: typer.Typer) -> None:
         columns: Annotated[
             str | None, typer.Option(help="Only these fields, with commas between.", metavar="FIELD,...")
         ] = None,
-        limit: Annotated[
-            int | None,
-            typer.Option(
-                help="At most so many.",
-                show_default=f"{TABLE_LIMIT} as a table, all with -o json",
-                parser=whole("--limit"),
-                metavar="N",
-            ),
-        ] = None,
-        reverse: Annotated[bool, typer.Option("--reverse", help="In descending order of the key.")] = False,
+        limit: LimitOption = None,
+        reverse: ReverseOption = False,
         at: AtOption = None,
         meta: Annotated[
             bool, typer.Option("--meta", help="With -o json: the etag and the timestamp around each document.")
         ] = False,
     ) -> None:
         """Show the documents of a range, in the order of the key or of an index, as of one timestamp."""
-        shown_max = TABLE_LIMIT if limit is None and not session.as_json else limit
+        shown_max = SHOWN_MAX if limit is None and not session.as_json else limit
         with session.client() as client:
             handle = client.table(table)
             parts = index_parts(handle.descriptor, index)

@@ -11,9 +11,9 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from cortado.errors import InvalidArgument, NotFound
-from cortado.store.cli.commands.table import AtOption
+from cortado.store.cli.commands.table import SHOWN_MAX, AtOption, LimitOption, ReverseOption
 from cortado.store.cli.input import STDIN, read_bytes
-from cortado.store.cli.parse import bytes_to_text, parse_bytes, whole
+from cortado.store.cli.parse import bytes_to_text, parse_bytes
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session, command
 from cortado.store.client import KvPair
@@ -30,9 +30,6 @@ ToOption: TypeAlias = Annotated[
 PrefixOption: TypeAlias = Annotated[
     str | None, typer.Option("--prefix", help="All keys that begin so.", metavar="TEXT")
 ]
-
-SCAN_LIMIT = 100
-"""How many pairs a scan shows as a table, where no --limit was given."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -88,20 +85,12 @@ def _add_reading(group: typer.Typer) -> None:
         start: FromOption = None,
         end: ToOption = None,
         prefix: PrefixOption = None,
-        reverse: Annotated[bool, typer.Option("--reverse", help="In descending order of the key.")] = False,
-        limit: Annotated[
-            int | None,
-            typer.Option(
-                help="At most so many.",
-                show_default=f"{SCAN_LIMIT} as a table, all with -o json",
-                parser=whole("--limit"),
-                metavar="N",
-            ),
-        ] = None,
+        reverse: ReverseOption = False,
+        limit: LimitOption = None,
         at: AtOption = None,
     ) -> None:
         """Show the pairs of a range in the order of their keys, as of one timestamp."""
-        shown_max = SCAN_LIMIT if limit is None and not session.as_json else None
+        shown_max = SHOWN_MAX if limit is None and not session.as_json else None
         with session.client() as client:
             found = client.kv(namespace).scan(
                 parse_bytes(start or "", "--from"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -22,6 +22,21 @@ AtOption: TypeAlias = Annotated[
         "--at", help="Read as of a timestamp (0.1763643600000.2) or a time (2025-11-20T13:00:00Z).", metavar="TIME"
     ),
 ]
+
+SHOWN_MAX: Final = 100
+"""How many rows a scan shows as a table, where no --limit was given."""
+
+LimitOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        help="At most so many.",
+        show_default=f"{SHOWN_MAX} as a table, all with -o json",
+        parser=whole("--limit"),
+        metavar="N",
+    ),
+]
+ReverseOption: TypeAlias = Annotated[bool, typer.Option("--reverse", help="In descending order of the key.")]
 
 
 def add_to(app: typer.Typer) -> None:
