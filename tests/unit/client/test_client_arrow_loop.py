@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cortado.errors import InvalidArgument, InvalidDocument, NotFound
+from cortado.schema.columnar.arrow import arrow_schema
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_document_schema
@@ -64,7 +65,7 @@ def test_rows_of_interleaved_versions_keep_their_order() -> None:
 def test_batches_end_at_the_first_run_that_fills_them() -> None:
     batches = _read([1, 2] * 25, NEW, batch_rows=20)
     assert [batch.num_rows for batch in batches] == [20, 20, 10]
-    assert {batch.schema for batch in batches} == {arrow.arrow_schema(NEW)}
+    assert {batch.schema for batch in batches} == {arrow_schema(NEW)}
     assert [number for batch in batches for number in batch.column("id").to_pylist()] == list(range(50))
 
 
