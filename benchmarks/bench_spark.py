@@ -75,8 +75,8 @@ def run(rows: int = ROWS) -> list[Measurement]:
     with (
         tempfile.TemporaryDirectory(prefix="cortado-bench-") as name,
         running_node(Path(name) / "data") as endpoint,
-        Client(endpoint) as client,
         spark_session(Path(name) / "spark") as spark,
+        Client(endpoint) as client,
     ):
         client.create_database("bench")
         spark.dataSource.register(RawSource)

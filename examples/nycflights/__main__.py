@@ -35,10 +35,11 @@ def tell(console: Console) -> None:
         csv = scratch / "csv"
         csv.mkdir()
         dataset.unpack(csv)
+        # The client comes last: processes that are forked beside its threads may die before they begin.
         with (
             running_node(scratch / "data") as endpoint,
-            Client(endpoint) as client,
             spark_session(scratch / "spark") as spark,
+            Client(endpoint) as client,
         ):
             console.print(f"A Cortado node listens on {endpoint}; its data is below {scratch}.")
             stage = chapters.Stage(console, client, spark, endpoint, csv)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -16,6 +17,8 @@ def spark_session(scratch: Path) -> Iterator[SparkSession]:
     """Two worker threads, no UI. ``scratch`` takes Spark's temporary files."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python_for_spark(scratch)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # What goes wrong is raised. Ctrl-C in the middle of a call would be logged as well, with its traceback.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     builder = SparkSession.builder.master("local[2]").appName("cortado-nycflights")
     settings = {
         "spark.ui.enabled": "false",
@@ -36,6 +39,9 @@ def spark_session(scratch: Path) -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
+        # Tasks that are cut off here have nothing to tell.
+        with suppress(Exception):
+            spark.sparkContext.setLogLevel("OFF")
         spark.stop()
 
 
