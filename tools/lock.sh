@@ -3,7 +3,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 uv=${UV:-uv}
-common="--universal --generate-hashes --no-annotate --no-emit-index-url --custom-compile-command"
+# One version of each package for all Pythons, so that what is tested on one is what runs on the others.
+common="--universal --fork-strategy fewest --generate-hashes --no-annotate --no-emit-index-url --custom-compile-command"
 $uv pip compile $common "make lock" --python-version 3.11 --all-extras --group dev --quiet pyproject.toml -o requirements.lock
 printf 'grpcio-tools==1.62.3\nsetuptools<70\n' |
     $uv pip compile $common "make lock" --python-version 3.11 --quiet - -o requirements-proto.lock
