@@ -123,7 +123,11 @@ def _prune(column: Column, projected: AvroType, tree: Tree | None) -> Column:
 
 
 class _Writer:
-    """Types as the JSON of a schema, each named type declared where it first comes."""
+    """Types as the JSON of a schema, each named type declared where it first comes.
+
+    Not the canonical form, which is only ever compared: what is written here is parsed again, so every declaration
+    states its namespace. Without it a type of no namespace would take the one of the record around it.
+    """
 
     def __init__(self) -> None:
         self._declared: set[str] = set()
