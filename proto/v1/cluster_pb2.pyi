@@ -11,7 +11,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ("header", "version", "data_dir", "state", "leader", "applied_index", "uptime_ms", "map", "disk_free_bytes", "queues", "loop_lag_ms_max")
+    __slots__ = ("header", "version", "data_dir", "state", "leader", "applied_index", "uptime_ms", "map", "disk_free_bytes", "queues", "loop_lag_ms_max", "role", "last_index", "leader_address", "clock_offsets")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DATA_DIR_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +23,10 @@ class StatusResponse(_message.Message):
     DISK_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
     LOOP_LAG_MS_MAX_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    LAST_INDEX_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     version: str
     data_dir: str
@@ -34,7 +38,21 @@ class StatusResponse(_message.Message):
     disk_free_bytes: int
     queues: _containers.RepeatedCompositeFieldContainer[QueueUse]
     loop_lag_ms_max: int
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[str] = ..., data_dir: _Optional[str] = ..., state: _Optional[str] = ..., leader: _Optional[str] = ..., applied_index: _Optional[int] = ..., uptime_ms: _Optional[int] = ..., map: _Optional[_Union[MapUse, _Mapping]] = ..., disk_free_bytes: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueUse, _Mapping]]] = ..., loop_lag_ms_max: _Optional[int] = ...) -> None: ...
+    role: str
+    last_index: int
+    leader_address: str
+    clock_offsets: _containers.RepeatedCompositeFieldContainer[ClockOffset]
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[str] = ..., data_dir: _Optional[str] = ..., state: _Optional[str] = ..., leader: _Optional[str] = ..., applied_index: _Optional[int] = ..., uptime_ms: _Optional[int] = ..., map: _Optional[_Union[MapUse, _Mapping]] = ..., disk_free_bytes: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueUse, _Mapping]]] = ..., loop_lag_ms_max: _Optional[int] = ..., role: _Optional[str] = ..., last_index: _Optional[int] = ..., leader_address: _Optional[str] = ..., clock_offsets: _Optional[_Iterable[_Union[ClockOffset, _Mapping]]] = ...) -> None: ...
+
+class ClockOffset(_message.Message):
+    __slots__ = ("node_id", "low_ms", "high_ms")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    LOW_MS_FIELD_NUMBER: _ClassVar[int]
+    HIGH_MS_FIELD_NUMBER: _ClassVar[int]
+    node_id: str
+    low_ms: int
+    high_ms: int
+    def __init__(self, node_id: _Optional[str] = ..., low_ms: _Optional[int] = ..., high_ms: _Optional[int] = ...) -> None: ...
 
 class MapUse(_message.Message):
     __slots__ = ("used_bytes", "limit_bytes")
@@ -91,3 +109,79 @@ class BumpEpochResponse(_message.Message):
     header: _common_pb2.Header
     epoch: int
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class MembersRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class MembersResponse(_message.Message):
+    __slots__ = ("header", "members", "leader")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    members: _containers.RepeatedCompositeFieldContainer[MemberStatus]
+    leader: str
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ..., leader: _Optional[str] = ...) -> None: ...
+
+class MemberStatus(_message.Message):
+    __slots__ = ("node_id", "address", "voter", "joined", "match_index", "behind", "last_heard_ms", "needs_snapshot")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    VOTER_FIELD_NUMBER: _ClassVar[int]
+    JOINED_FIELD_NUMBER: _ClassVar[int]
+    MATCH_INDEX_FIELD_NUMBER: _ClassVar[int]
+    BEHIND_FIELD_NUMBER: _ClassVar[int]
+    LAST_HEARD_MS_FIELD_NUMBER: _ClassVar[int]
+    NEEDS_SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    node_id: str
+    address: str
+    voter: bool
+    joined: bool
+    match_index: int
+    behind: int
+    last_heard_ms: int
+    needs_snapshot: bool
+    def __init__(self, node_id: _Optional[str] = ..., address: _Optional[str] = ..., voter: bool = ..., joined: bool = ..., match_index: _Optional[int] = ..., behind: _Optional[int] = ..., last_heard_ms: _Optional[int] = ..., needs_snapshot: bool = ...) -> None: ...
+
+class AddMemberRequest(_message.Message):
+    __slots__ = ("node_id", "address")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    node_id: str
+    address: str
+    def __init__(self, node_id: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
+
+class PromoteMemberRequest(_message.Message):
+    __slots__ = ("node_id",)
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    node_id: str
+    def __init__(self, node_id: _Optional[str] = ...) -> None: ...
+
+class RemoveMemberRequest(_message.Message):
+    __slots__ = ("node_id",)
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    node_id: str
+    def __init__(self, node_id: _Optional[str] = ...) -> None: ...
+
+class MemberChangeResponse(_message.Message):
+    __slots__ = ("header", "members")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    members: _containers.RepeatedCompositeFieldContainer[MemberStatus]
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., members: _Optional[_Iterable[_Union[MemberStatus, _Mapping]]] = ...) -> None: ...
+
+class TransferLeaderRequest(_message.Message):
+    __slots__ = ("to_node_id",)
+    TO_NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    to_node_id: str
+    def __init__(self, to_node_id: _Optional[str] = ...) -> None: ...
+
+class TransferLeaderResponse(_message.Message):
+    __slots__ = ("header", "leader")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    leader: str
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., leader: _Optional[str] = ...) -> None: ...

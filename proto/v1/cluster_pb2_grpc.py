@@ -29,6 +29,31 @@ class ClusterStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.BumpEpochRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.BumpEpochResponse.FromString,
                 )
+        self.Members = channel.unary_unary(
+                '/cortado.v1.Cluster/Members',
+                request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MembersRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MembersResponse.FromString,
+                )
+        self.AddMember = channel.unary_unary(
+                '/cortado.v1.Cluster/AddMember',
+                request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.AddMemberRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.FromString,
+                )
+        self.PromoteMember = channel.unary_unary(
+                '/cortado.v1.Cluster/PromoteMember',
+                request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.PromoteMemberRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.FromString,
+                )
+        self.RemoveMember = channel.unary_unary(
+                '/cortado.v1.Cluster/RemoveMember',
+                request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RemoveMemberRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.FromString,
+                )
+        self.TransferLeader = channel.unary_unary(
+                '/cortado.v1.Cluster/TransferLeader',
+                request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.TransferLeaderRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.TransferLeaderResponse.FromString,
+                )
 
 
 class ClusterServicer(object):
@@ -53,6 +78,41 @@ class ClusterServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Members(self, request, context):
+        """Who belongs to the cluster. Any node answers from what it knows; at the leader with each member's progress.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AddMember(self, request, context):
+        """Announces a new node, which joins as a learner when it starts with --join.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PromoteMember(self, request, context):
+        """Makes a learner that has caught up a voter.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveMember(self, request, context):
+        """Removes a member. Where it is the leader, leadership is handed over first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def TransferLeader(self, request, context):
+        """Hands leadership over, and answers when another node leads.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ClusterServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -70,6 +130,31 @@ def add_ClusterServicer_to_server(servicer, server):
                     servicer.BumpEpoch,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.BumpEpochRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.BumpEpochResponse.SerializeToString,
+            ),
+            'Members': grpc.unary_unary_rpc_method_handler(
+                    servicer.Members,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MembersRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MembersResponse.SerializeToString,
+            ),
+            'AddMember': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddMember,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.AddMemberRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.SerializeToString,
+            ),
+            'PromoteMember': grpc.unary_unary_rpc_method_handler(
+                    servicer.PromoteMember,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.PromoteMemberRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.SerializeToString,
+            ),
+            'RemoveMember': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveMember,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RemoveMemberRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.SerializeToString,
+            ),
+            'TransferLeader': grpc.unary_unary_rpc_method_handler(
+                    servicer.TransferLeader,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.TransferLeaderRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.TransferLeaderResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -129,5 +214,90 @@ class Cluster(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.Cluster/BumpEpoch',
             cortado_dot_proto_dot_v1_dot_cluster__pb2.BumpEpochRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_cluster__pb2.BumpEpochResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Members(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Cluster/Members',
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.MembersRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.MembersResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def AddMember(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Cluster/AddMember',
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.AddMemberRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def PromoteMember(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Cluster/PromoteMember',
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.PromoteMemberRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def RemoveMember(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Cluster/RemoveMember',
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.RemoveMemberRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def TransferLeader(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Cluster/TransferLeader',
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.TransferLeaderRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.TransferLeaderResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

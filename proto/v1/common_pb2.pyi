@@ -93,12 +93,14 @@ class Condition(_message.Message):
     def __init__(self, absent: bool = ..., present: bool = ..., etag: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
 
 class ReadAt(_message.Message):
-    __slots__ = ("timestamp", "wall_ms")
+    __slots__ = ("timestamp", "wall_ms", "stale_ms")
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     WALL_MS_FIELD_NUMBER: _ClassVar[int]
+    STALE_MS_FIELD_NUMBER: _ClassVar[int]
     timestamp: Timestamp
     wall_ms: int
-    def __init__(self, timestamp: _Optional[_Union[Timestamp, _Mapping]] = ..., wall_ms: _Optional[int] = ...) -> None: ...
+    stale_ms: int
+    def __init__(self, timestamp: _Optional[_Union[Timestamp, _Mapping]] = ..., wall_ms: _Optional[int] = ..., stale_ms: _Optional[int] = ...) -> None: ...
 
 class Document(_message.Message):
     __slots__ = ("schema_id", "avro", "json")

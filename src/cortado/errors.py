@@ -22,7 +22,7 @@ Every refusal that Cortado makes is one of these, on the server, in the client, 
     ├── DeadlineExceeded ........ of a read (a write's is OutcomeUnknown)
     ├── Cancelled
     └── Broken .................. an operator is needed
-        ├── DataLoss, DataDirectoryError, ClockOutOfBounds
+        ├── DataLoss, DataDirectoryError, ClockOutOfBounds, PeerRefused
         └── Internal
 
 An error carries fields, not prose: ``WriteConflict(key=..., start_ts=..., conflict_ts=...)``. Its ``reason`` is stable
@@ -408,6 +408,19 @@ class ClockOutOfBounds(Broken):
         if self.problem:
             return self.problem
         return f"the remote wall time is {self.ahead_ms} ms ahead of this clock, the limit is {self.limit_ms} ms"
+
+
+@dataclass(eq=False)
+class PeerRefused(Broken):
+    """A node that is no member, of another cluster, with another data directory, or without a peer's certificate."""
+
+    problem: str
+
+    code: ClassVar[str] = "PERMISSION_DENIED"
+    reason: ClassVar[str] = "PEER_REFUSED"
+
+    def message(self) -> str:
+        return self.problem
 
 
 @dataclass(eq=False)

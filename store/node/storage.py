@@ -10,10 +10,20 @@ import asyncio
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 Job: TypeAlias = Callable[[], object]
 Done: TypeAlias = Callable[[object], None]
+
+
+class Storage(Protocol):
+    """Runs jobs that write, one at a time and in order, and reports each on the loop."""
+
+    def submit(self, job: Job, done: Done) -> None:
+        """Run ``job`` off the loop, then ``done`` on the loop, with its result or the exception that it raised."""
+
+    def stop(self) -> None:
+        """Finish what was given, then end. Blocks."""
 
 
 class StorageThread:
@@ -26,11 +36,9 @@ class StorageThread:
         self._thread.start()
 
     def submit(self, job: Job, done: Done) -> None:
-        """Run ``job`` on the thread, then ``done`` on the loop, with its result or the exception that it raised."""
         self._jobs.put((job, done))
 
     def stop(self) -> None:
-        """Finish what was given, then end the thread. Blocks."""
         self._jobs.put(None)
         self._thread.join()
 

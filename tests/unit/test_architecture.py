@@ -23,7 +23,7 @@ SHARED = {"cortado.errors", "cortado"}
 ALLOWED = {
     "cortado.proto": set(),
     "cortado.schema": SHARED,
-    "cortado.raft": SHARED,
+    "cortado.raft": SHARED | {"cortado.proto"},
     "cortado.store.clock": SHARED,
     "cortado.store.keys": SHARED | {"cortado.store.clock"},
     "cortado.store.engine": SHARED | {"cortado.store.clock", "cortado.store.keys"},
@@ -66,7 +66,9 @@ CLIENT = SHARED | {
 }
 ALLOWED |= {
     "cortado.store.node": NODE,
-    "cortado.store.server": NODE | {"cortado.store.node", "cortado.store.rpc_errors"},
+    "cortado.store.peers": SHARED
+    | {"cortado.proto", "cortado.raft", "cortado.store.node", "cortado.store.engine", "cortado.store.rpc_errors"},
+    "cortado.store.server": NODE | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors"},
     "cortado.store.client": CLIENT,
     "cortado.store.cli": CLIENT | {"cortado.store.client", "cortado.store.server"},
     "cortado.store": SHARED,

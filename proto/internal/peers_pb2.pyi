@@ -1,0 +1,87 @@
+from cortado.proto.internal import raft_pb2 as _raft_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Hello(_message.Message):
+    __slots__ = ("protocol", "cluster_id", "node_id", "storage_id", "to_node_id", "address")
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    STORAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    TO_NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    protocol: int
+    cluster_id: str
+    node_id: str
+    storage_id: str
+    to_node_id: str
+    address: str
+    def __init__(self, protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., to_node_id: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
+
+class PeerBatch(_message.Message):
+    __slots__ = ("hello", "physical_ms", "monotonic_ms", "echo_monotonic_ms", "echo_age_ms", "messages")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    PHYSICAL_MS_FIELD_NUMBER: _ClassVar[int]
+    MONOTONIC_MS_FIELD_NUMBER: _ClassVar[int]
+    ECHO_MONOTONIC_MS_FIELD_NUMBER: _ClassVar[int]
+    ECHO_AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    hello: Hello
+    physical_ms: int
+    monotonic_ms: float
+    echo_monotonic_ms: float
+    echo_age_ms: float
+    messages: _containers.RepeatedCompositeFieldContainer[GroupMessage]
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., physical_ms: _Optional[int] = ..., monotonic_ms: _Optional[float] = ..., echo_monotonic_ms: _Optional[float] = ..., echo_age_ms: _Optional[float] = ..., messages: _Optional[_Iterable[_Union[GroupMessage, _Mapping]]] = ...) -> None: ...
+
+class GroupMessage(_message.Message):
+    __slots__ = ("group_id", "body")
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    group_id: int
+    body: bytes
+    def __init__(self, group_id: _Optional[int] = ..., body: _Optional[bytes] = ...) -> None: ...
+
+class FetchSnapshotRequest(_message.Message):
+    __slots__ = ("hello", "group_id", "snapshot_id", "offset")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    hello: Hello
+    group_id: int
+    snapshot_id: str
+    offset: int
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., group_id: _Optional[int] = ..., snapshot_id: _Optional[str] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class SnapshotChunk(_message.Message):
+    __slots__ = ("offset", "data", "checksum")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    data: bytes
+    checksum: int
+    def __init__(self, offset: _Optional[int] = ..., data: _Optional[bytes] = ..., checksum: _Optional[int] = ...) -> None: ...
+
+class JoinRequest(_message.Message):
+    __slots__ = ("node_id", "storage_id", "address")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    STORAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    node_id: str
+    storage_id: str
+    address: str
+    def __init__(self, node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
+
+class JoinResponse(_message.Message):
+    __slots__ = ("cluster_id", "configuration")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    configuration: _raft_pb2.Configuration
+    def __init__(self, cluster_id: _Optional[str] = ..., configuration: _Optional[_Union[_raft_pb2.Configuration, _Mapping]] = ...) -> None: ...

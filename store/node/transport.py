@@ -1,0 +1,41 @@
+"""How a node reaches its peers: a seam, so that a test puts a network of its own behind it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from cortado.raft.configuration import Configuration
+from cortado.raft.log import Message
+
+
+class Transport(Protocol):
+    """Carries messages to peers, as a network does: late, twice, in another order, or never. Never blocks.
+
+    What arrives is given to :meth:`cortado.store.node.node.Node.receive`, on the node's loop. All calls come from there.
+    """
+
+    def configure(self, configuration: Configuration) -> None:
+        """Whom to be connected to from now on: every member but ourselves."""
+
+    def send(self, group_id: int, messages: Sequence[Message]) -> None:
+        """Send, or drop what the peer's bounded queue has no room for."""
+
+    def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        """The bytes of a peer's spool from ``offset`` on, in pieces whose checksums were verified. Ends where the spool
+        ends. Raises Unavailable where the stream broke (to be resumed), NotFound where the spool is gone."""
+
+
+class NoPeers:
+    """The transport of a group of one."""
+
+    def configure(self, configuration: Configuration) -> None:
+        """Nobody to connect to."""
+
+    def send(self, group_id: int, messages: Sequence[Message]) -> None:
+        """Nobody to send to."""
+
+    async def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        """Nothing to fetch."""
+        return
+        yield b""
