@@ -69,7 +69,7 @@ def run(rows: int = ROWS) -> list[Measurement]:
     """All measurements. Takes about half a minute, and a few hundred megabytes in the temporary directory."""
     with tempfile.TemporaryDirectory(prefix="cortado-bench-") as directory:
         path = Path(directory)
-        engine = LmdbEngine.open(path / "engine", new_identity=lambda: Identity("bench", "bench"))
+        engine = LmdbEngine.open(path / "engine", new_identity=lambda: Identity("bench", "bench", "bench"))
         (path / "bare").mkdir()
         with lmdb.open(str(path / "bare"), map_size=64 << 30, max_dbs=8, max_spare_txns=4) as environment:
             keys = _keys(rows)

@@ -4,13 +4,16 @@
 
     cortado-data/
       LOCK             flock'ed by the process that has the directory open; its process id as text
-      FORMAT           "cortado-data 1\\n": the format of everything here; written last, so where it is, all is
-      identity.json    {"cluster_id": "...", "node_id": "..."}
+      FORMAT           "cortado-data 2\\n": the format of everything here; written last, so where it is, all is
+      identity.json    {"cluster_id": "...", "node_id": "...", "storage_id": "..."}
       engine/          LMDB's data.mdb and lock.mdb
 
 Each file is created under another name, synced, renamed, and the directory synced: there is no half-written one. A
 crash before FORMAT exists leaves a directory that never held an acknowledged write, and creation simply goes on. A
 directory that holds other files and no FORMAT is somebody else's, and is refused.
+
+A directory that is to join a cluster exists before it belongs to it: its cluster id is empty, and is written once, by
+:meth:`DataDirectory.join_cluster`. A crash leaves it either empty or written.
 """
 
 from __future__ import annotations
@@ -20,13 +23,13 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from cortado.errors import DataDirectoryError
+from cortado.errors import DataDirectoryError, InvalidArgument
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 ENGINE_DIRECTORY: Final = "engine"
 
 _FORMAT_FILE: Final = "FORMAT"
@@ -41,10 +44,15 @@ _OURS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a node is, for ever: drawn once, when its data directory is created. Printable, without blanks."""
+    """Who a node is, for ever: drawn once, when its data directory is created. Printable, without blanks.
+
+    ``cluster_id`` is empty until the directory belongs to a cluster. ``storage_id`` tells this directory from any other
+    that may come under the same node id: an empty disk must not vote in the name of the one that was lost.
+    """
 
     cluster_id: str
     node_id: str
+    storage_id: str
 
 
 class DataDirectory:
@@ -91,6 +99,26 @@ class DataDirectory:
         except BaseException:
             os.close(lock_file)
             raise
+
+    def join_cluster(self, cluster_id: str) -> None:
+        """Belong to a cluster from now on, durably. Again with the same id does nothing.
+
+        Raises DataDirectoryError where the directory belongs to another cluster, or cannot be written.
+        """
+        if not cluster_id:
+            raise InvalidArgument("cluster_id", "must not be empty")
+        if self.identity.cluster_id not in ("", cluster_id):
+            problem = f"belongs to cluster {self.identity.cluster_id}, and cannot join cluster {cluster_id}"
+            raise DataDirectoryError(str(self.path), problem)
+        if self.identity.cluster_id == cluster_id:
+            return
+        identity = replace(self.identity, cluster_id=cluster_id)
+        try:
+            _write_durably(self.path, _IDENTITY_FILE, _identity_text(identity))
+        except OSError as problem:
+            reason = f"its {_IDENTITY_FILE} cannot be written: {problem.strerror}"
+            raise DataDirectoryError(str(self.path), reason) from problem
+        self.identity = identity
 
     def close(self) -> None:
         """Let another process have it. A second call does nothing."""
@@ -148,8 +176,7 @@ def _create(path: Path, identity: Identity, create_engine: Callable[[Path], None
     engine_path.mkdir(exist_ok=True)
     create_engine(engine_path)
     _sync_directory(engine_path)
-    record = json.dumps({"cluster_id": identity.cluster_id, "node_id": identity.node_id}, indent=2)
-    _write_durably(path, _IDENTITY_FILE, record + "\n")
+    _write_durably(path, _IDENTITY_FILE, _identity_text(identity))
     # The directory's own name must survive too, and those of parents that were made along with it.
     for parent in path.resolve().parents:
         # One that this process may not read was not made by it.
@@ -160,16 +187,20 @@ def _create(path: Path, identity: Identity, create_engine: Callable[[Path], None
     _write_durably(path, _FORMAT_FILE, f"{_FORMAT_WORD} {FORMAT_VERSION}\n")
 
 
+def _identity_text(identity: Identity) -> str:
+    return json.dumps(asdict(identity), indent=2) + "\n"
+
+
 def _read_identity(path: Path) -> Identity:
     try:
         record = json.loads((path / _IDENTITY_FILE).read_text(encoding="utf-8"))
-        identity = Identity(record["cluster_id"], record["node_id"])
+        identity = Identity(record["cluster_id"], record["node_id"], record["storage_id"])
     except FileNotFoundError:
         raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is missing") from None
     except (ValueError, KeyError, TypeError):
         raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is damaged") from None
-    for name, value in (("cluster_id", identity.cluster_id), ("node_id", identity.node_id)):
-        if not isinstance(value, str) or not value:
+    for name, value in asdict(identity).items():
+        if not isinstance(value, str) or not (value or name == "cluster_id"):
             raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is damaged: {name} is {value!r}")
     return identity
 

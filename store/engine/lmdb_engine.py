@@ -110,6 +110,10 @@ class LmdbEngine:
     def identity(self) -> Identity:
         return self._directory.identity
 
+    def join_cluster(self, cluster_id: str) -> None:
+        """As :meth:`~cortado.store.engine.data_directory.DataDirectory.join_cluster`. Waits for the disk."""
+        self._directory.join_cluster(cluster_id)
+
     @property
     def path(self) -> Path:
         return self._directory.path

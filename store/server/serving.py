@@ -72,7 +72,9 @@ def serve(config: ServerConfig) -> None:
 
 def _open_engine(config: ServerConfig) -> LmdbEngine:
     def new_identity() -> Identity:
-        return Identity(cluster_id=config.cluster_id or str(uuid.uuid4()), node_id=str(uuid.uuid4()))
+        return Identity(
+            cluster_id=config.cluster_id or str(uuid.uuid4()), node_id=str(uuid.uuid4()), storage_id=str(uuid.uuid4())
+        )
 
     engine = LmdbEngine.open(
         config.data_dir,

@@ -140,7 +140,7 @@ def with_damaged_pages(data_dir: Path) -> None:
 
 
 def of_another_version(data_dir: Path) -> None:
-    (data_dir / "FORMAT").write_text("cortado-data 2\n")
+    (data_dir / "FORMAT").write_text("cortado-data 1\n")
 
 
 def with_a_damaged_state(data_dir: Path) -> None:
@@ -154,7 +154,7 @@ def with_a_damaged_state(data_dir: Path) -> None:
         (truncate, "truncated"),
         (overwrite, "no LMDB meta page"),
         (with_damaged_pages, "its flags are 0x0012, not 0x0002; restore the directory from a backup"),
-        (of_another_version, "format version 2"),
+        (of_another_version, "format version 1"),
         (with_a_damaged_state, "the node's state"),
     ],
 )

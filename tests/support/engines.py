@@ -7,7 +7,7 @@ from pathlib import Path
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.lmdb_engine import LmdbEngine
 
-IDENTITY = Identity("cluster-a", "node-1")
+IDENTITY = Identity("cluster-a", "node-1", "storage-1")
 
 
 def open_lmdb(path: Path, *, map_bytes: int | None = 1 << 30, reserve_bytes: int | None = None) -> LmdbEngine:

@@ -62,13 +62,14 @@ def test_the_checksums_constants_are_what_they_are_said_to_be() -> None:
 
 def test_the_files_of_a_data_directory_are_the_golden_ones(tmp_path: Path) -> None:
     path = tmp_path / "data"
-    LmdbEngine.open(path, new_identity=lambda: Identity("3f2a", "n1"), map_bytes=1 << 24).close()
-    assert (path / "FORMAT").read_bytes() == b"cortado-data 1\n"
-    assert (path / "identity.json").read_bytes() == b'{\n  "cluster_id": "3f2a",\n  "node_id": "n1"\n}\n'
+    LmdbEngine.open(path, new_identity=lambda: Identity("3f2a", "n1", "9c41"), map_bytes=1 << 24).close()
+    assert (path / "FORMAT").read_bytes() == b"cortado-data 2\n"
+    identity = b'{\n  "cluster_id": "3f2a",\n  "node_id": "n1",\n  "storage_id": "9c41"\n}\n'
+    assert (path / "identity.json").read_bytes() == identity
 
 
 def test_the_engines_spaces_are_named_sub_databases(tmp_path: Path) -> None:
-    engine = LmdbEngine.open(tmp_path, new_identity=lambda: Identity("c", "n"), map_bytes=1 << 24)
+    engine = LmdbEngine.open(tmp_path, new_identity=lambda: Identity("c", "n", "s"), map_bytes=1 << 24)
     with engine.write() as txn:
         VersionStore(engine).apply(txn, Mutations([KEYS[0]], [b"payload"]), TIMESTAMPS[1])
         for space in (Space.META, Space.REQUESTS, Space.LOG):

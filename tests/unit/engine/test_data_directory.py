@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from cortado.errors import DataDirectoryError
+from cortado.errors import DataDirectoryError, InvalidArgument
 from cortado.store.engine import data_directory
 from cortado.store.engine.data_directory import DataDirectory, Identity
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from support.engines import IDENTITY, open_lmdb
 
-FIRST = Identity("cluster-a", "node-1")
+FIRST = Identity("cluster-a", "node-1", "storage-1")
 TESTS = Path(__file__).parents[2]
 
 
@@ -150,8 +150,8 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
 
 
 def test_another_format_version_is_refused(path: Path) -> None:
-    (path / "FORMAT").write_text("cortado-data 2\n")
-    assert refused(path) == "of format version 2; this build of Cortado reads version 1 only"
+    (path / "FORMAT").write_text("cortado-data 1\n")
+    assert refused(path) == "of format version 1; this build of Cortado reads version 2 only"
 
 
 @pytest.mark.parametrize("text", ["", "cortado-data\n", "cortado-data one\n", "\0\0\0\0", "sqlite 1\n"])
@@ -160,7 +160,20 @@ def test_a_damaged_format_file_is_refused(path: Path, text: str) -> None:
     assert refused(path).startswith("its FORMAT file is damaged")
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"cluster_id": "c"}', '{"cluster_id": "", "node_id": "n"}', "\0"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        "\0",
+        '{"cluster_id": "c"}',
+        '{"cluster_id": "c", "node_id": "n"}',
+        '{"cluster_id": "c", "node_id": "", "storage_id": "s"}',
+        '{"cluster_id": "c", "node_id": "n", "storage_id": ""}',
+        '{"cluster_id": null, "node_id": "n", "storage_id": "s"}',
+    ],
+)
 def test_a_damaged_identity_is_refused(path: Path, text: str) -> None:
     (path / "identity.json").write_text(text)
     assert refused(path).startswith("its identity.json is damaged")
@@ -225,10 +238,85 @@ def test_a_refused_directory_is_not_left_locked(path: Path) -> None:
     identity.write_text("{}")
     refused(path)
     identity.write_text(text)
-    assert json.loads(text) == {"cluster_id": "cluster-a", "node_id": "node-1"}
+    assert json.loads(text) == {"cluster_id": "cluster-a", "node_id": "node-1", "storage_id": "storage-1"}
     open_lmdb(path).close()
 
 
 def test_a_path_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert refused(tmp_path / "file" / "data") == "cannot be opened: Not a directory"
+
+
+# --- joining a cluster -----------------------------------------------------------------------------------------
+
+
+def open_unjoined(path: Path) -> LmdbEngine:
+    return LmdbEngine.open(path, new_identity=lambda: Identity("", "node-2", "storage-2"), map_bytes=1 << 24)
+
+
+def test_a_directory_exists_before_it_belongs_to_a_cluster_and_belongs_to_it_for_ever(tmp_path: Path) -> None:
+    engine = open_unjoined(tmp_path)
+    assert engine.identity.cluster_id == ""
+    engine.close()
+    engine = open_unjoined(tmp_path)
+    engine.join_cluster("cluster-a")
+    engine.join_cluster("cluster-a")
+    assert engine.identity == Identity("cluster-a", "node-2", "storage-2")
+    engine.close()
+    engine = open_unjoined(tmp_path)
+    assert engine.identity == Identity("cluster-a", "node-2", "storage-2")
+    engine.close()
+
+
+def test_a_directory_of_one_cluster_joins_no_other(tmp_path: Path) -> None:
+    engine = open_unjoined(tmp_path)
+    engine.join_cluster("cluster-a")
+    with pytest.raises(DataDirectoryError) as error:
+        engine.join_cluster("cluster-b")
+    assert error.value.problem == "belongs to cluster cluster-a, and cannot join cluster cluster-b"
+    assert engine.identity.cluster_id == "cluster-a"
+    with pytest.raises(InvalidArgument):
+        engine.join_cluster("")
+    engine.close()
+
+
+def test_the_cluster_id_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = open_unjoined(tmp_path)
+    steps: list[str] = []
+    real_fsync, real_replace = os.fsync, Path.replace
+
+    def fsync(descriptor: int) -> None:
+        steps.append("sync " + Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        real_fsync(descriptor)
+
+    def rename(old: Path, new: Path) -> Path:
+        steps.append(f"rename {new.name}")
+        return real_replace(old, new)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "replace", rename)
+    engine.join_cluster("cluster-a")
+    assert steps == ["sync identity.json.new", "rename identity.json", f"sync {tmp_path.name}"]
+    engine.close()
+
+
+def test_a_crash_while_joining_leaves_a_directory_that_has_not_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_unjoined(tmp_path)
+
+    def cut(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", cut)
+    with pytest.raises(DataDirectoryError) as error:
+        engine.join_cluster("cluster-a")
+    assert error.value.problem == "its identity.json cannot be written: No space left on device"
+    assert engine.identity.cluster_id == ""
+    engine.close()
+    monkeypatch.undo()
+    assert (tmp_path / "identity.json.new").exists()
+    engine = open_unjoined(tmp_path)
+    assert engine.identity.cluster_id == ""
+    engine.join_cluster("cluster-a")
+    engine.close()
