@@ -1,0 +1,191 @@
+"""Callers in processes of their own, so that no interpreter's lock bounds what a system is asked.
+
+    python -m benchmarks.cluster.load SYSTEM ENDPOINTS WORKLOAD THREADS SEED
+
+is one of them: it connects, calls for a while uncounted, says ``ready``, and waits for a line with the seconds to count.
+Then it prints what it saw as one line of JSON. :func:`measure` runs several at once, with meters at the nodes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.cluster.members import Cluster, Meter, Use
+from benchmarks.cluster.workloads import WORKLOADS, Store, Workload, open_store
+
+WARM_CALLS: Final = 20
+"""Of each caller, before anything is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``processes`` times ``threads`` callers, each with one call in flight."""
+
+    workload: str
+    processes: int
+    threads: int
+
+    @property
+    def callers(self) -> int:
+        return self.processes * self.threads
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Calls a second, latencies in milliseconds, and what it cost: cores of CPU, and memory at its highest."""
+
+    rate: float
+    p50_ms: float
+    p99_ms: float
+    leader: Use
+    followers: tuple[Use, ...]
+    client_cores: float
+    failed: int
+
+
+# --- the measuring side --------------------------------------------------------------------------------------------
+
+
+def measure(cluster: Cluster, load: Load, seconds: float) -> Outcome:
+    """Ask ``cluster`` for ``seconds``, and meter it. Raises RuntimeError where a caller ends early."""
+    leader = cluster.leader()
+    if leader is None:
+        raise RuntimeError(f"{cluster.name} has no leader")
+    others = [member for member in cluster.members if member is not leader]
+    endpoints = ",".join(each.endpoint for each in (leader, *others))
+    callers = [_start(cluster.name, endpoints, load, seed) for seed in range(load.processes)]
+    try:
+        for caller in callers:
+            _expect_ready(caller)
+        meters = [Meter(member.pid) for member in (leader, *others)]
+        for caller in callers:
+            assert caller.stdin is not None
+            caller.stdin.write(f"{seconds}\n".encode())
+            caller.stdin.close()
+        time.sleep(seconds)
+        uses = [meter.read() for meter in meters]
+        seen = [json.loads(_rest(caller)) for caller in callers]
+    finally:
+        for caller in callers:
+            caller.kill()
+            caller.wait()
+    return _summary(seen, uses, seconds)
+
+
+def _start(system: str, endpoints: str, load: Load, seed: int) -> subprocess.Popen[bytes]:
+    arguments = [system, endpoints, load.workload, str(load.threads), str(seed)]
+    command = [sys.executable, "-m", "benchmarks.cluster.load", *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def _expect_ready(caller: subprocess.Popen[bytes]) -> None:
+    assert caller.stdout is not None
+    if caller.stdout.readline() != b"ready\n":
+        raise RuntimeError("a load generator ended before it was ready")
+
+
+def _rest(caller: subprocess.Popen[bytes]) -> bytes:
+    assert caller.stdout is not None
+    return caller.stdout.read()
+
+
+def _summary(seen: Sequence[dict[str, list[int] | float]], uses: Sequence[Use], seconds: float) -> Outcome:
+    latencies: list[int] = sorted(each for one in seen for each in one["latencies_us"])  # type: ignore[union-attr]
+    return Outcome(
+        rate=len(latencies) / seconds,
+        p50_ms=percentile(latencies, 0.50) / 1_000,
+        p99_ms=percentile(latencies, 0.99) / 1_000,
+        leader=uses[0],
+        followers=tuple(uses[1:]),
+        client_cores=sum(float(one["cores"]) for one in seen),  # type: ignore[arg-type]
+        failed=sum(int(one["failed"]) for one in seen),  # type: ignore[arg-type]
+    )
+
+
+def percentile(ordered: Sequence[int], share: float) -> float:
+    """The value below which ``share`` of them lie; 0 where there are none."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
+
+
+# --- the asking side -----------------------------------------------------------------------------------------------
+
+
+class Caller(threading.Thread):
+    """One call after another."""
+
+    def __init__(self, store: Store, workload: Workload, seed: int, times: Times) -> None:
+        super().__init__(daemon=True)
+        self._store = store
+        self._call = workload.call
+        self._random = random.Random(seed)
+        self._times = times
+        self.latencies_us: list[int] = []
+        self.failed = 0
+
+    def run(self) -> None:
+        for _ in range(WARM_CALLS):
+            self._one()
+        self._times.warm.release()
+        while not self._times.ended:
+            began_ns = time.perf_counter_ns()
+            worked = self._one()
+            ended_ns = time.perf_counter_ns()
+            if self._times.counts(ended_ns) and worked:
+                self.latencies_us.append((ended_ns - began_ns) // 1_000)
+
+    def _one(self) -> bool:
+        try:
+            self._call(self._store, self._random)
+        except Exception as error:
+            if not self.failed:
+                print(f"a call failed: {error!r}", file=sys.stderr)
+            self.failed += 1
+            return False
+        return True
+
+
+class Times:
+    """When calls count."""
+
+    def __init__(self) -> None:
+        self.warm = threading.Semaphore(0)
+        self.begin_ns = self.end_ns = sys.maxsize
+        self.ended = False
+
+    def counts(self, ended_ns: int) -> bool:
+        return self.begin_ns <= ended_ns < self.end_ns
+
+
+def _ask(system: str, endpoints: str, workload: str, threads: int, seed: int) -> dict[str, object]:
+    store = open_store(system, endpoints.split(","))
+    times = Times()
+    callers = [Caller(store, WORKLOADS[workload], seed * 1_000 + number, times) for number in range(threads)]
+    for caller in callers:
+        caller.start()
+    for _ in callers:
+        times.warm.acquire()
+    print("ready", flush=True)
+    seconds = float(sys.stdin.readline())
+    cpu_s = time.process_time()
+    times.end_ns = (began_ns := time.perf_counter_ns()) + int(seconds * 1e9)
+    times.begin_ns = began_ns
+    time.sleep(seconds)
+    cores = (time.process_time() - cpu_s) / seconds
+    times.ended = True
+    for caller in callers:
+        caller.join(15)
+    latencies = [each for caller in callers for each in caller.latencies_us]
+    failed = sum(caller.failed for caller in callers)
+    return {"latencies_us": latencies, "cores": cores, "failed": failed}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_ask(*sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5]))), flush=True)

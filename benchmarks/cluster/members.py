@@ -1,0 +1,118 @@
+"""Processes that are measured: how they are started and ended, and what the kernel says that they used."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+START_S: Final = 40.0
+_TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(slots=True)
+class Member:
+    """One process of a cluster: its ``command`` serves clients on ``endpoint`` (host:port)."""
+
+    name: str
+    endpoint: str
+    command: Sequence[str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def end(self, *, kill: bool = False) -> None:
+        """Ends the process, in order or as a crash would."""
+        process, self.process = self.process, None
+        if process is None:
+            return
+        process.kill() if kill else process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+class Cluster(Protocol):
+    """Three members, whatever they are."""
+
+    name: str
+    members: list[Member]
+
+    def leader(self) -> Member | None:
+        """The one that leads now, as far as anyone knows."""
+
+    def settings(self) -> str:
+        """One line: version and what is not its default."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that were free a moment ago, all different."""
+    taken = [socket.socket() for _ in range(count)]
+    try:
+        for each in taken:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in taken]
+    finally:
+        for each in taken:
+            each.close()
+
+
+def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = START_S) -> float:
+    """Seconds until ``condition`` held. Raises TimeoutError naming ``what``."""
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() > began + timeout_s:
+            raise TimeoutError(f"{what}: not within {timeout_s:.0f} s")
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a process used over some time: ``cores`` of CPU, and at most ``memory_mib`` at once."""
+
+    cores: float
+    memory_mib: float
+
+
+class Meter:
+    """Counts what a process uses from the making of the meter to :meth:`read`."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._cpu_s = cpu_seconds(pid)
+        self._began_s = time.monotonic()
+        # Makes the kernel count the peak anew.
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+    def read(self) -> Use:
+        spent_s = cpu_seconds(self._pid) - self._cpu_s
+        return Use(spent_s / (time.monotonic() - self._began_s), _peak_mib(self._pid))
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of all threads so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
+
+
+def _peak_mib(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
