@@ -61,6 +61,9 @@ def run(arguments: Sequence[str]) -> int:
         return outcome if isinstance(outcome, int) else failures.OK
     except failures.CheckFailed as found:
         return found.exit_code
+    except failures.EndedWith as ended:
+        failures.report(ended.error, as_json=as_json)
+        return ended.exit_code
     except CortadoError as error:
         if not isinstance(error, Cancelled):
             failures.report(error, as_json=as_json)

@@ -12,6 +12,8 @@ code  meaning
 6     the server cannot serve now: not reached, overloaded, or too late with the answer of a read
 7     the outcome of a write is unknown: it may have happened, or may yet
 8     damage: a checksum, a data directory, a clock out of bounds, or problems that ``table check`` found
+69    a server that was to join a cluster could not reach it, or it had no leader: start it again later
+78    a server that was to join a cluster was refused by it: starting it again as it is will not help
 130   interrupted (Ctrl-C)
 141   whoever read the output went away (a broken pipe)
 ====  =================================================================================================
@@ -47,6 +49,9 @@ INCOMPATIBLE: Final = 5
 UNAVAILABLE: Final = 6
 UNKNOWN_OUTCOME: Final = 7
 DAMAGE: Final = 8
+# As sysexits.h has them, and as the server's own 70 and 74: for what keeps a server running.
+JOIN_UNAVAILABLE: Final = 69
+JOIN_REFUSED: Final = 78
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
@@ -71,6 +76,15 @@ class CheckFailed(Exception):
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+class EndedWith(Exception):
+    """A run that ends with ``error`` and an exit code that is not its class's."""
+
+    def __init__(self, error: CortadoError, exit_code: int) -> None:
+        super().__init__(error, exit_code)
+        self.error = error
         self.exit_code = exit_code
 
 

@@ -38,6 +38,7 @@ from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
 from cortado.store.server.documents_service import DocumentsService
+from cortado.store.server.exits import EXIT_IO, EXIT_SOFTWARE
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.schemas_service import SchemasService
@@ -51,8 +52,6 @@ GC_THRESHOLD: Final = 10_000
 
 PENDING_CALLS_MAX: Final = 65_536
 
-EXIT_SOFTWARE: Final = 70
-EXIT_IO: Final = 74
 FAILURE_GRACE_S: Final = 1.0
 
 
@@ -73,7 +72,9 @@ def serve(config: ServerConfig) -> None:
 def _open_engine(config: ServerConfig) -> LmdbEngine:
     def new_identity() -> Identity:
         return Identity(
-            cluster_id=config.cluster_id or str(uuid.uuid4()), node_id=str(uuid.uuid4()), storage_id=str(uuid.uuid4())
+            cluster_id=config.cluster_id or str(uuid.uuid4()),
+            node_id=config.node_id or str(uuid.uuid4()),
+            storage_id=str(uuid.uuid4()),
         )
 
     engine = LmdbEngine.open(

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortado.errors import InvalidArgument
-from cortado.store.cli.commands.server import parse_limits, parse_size
 from cortado.store.cli.commands.table import parse_index
 from cortado.store.cli.parse import (
     bytes_to_text,
@@ -153,14 +152,3 @@ def test_an_index_is_a_name_and_fields() -> None:
     for wrong in ("by_a", "=a", "by_a=", "by_a=a,,b"):
         with pytest.raises(InvalidArgument, match="--index"):
             parse_index(wrong, "--index", unique=False)
-
-
-def test_sizes_and_limits_of_a_server_are_checked() -> None:
-    assert [parse_size(text, "--map-size") for text in ("4096", "64MiB", "1TiB")] == [4096, 64 << 20, 1 << 40]
-    for wrong in ("", "1GB", "-1", "1.5GiB"):
-        with pytest.raises(InvalidArgument, match="--map-size"):
-            parse_size(wrong, "--map-size")
-    assert parse_limits(["writes_max=5"], ["writes_max"]) == {"writes_max": 5}
-    for wrong in ("writes_max", "writes_max=x", "reads_max=5"):
-        with pytest.raises(InvalidArgument, match="--limit"):
-            parse_limits([wrong], ["writes_max"])

@@ -1,0 +1,62 @@
+"""Addresses and names as an operator writes them: of hosts with ports, and of nodes."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Final
+
+from cortado.errors import InvalidArgument
+
+_HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253}")
+_NODE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def split_address(field: str, address: str, *, port_min: int = 1) -> tuple[str, int]:
+    """Host (without brackets) and port of ``host:port``. Raises InvalidArgument naming ``field``."""
+    host, colon, port = address.rpartition(":")
+    is_number = port.isascii() and port.isdigit() and len(port) <= 5
+    if not colon or not host or not is_number or not port_min <= int(port) <= 65_535:
+        raise InvalidArgument(field, f"must be host:port with a port from {port_min} to 65535", address)
+    if not _HOST.fullmatch(host):
+        raise InvalidArgument(field, "must be host:port; an IPv6 address stands in brackets", address)
+    return host.strip("[]"), int(port)
+
+
+def check_address(field: str, address: str) -> str:
+    """``address``, under which others can reach a node. Raises InvalidArgument naming ``field``."""
+    host, _ = split_address(field, address)
+    if is_wildcard(host):
+        raise InvalidArgument(field, "must be an address that other hosts can reach, not the one for all", address)
+    return address
+
+
+def check_node_id(field: str, node_id: str) -> str:
+    """``node_id``, where it can name a node. Raises InvalidArgument naming ``field``."""
+    if not _NODE_ID.fullmatch(node_id):
+        problem = "must be 1 to 64 letters, digits, '_', '.' or '-', and begin with a letter or a digit"
+        raise InvalidArgument(field, problem, repr(node_id[:80]))
+    return node_id
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nothing but this machine reaches ``host``."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether ``host`` stands for all of a machine's addresses, so that nobody can connect to it by that name."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def address_of(host: str, port: int) -> str:
+    """The two as one text."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,29 @@
+"""How the process of a server ends where it cannot go on: the codes of ``sysexits.h`` that it uses.
+
+==  ==================================================================================================================
+69  the cluster that it was to join could not be reached, or has no leader now: start it again later
+70  a defect while the log was applied
+74  the disk failed under a write
+78  the cluster that it was to join refused it (not announced, another data directory, another cluster)
+==  ==================================================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cortado.errors import CortadoError
+
+EXIT_UNAVAILABLE: Final = 69
+EXIT_SOFTWARE: Final = 70
+EXIT_IO: Final = 74
+EXIT_CONFIG: Final = 78
+
+
+class StartRefused(Exception):
+    """A server did not start: why, and with which code the process should end."""
+
+    def __init__(self, error: CortadoError, exit_code: int) -> None:
+        super().__init__(error, exit_code)
+        self.error = error
+        self.exit_code = exit_code
