@@ -7,7 +7,7 @@ for (:meth:`Table.scan_arrow`, :meth:`Table.bulk_arrow`), and not before.
 from cortado.store.client.batch import Batch
 from cortado.store.client.bulk import BulkResult, RefusedRow
 from cortado.store.client.client import DEFAULT_ENDPOINT, Client
-from cortado.store.client.cluster import ClockReading, Status
+from cortado.store.client.cluster import ClockOffset, ClockReading, Members, Membership, MemberStatus, Status
 from cortado.store.client.documents import Document, RowBatch
 from cortado.store.client.kv import Delete, KeyValue, KvPair, Put
 from cortado.store.client.schemas import SchemaCheck, Schemas, SchemaVersion, SubjectSummary
@@ -21,6 +21,7 @@ __all__ = [
     "CheckProblem",
     "CheckReport",
     "Client",
+    "ClockOffset",
     "ClockReading",
     "Delete",
     "Document",
@@ -28,6 +29,9 @@ __all__ = [
     "KeyRange",
     "KeyValue",
     "KvPair",
+    "MemberStatus",
+    "Members",
+    "Membership",
     "Put",
     "RefusedRow",
     "RowBatch",

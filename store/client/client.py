@@ -10,7 +10,7 @@ from cortado.errors import InvalidArgument
 from cortado.proto.v1 import cluster_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.batch import Batch
-from cortado.store.client.cluster import ClockReading, Status, clock_from_proto, status_from_proto
+from cortado.store.client.cluster import ClockReading, Membership, Status, clock_from_proto, status_from_proto
 from cortado.store.client.connection import Connection, Environment, check_timeout
 from cortado.store.client.kv import KeyValue
 from cortado.store.client.schemas import SchemaCache, Schemas
@@ -134,7 +134,12 @@ class Client:
         """Proves that the table's indexes hold what its rows say, and nothing else, at one timestamp."""
         return self._tables.check(full_name, at, progress)
 
-    # --- the node and its clock ------------------------------------------------------------------------------
+    # --- the node and its clock, the cluster and its nodes ---------------------------------------------------
+
+    @property
+    def membership(self) -> Membership:
+        """Who belongs to the cluster, and the changes of that."""
+        return Membership(self._connection, timeout_s=self._timeout_s)
 
     def status(self) -> Status:
         """What the node says of itself."""

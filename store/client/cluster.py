@@ -1,10 +1,14 @@
-"""The node and its clock, as values."""
+"""The nodes of a cluster: what each says of itself, its clock, and who belongs to it; and how that is changed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
+from cortado.errors import DeadlineExceeded, OutcomeUnknown
 from cortado.proto.v1 import cluster_pb2
+from cortado.store.client.connection import Connection
 from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 
@@ -21,8 +25,20 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """The clock of the peer ``node_id`` minus the node's own lies between the two."""
+
+    node_id: str
+    low_ms: int
+    high_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """What a node says of itself. ``state`` is "serving", or why it is not."""
+    """What a node says of itself. ``state`` is "serving", or why it is not.
+
+    ``role`` is "leader", "follower", "candidate" or "learner"; ``leader`` a node id, empty while none is known.
+    """
 
     cluster_id: str
     node_id: str
@@ -39,6 +55,40 @@ class Status:
     loop_lag_ms_max: int
     queues: tuple[Queue, ...]
     ts: Timestamp
+    role: str = ""
+    last_index: int = 0
+    leader_address: str = ""
+    clock_offsets: tuple[ClockOffset, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStatus:
+    """A node of the cluster. ``joined`` is False until its data directory has presented itself.
+
+    The rest is what the leader knows, and 0 elsewhere: the last entry known to be durable at the member, by how many
+    entries that is behind, and how long ago it was heard of.
+    """
+
+    node_id: str
+    address: str
+    voter: bool
+    joined: bool
+    match_index: int = 0
+    behind: int = 0
+    last_heard_ms: int = 0
+    needs_snapshot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """All members, as the node ``told_by`` knows them; ``leader`` is a node id, empty while none is known."""
+
+    members: tuple[MemberStatus, ...]
+    leader: str = ""
+    told_by: str = ""
+
+    def member(self, node_id: str) -> MemberStatus | None:
+        return next((each for each in self.members if each.node_id == node_id), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +125,10 @@ def status_from_proto(reply: cluster_pb2.StatusResponse) -> Status:
         loop_lag_ms_max=reply.loop_lag_ms_max,
         queues=tuple(Queue(q.name, q.count, q.count_max, q.bytes, q.bytes_max) for q in reply.queues),
         ts=timestamp_of(reply.header.timestamp),
+        role=reply.role,
+        last_index=reply.last_index,
+        leader_address=reply.leader_address,
+        clock_offsets=tuple(ClockOffset(each.node_id, each.low_ms, each.high_ms) for each in reply.clock_offsets),
     )
 
 
@@ -83,3 +137,66 @@ def clock_from_proto(reply: cluster_pb2.ClockResponse) -> ClockReading:
     return ClockReading(
         timestamp_of(reply.now), reply.physical_ms, timestamp_of(reply.last_applied), reply.max_offset_ms
     )
+
+
+def _members_from_proto(members: Iterable[cluster_pb2.MemberStatus]) -> tuple[MemberStatus, ...]:
+    return tuple(
+        MemberStatus(
+            each.node_id,
+            each.address,
+            each.voter,
+            each.joined,
+            each.match_index,
+            each.behind,
+            each.last_heard_ms,
+            each.needs_snapshot,
+        )
+        for each in members
+    )
+
+
+class Membership:
+    """Who belongs to the cluster. Changes go to the leader, one at a time, and return when they are committed.
+
+    A change whose answer does not come in time raises OutcomeUnknown: :meth:`members` tells later whether it was made.
+    """
+
+    def __init__(self, connection: Connection, *, timeout_s: float) -> None:
+        self._connection = connection
+        self._timeout_s = timeout_s
+
+    def members(self) -> Members:
+        """Who belongs to the cluster, as the node that answers knows it; at the leader with everybody's progress."""
+        stub = self._connection.stubs.cluster
+        reply = self._connection.call(stub.Members, cluster_pb2.MembersRequest(), timeout_s=self._timeout_s)
+        return Members(_members_from_proto(reply.members), reply.leader, reply.header.node_id)
+
+    def add(self, node_id: str, address: str) -> tuple[MemberStatus, ...]:
+        """Announces a new node, which joins as a learner when it starts. Raises InvalidArgument (a known id or
+        address), Unavailable (another change is under way)."""
+        request = cluster_pb2.AddMemberRequest(node_id=node_id, address=address)
+        return _members_from_proto(self._change("AddMember", request).members)
+
+    def promote(self, node_id: str) -> tuple[MemberStatus, ...]:
+        """Makes a learner a voter. Raises InvalidArgument (no such learner), Unavailable (not caught up yet)."""
+        request = cluster_pb2.PromoteMemberRequest(node_id=node_id)
+        return _members_from_proto(self._change("PromoteMember", request).members)
+
+    def remove(self, node_id: str) -> tuple[MemberStatus, ...]:
+        """Removes a member, for ever under this id. A leader hands leadership over first. Raises InvalidArgument."""
+        request = cluster_pb2.RemoveMemberRequest(node_id=node_id)
+        return _members_from_proto(self._change("RemoveMember", request).members)
+
+    def transfer_leader(self, to_node_id: str = "") -> str:
+        """Hands leadership to a voter, or to the one that is furthest; returns the id of the node that leads then."""
+        request = cluster_pb2.TransferLeaderRequest(to_node_id=to_node_id)
+        leader: str = self._change("TransferLeader", request).leader
+        return leader
+
+    def _change(self, method: str, request: Any) -> Any:
+        try:
+            return self._connection.call(
+                getattr(self._connection.stubs.cluster, method), request, timeout_s=self._timeout_s
+            )
+        except DeadlineExceeded as late:
+            raise OutcomeUnknown(f"{late.message()}; look at the members to see whether the change was made") from late

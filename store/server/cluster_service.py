@@ -1,21 +1,29 @@
-"""``cortado.v1.Cluster``: what the node says of itself, and its clock."""
+"""``cortado.v1.Cluster``: what the node says of itself, its clock, and who belongs to the cluster.
+
+Status, Clock and Members answer at any node, from what it knows. Changes are made by the leader: elsewhere they end
+with NotLeader, which names the leader's address, and are answered when they are committed. What does not look like a
+node's id or address is refused before the log sees it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from google.protobuf.message import Message
 
 from cortado import __version__
 from cortado.proto.v1 import cluster_pb2
+from cortado.raft.configuration import Configuration, Member
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.node import Node
+from cortado.store.server.addresses import check_address, check_node_id
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.service import Service, request_hash
 
 
 class ClusterService(Service):
-    """Status, clock, and the bump of the epoch."""
+    """Status, clock, members, and the changes of epoch, members and leader."""
 
     def __init__(self, node: Node, data_dir: Path) -> None:
         super().__init__(node)
@@ -65,3 +73,58 @@ class ClusterService(Service):
             encode_reply=encode_reply,
         )
         return result.reply
+
+    # --- members -----------------------------------------------------------------------------------------------
+
+    async def members(self, _request: cluster_pb2.MembersRequest) -> Message:
+        return cluster_pb2.MembersResponse(
+            header=self.header(self.node.read_ts()),
+            members=self._members(self.node.configuration),
+            leader=self.node.status().leader,
+        )
+
+    async def add_member(self, request: cluster_pb2.AddMemberRequest) -> Message:
+        node_id = check_node_id("node_id", request.node_id)
+        address = check_address("address", request.address)
+        return self._changed(await self.node.add_member(node_id, address))
+
+    async def promote_member(self, request: cluster_pb2.PromoteMemberRequest) -> Message:
+        return self._changed(await self.node.promote_member(check_node_id("node_id", request.node_id)))
+
+    async def remove_member(self, request: cluster_pb2.RemoveMemberRequest) -> Message:
+        return self._changed(await self.node.remove_member(check_node_id("node_id", request.node_id)))
+
+    async def transfer_leader(self, request: cluster_pb2.TransferLeaderRequest) -> Message:
+        to = check_node_id("to_node_id", request.to_node_id) if request.to_node_id else ""
+        leader = await self.node.transfer_leader(to)
+        return cluster_pb2.TransferLeaderResponse(header=self.header(self.node.read_ts()), leader=leader)
+
+    def _changed(self, configuration: Configuration) -> Message:
+        return cluster_pb2.MemberChangeResponse(
+            header=self.header(self.node.read_ts()), members=self._members(configuration)
+        )
+
+    def _members(self, configuration: Configuration) -> Iterator[cluster_pb2.MemberStatus]:
+        """Each with its progress, where this node leads and so knows it."""
+        progress = {each.member.node_id: each for each in self.node.member_progress()}
+        last_index = self.node.status().last_index
+        for member in configuration.members:
+            status = cluster_pb2.MemberStatus(
+                node_id=member.node_id,
+                address=member.address,
+                voter=configuration.is_voter(member.node_id),
+                joined=bool(member.storage_id),
+            )
+            known = progress.get(member.node_id)
+            if known is not None:
+                status.match_index = known.match_index
+                status.behind = max(0, last_index - known.match_index)
+                status.last_heard_ms = max(0, round(min(known.last_heard_ms, 1e15)))
+                status.needs_snapshot = known.needs_snapshot
+            elif member.node_id == self.node.identity.node_id:
+                status.match_index = last_index
+            yield status
+
+    def _address_of(self, node_id: str) -> str:
+        member: Member | None = self.node.configuration.member(node_id) if node_id else None
+        return "" if member is None else member.address

@@ -120,7 +120,7 @@ def add_to(app: typer.Typer) -> None:
         ] = None,
         raft: Annotated[
             Texts,
-            _option("One setting of replication, such as retain_entries=10000; may be repeated.", "NAME=N", None, _MORE),
+            _option("A setting of replication, such as retain_entries=10000; may be repeated.", "NAME=N", None, _MORE),
         ] = None,
         clock_offset_ms: Annotated[Text, _option("Added to the physical clock.", "MS", "0", _TESTS)] = None,
         faults_file: Annotated[Text, typer.Option(hidden=True, metavar="PATH")] = None,
