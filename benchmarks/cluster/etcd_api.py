@@ -64,7 +64,7 @@ def _declare() -> descriptor_pb2.FileDescriptorProto:
 
 # A pool of its own: a program may hold etcd's real messages too.
 _POOL: Final = descriptor_pool.DescriptorPool()
-_POOL.Add(_declare())  # type: ignore[no-untyped-call]
+_POOL.Add(_declare())
 
 
 def _class(name: str) -> Any:

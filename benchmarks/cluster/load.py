@@ -2,8 +2,8 @@
 
     python -m benchmarks.cluster.load SYSTEM ENDPOINTS WORKLOAD THREADS SEED
 
-is one of them: it connects, calls for a while uncounted, says ``ready``, and waits for a line with the seconds to count.
-Then it prints what it saw as one line of JSON. :func:`measure` runs several at once, with meters at the nodes.
+is one of them: it connects, calls for a while uncounted, says ``ready``, and waits for a line with the seconds to
+count. Then it prints what it saw as one line of JSON. :func:`measure` runs several at once, with meters at the nodes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from benchmarks.cluster.members import Cluster, Meter, Use
@@ -36,6 +36,15 @@ class Load:
     @property
     def callers(self) -> int:
         return self.processes * self.threads
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one process of callers saw."""
+
+    latencies_us: list[int]
+    cores: float
+    failed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,7 @@ def measure(cluster: Cluster, load: Load, seconds: float) -> Outcome:
             caller.stdin.close()
         time.sleep(seconds)
         uses = [meter.read() for meter in meters]
-        seen = [json.loads(_rest(caller)) for caller in callers]
+        seen = [Seen(**json.loads(_rest(caller))) for caller in callers]
     finally:
         for caller in callers:
             caller.kill()
@@ -97,16 +106,16 @@ def _rest(caller: subprocess.Popen[bytes]) -> bytes:
     return caller.stdout.read()
 
 
-def _summary(seen: Sequence[dict[str, list[int] | float]], uses: Sequence[Use], seconds: float) -> Outcome:
-    latencies: list[int] = sorted(each for one in seen for each in one["latencies_us"])  # type: ignore[union-attr]
+def _summary(seen: Sequence[Seen], uses: Sequence[Use], seconds: float) -> Outcome:
+    latencies = sorted(each for one in seen for each in one.latencies_us)
     return Outcome(
         rate=len(latencies) / seconds,
         p50_ms=percentile(latencies, 0.50) / 1_000,
         p99_ms=percentile(latencies, 0.99) / 1_000,
         leader=uses[0],
         followers=tuple(uses[1:]),
-        client_cores=sum(float(one["cores"]) for one in seen),  # type: ignore[arg-type]
-        failed=sum(int(one["failed"]) for one in seen),  # type: ignore[arg-type]
+        client_cores=sum(one.cores for one in seen),
+        failed=sum(one.failed for one in seen),
     )
 
 
@@ -164,7 +173,7 @@ class Times:
         return self.begin_ns <= ended_ns < self.end_ns
 
 
-def _ask(system: str, endpoints: str, workload: str, threads: int, seed: int) -> dict[str, object]:
+def _ask(system: str, endpoints: str, workload: str, threads: int, seed: int) -> Seen:
     store = open_store(system, endpoints.split(","))
     times = Times()
     callers = [Caller(store, WORKLOADS[workload], seed * 1_000 + number, times) for number in range(threads)]
@@ -183,9 +192,9 @@ def _ask(system: str, endpoints: str, workload: str, threads: int, seed: int) ->
     for caller in callers:
         caller.join(15)
     latencies = [each for caller in callers for each in caller.latencies_us]
-    failed = sum(caller.failed for caller in callers)
-    return {"latencies_us": latencies, "cores": cores, "failed": failed}
+    return Seen(latencies, cores, sum(caller.failed for caller in callers))
 
 
 if __name__ == "__main__":
-    print(json.dumps(_ask(*sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5]))), flush=True)
+    system, endpoints, workload, threads, seed = sys.argv[1:]
+    print(json.dumps(asdict(_ask(system, endpoints, workload, int(threads), int(seed)))), flush=True)

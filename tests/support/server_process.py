@@ -61,12 +61,24 @@ class ServerProcess:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> ServerProcess:
         """Starts it and waits until it serves. A second start serves on the same address."""
+        self.launch()
+        return self.await_ready()
+
+    def launch(self) -> None:
+        """Starts it, and waits for nothing."""
         self._port_file.unlink(missing_ok=True)
         with self._log_file.open("ab") as log:
             self._process = subprocess.Popen(self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         _RUNNING.add(self._process)
+
+    def await_ready(self) -> ServerProcess:
+        """Waits until what was launched serves; kills it where it does not."""
         try:
             wait_until(self._is_ready, f"the server is ready\n{self.log}", READY_S)
         except BaseException:

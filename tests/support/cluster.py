@@ -1,0 +1,274 @@
+"""A cluster of real processes on loopback, made as an operator makes one, and ways to hurt it.
+
+::
+
+    with running_cluster(tmp_path) as cluster, Client(cluster.endpoints) as client:
+        before = cluster.leader()
+        cluster.kill(before)
+        client.kv("n").put(b"k", b"v")
+        assert cluster.leader() != before
+        cluster.start(before)
+        cluster.wait_converged()
+
+The first node begins a cluster of one; each other is announced by ``cortado member add``, started with ``--join``, and
+made a voter by ``cortado member promote``. Node ids are ``n1``, ``n2`` and so on. What is asked of one node alone goes
+there by a plain stub, since a client would follow the leader.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from cortado.proto.v1 import cluster_pb2, cluster_pb2_grpc, common_pb2, kv_pb2, kv_pb2_grpc
+from support.server_process import ServerProcess, wait_until
+
+ELECTED_S = 20.0
+CONVERGED_S = 60.0
+_LOCAL_POOL = [("grpc.use_local_subchannel_pool", 1)]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on, below those that outgoing connections take: a node must find its own again."""
+    draw = random.SystemRandom()
+    found: list[int] = []
+    while len(found) < count:
+        port = draw.randrange(15_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in found:
+            found.append(port)
+    return found
+
+
+def cortado(*arguments: str, timeout_s: float = 60.0) -> str:
+    """What a command wrote to its standard output. Raises AssertionError where it failed."""
+    command = [sys.executable, "-m", "cortado.store.cli", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    assert ended.returncode == 0, f"cortado {' '.join(arguments)} ended with {ended.returncode}\n{ended.stderr}"
+    return ended.stdout
+
+
+class Cluster:
+    """A cluster whose data lies below ``folder``. ``options`` go to every ``cortado server``.
+
+    ``data_dirs`` puts the directories of some nodes elsewhere, ``under`` runs some nodes under another command.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        count: int = 3,
+        data_dirs: dict[str, Path] | None = None,
+        under: dict[str, Sequence[str]] | None = None,
+    ) -> None:
+        names = [f"n{number}" for number in range(1, count + 1)]
+        self._folder = folder
+        self.addresses = dict(zip(names, (f"127.0.0.1:{port}" for port in free_ports(count)), strict=True))
+        self.nodes = {
+            name: ServerProcess(
+                (data_dirs or {}).get(name, folder / name),
+                *("--node-id", name, "--faults-file", str(self._faults_file(name))),
+                *(("--join", self.addresses["n1"]) if name != "n1" else ()),
+                *options,
+                listen=address,
+                under=(under or {}).get(name, ()),
+            )
+            for name, address in self.addresses.items()
+        }
+
+    @property
+    def endpoints(self) -> str:
+        """All addresses, as a client takes them."""
+        return ",".join(self.addresses.values())
+
+    # --- making it ---------------------------------------------------------------------------------------------
+
+    def form(self) -> Cluster:
+        """Every node is started and a voter."""
+        first, *others = self.nodes
+        self.nodes[first].start()
+        for name in others:
+            self.add(name)
+        self.wait_converged()
+        return self
+
+    def add(self, name: str) -> None:
+        """Announce a node, start it, and make it a voter."""
+        leader = self.addresses[self.leader()]
+        cortado("member", "add", name, self.addresses[name], "--endpoint", leader)
+        self.nodes[name].start()
+        self.promote(name)
+
+    def promote(self, name: str) -> None:
+        """Make a learner a voter, as soon as it has caught up."""
+        wait_until(lambda: self._is_promoted(name), f"{name} is a voter", CONVERGED_S)
+
+    def _is_promoted(self, name: str) -> bool:
+        address = self.addresses[self.leader()]
+        try:
+            with grpc.insecure_channel(address, options=_LOCAL_POOL) as channel:
+                cluster_pb2_grpc.ClusterStub(channel).PromoteMember(
+                    cluster_pb2.PromoteMemberRequest(node_id=name), timeout=10
+                )
+        except grpc.RpcError as error:
+            assert error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.FAILED_PRECONDITION), error
+            return False
+        return True
+
+    # --- what it says of itself --------------------------------------------------------------------------------
+
+    def status(self, name: str, timeout_s: float = 2.0) -> cluster_pb2.StatusResponse | None:
+        """What one node says; None where it does not answer."""
+        if not self.nodes[name].is_running:
+            return None
+        try:
+            with grpc.insecure_channel(self.addresses[name], options=_LOCAL_POOL) as channel:
+                return cluster_pb2_grpc.ClusterStub(channel).Status(cluster_pb2.StatusRequest(), timeout=timeout_s)
+        except grpc.RpcError:
+            return None
+
+    def statuses(self, besides: Sequence[str] = ()) -> dict[str, cluster_pb2.StatusResponse]:
+        """Of every node that answers, but for those ``besides``."""
+        asked = {name: self.status(name) for name in self.nodes if name not in besides}
+        return {name: status for name, status in asked.items() if status is not None}
+
+    def leader(self, besides: Sequence[str] = (), timeout_s: float = ELECTED_S) -> str:
+        """The node that leads in the newest term, as soon as there is one that is not among ``besides``."""
+        found: list[str] = []
+
+        def is_elected() -> bool:
+            leading = [
+                (int(status.header.term), name)
+                for name, status in self.statuses(besides).items()
+                if status.role == "leader" and status.leader == name
+            ]
+            found[:] = [name for _, name in sorted(leading)[-1:]]
+            return bool(found)
+
+        wait_until(is_elected, "there is a leader", timeout_s)
+        return found[0]
+
+    def follower(self) -> str:
+        """A node that runs and does not lead."""
+        leader = self.leader()
+        return next(name for name, node in self.nodes.items() if name != leader and node.is_running)
+
+    def term(self) -> int:
+        return int(self.statuses()[self.leader()].header.term)
+
+    def wait_converged(self, timeout_s: float = CONVERGED_S) -> None:
+        """Every node runs, follows one leader, and has applied all that is in the log."""
+        wait_until(self.is_converged, "all nodes have applied the same", timeout_s)
+
+    def is_converged(self) -> bool:
+        statuses = self.statuses()
+        states = {(each.header.term, each.leader, each.last_index, each.applied_index) for each in statuses.values()}
+        if len(statuses) != len(self.nodes) or len(states) != 1:
+            return False
+        ((_, leader, last, applied),) = states
+        return leader != "" and last == applied
+
+    # --- hurting it --------------------------------------------------------------------------------------------
+
+    def start(self, *names: str) -> None:
+        """Start nodes that were killed or stopped (all of them, if none is named), at once."""
+        chosen = [self.nodes[name] for name in names or self.nodes if not self.nodes[name].is_running]
+        for node in chosen:
+            node.launch()
+        for node in chosen:
+            node.await_ready()
+
+    def kill(self, *names: str) -> None:
+        """kill -9, of all at once where several are named."""
+        for name in names:
+            if self.nodes[name].is_running:
+                os.kill(self.nodes[name].pid, 9)
+        for name in names:
+            self.nodes[name].kill()
+
+    def pause(self, name: str) -> None:
+        self.nodes[name].pause()
+
+    def resume(self, name: str) -> None:
+        self.nodes[name].resume()
+
+    def cut(self, name: str) -> None:
+        """Nothing goes between ``name`` and the other nodes any more; clients still reach all of them."""
+        others = [each for each in self.nodes if each != name]
+        self._write_faults(name, others)
+        for other in others:
+            self._write_faults(other, [name])
+
+    def heal(self) -> None:
+        """Everything goes everywhere again."""
+        for name in self.nodes:
+            self._write_faults(name, [])
+
+    def _faults_file(self, name: str) -> Path:
+        return self._folder / f"{name}.faults"
+
+    def _write_faults(self, name: str, others: Sequence[str]) -> None:
+        # Replaced whole, so that a node never reads half of it.
+        path = self._faults_file(name)
+        written = path.with_suffix(".new")
+        written.write_text("".join(f"{other}\n" for other in others))
+        written.replace(path)
+
+    def mend(self) -> None:
+        """Heal, resume and start everything, and wait until it has converged."""
+        self.heal()
+        for node in self.nodes.values():
+            if node.is_running:
+                node.resume()
+        self.start()
+        self.wait_converged()
+
+    def end(self) -> None:
+        """Kill everything that runs."""
+        self.kill(*self.nodes)
+
+    # --- what one replica holds --------------------------------------------------------------------------------
+
+    def contents(self, name: str, namespace: str, at: common_pb2.Timestamp) -> dict[bytes, bytes]:
+        """A namespace as this replica has it at a timestamp that it has closed."""
+        request = kv_pb2.KvScanRequest(namespace=namespace, at=common_pb2.ReadAt(timestamp=at))
+        with grpc.insecure_channel(self.addresses[name], options=_LOCAL_POOL) as channel:
+            replies = kv_pb2_grpc.KeyValueStub(channel).Scan(request, timeout=30)
+            return {pair.key: pair.value for reply in replies for pair in reply.pairs}
+
+    def assert_same_contents(self, *namespaces: str) -> None:
+        """Every replica holds the same at the newest timestamp that all have applied."""
+        self.wait_converged()
+        with grpc.insecure_channel(self.addresses[self.leader()], options=_LOCAL_POOL) as channel:
+            clock = cluster_pb2_grpc.ClusterStub(channel).Clock(cluster_pb2.ClockRequest(), timeout=10)
+        for namespace in namespaces:
+            first, *others = (self.contents(name, namespace, clock.last_applied) for name in self.nodes)
+            assert all(other == first for other in others), f"replicas differ in {namespace}"
+
+    @property
+    def logs(self) -> str:
+        """What every node wrote so far."""
+        return "\n".join(f"--- {name}\n{node.log}" for name, node in self.nodes.items())
+
+
+@contextmanager
+def running_cluster(folder: Path, *options: str, count: int = 3) -> Iterator[Cluster]:
+    """A cluster for the length of a ``with`` block, killed at its end."""
+    cluster = Cluster(folder, *options, count=count)
+    try:
+        yield cluster.form()
+    finally:
+        cluster.end()
