@@ -12,6 +12,9 @@ request table remembers the same bytes.
 
 gRPC itself cancels a method whose caller went away or whose deadline passed.
 
+What a unary call does is an :data:`Answer`, from a request to the reply's bytes; a call of its own and a call on the
+coalescing stream (:mod:`cortado.store.server.calls_service`) are two ways to the same one, see :func:`unary_methods`.
+
 A :class:`~cortado.errors.CortadoError` ends a call with its code and details. Any other exception is a defect: it is
 logged, and the caller gets ``INTERNAL`` without the details of it.
 """
@@ -20,8 +23,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
@@ -37,6 +41,17 @@ _LOG: Final = logging.getLogger(__name__)
 
 Reply: TypeAlias = Message | bytes
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Answer: TypeAlias = "Callable[[Any], Coroutine[Any, Any, bytes]]"
+"""What a unary method does: from the request to the reply's bytes. Raises CortadoError, and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnaryMethod:
+    """A unary method, however its calls come. ``name`` is such as "cortado.v1.KeyValue/Put"."""
+
+    name: str
+    deserialize: Callable[[bytes], Message]
+    answer: Answer
 
 
 def rpc_handler(service: ServiceDescriptor, servicer: object) -> grpc.GenericRpcHandler:
@@ -45,15 +60,25 @@ def rpc_handler(service: ServiceDescriptor, servicer: object) -> grpc.GenericRpc
     return grpc.method_handlers_generic_handler(service.full_name, handlers)
 
 
+def unary_methods(services: Iterable[tuple[ServiceDescriptor, object]]) -> dict[str, UnaryMethod]:
+    """The unary methods of these services, by name: the same ones that :func:`rpc_handler` serves."""
+    return {
+        (method := _unary_method(each, getattr(servicer, _snake_case(each.name)))).name: method
+        for service, servicer in services
+        for each in service.methods
+        if not each.client_streaming and not each.server_streaming
+    }
+
+
 def _snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def _handler(method: MethodDescriptor, behaviour: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
-    deserialize = GetMessageClass(method.input_type).FromString
     if not method.server_streaming:
-        unary = _unary(method.full_name, behaviour)
-        return grpc.unary_unary_rpc_method_handler(unary, deserialize, _as_it_is)
+        unary = _unary_method(method, behaviour)
+        return grpc.unary_unary_rpc_method_handler(_unary(unary.answer), unary.deserialize, _as_it_is)
+    deserialize = GetMessageClass(method.input_type).FromString
     streaming = _streaming(method.full_name, behaviour)
     if method.client_streaming:
         return grpc.stream_stream_rpc_method_handler(streaming, deserialize, _as_it_is)
@@ -73,16 +98,25 @@ def _as_it_is(encoded: bytes) -> bytes:
     return encoded
 
 
-def _unary(
-    name: str, behaviour: Callable[[Message], Awaitable[Reply]]
-) -> Callable[[Message, Context], Awaitable[bytes]]:
-    async def serve(request: Message, context: Context) -> bytes:
+def _unary_method(method: MethodDescriptor, behaviour: Callable[[Any], Awaitable[Reply]]) -> UnaryMethod:
+    async def answer(request: Message) -> bytes:
         try:
             return _serialized(await behaviour(request))
+        except CortadoError:
+            raise
+        except Exception as defect:
+            raise _defect(method.full_name, defect) from None
+
+    service = method.containing_service.full_name
+    return UnaryMethod(f"{service}/{method.name}", GetMessageClass(method.input_type).FromString, answer)
+
+
+def _unary(answer: Answer) -> Callable[[Message, Context], Awaitable[bytes]]:
+    async def serve(request: Message, context: Context) -> bytes:
+        try:
+            return await answer(request)
         except CortadoError as error:
             await _end(context, error)
-        except Exception as defect:
-            await _end(context, _defect(name, defect))
 
     return serve
 
