@@ -7,36 +7,42 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "cluster_id", "node_id", "storage_id", "to_node_id", "address")
+    __slots__ = ("protocol", "cluster_id", "node_id", "storage_id", "to_node_id", "address", "last_index", "last_term")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     STORAGE_ID_FIELD_NUMBER: _ClassVar[int]
     TO_NODE_ID_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    LAST_INDEX_FIELD_NUMBER: _ClassVar[int]
+    LAST_TERM_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     cluster_id: str
     node_id: str
     storage_id: str
     to_node_id: str
     address: str
-    def __init__(self, protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., to_node_id: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
+    last_index: int
+    last_term: int
+    def __init__(self, protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., to_node_id: _Optional[str] = ..., address: _Optional[str] = ..., last_index: _Optional[int] = ..., last_term: _Optional[int] = ...) -> None: ...
 
 class PeerBatch(_message.Message):
-    __slots__ = ("hello", "physical_ms", "monotonic_ms", "echo_monotonic_ms", "echo_age_ms", "messages")
+    __slots__ = ("hello", "physical_ms", "monotonic_ms", "echo_monotonic_ms", "echo_age_ms", "messages", "refused")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     PHYSICAL_MS_FIELD_NUMBER: _ClassVar[int]
     MONOTONIC_MS_FIELD_NUMBER: _ClassVar[int]
     ECHO_MONOTONIC_MS_FIELD_NUMBER: _ClassVar[int]
     ECHO_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     physical_ms: int
     monotonic_ms: float
     echo_monotonic_ms: float
     echo_age_ms: float
     messages: _containers.RepeatedCompositeFieldContainer[GroupMessage]
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., physical_ms: _Optional[int] = ..., monotonic_ms: _Optional[float] = ..., echo_monotonic_ms: _Optional[float] = ..., echo_age_ms: _Optional[float] = ..., messages: _Optional[_Iterable[_Union[GroupMessage, _Mapping]]] = ...) -> None: ...
+    refused: str
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., physical_ms: _Optional[int] = ..., monotonic_ms: _Optional[float] = ..., echo_monotonic_ms: _Optional[float] = ..., echo_age_ms: _Optional[float] = ..., messages: _Optional[_Iterable[_Union[GroupMessage, _Mapping]]] = ..., refused: _Optional[str] = ...) -> None: ...
 
 class GroupMessage(_message.Message):
     __slots__ = ("group_id", "body")
@@ -69,14 +75,18 @@ class SnapshotChunk(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., data: _Optional[bytes] = ..., checksum: _Optional[int] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("node_id", "storage_id", "address")
+    __slots__ = ("node_id", "storage_id", "address", "protocol", "cluster_id")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     STORAGE_ID_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     storage_id: str
     address: str
-    def __init__(self, node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
+    protocol: int
+    cluster_id: str
+    def __init__(self, node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., address: _Optional[str] = ..., protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ...) -> None: ...
 
 class JoinResponse(_message.Message):
     __slots__ = ("cluster_id", "configuration")

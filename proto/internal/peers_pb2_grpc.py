@@ -35,8 +35,9 @@ class PeersServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Connect(self, request_iterator, context):
-        """The one stream between two nodes, opened by the one with the smaller id; it carries all groups, both ways. Each side
-        begins with a Hello and sends nothing else before it has accepted the other's.
+        """The one stream between two nodes; it carries all groups, both ways. The node with the smaller id opens it; the other
+        does where none came for a while, since only one of them may know the other. Each side begins with a Hello and sends
+        nothing else before it has accepted the other's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

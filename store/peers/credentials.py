@@ -1,0 +1,269 @@
+"""Certificates from files, as gRPC wants them, and followed while they are renewed.
+
+Three PEM files make a side of a connection: its certificate (with intermediate ones after it), the private key of that,
+and the authorities (one or more) that the other side's certificate must come from. They serve both directions.
+
+:meth:`TlsFiles.check` lets the certificate authenticate itself to its own authorities, in a handshake in memory, and
+reads what it carries from that. So what passes here is what TLS itself takes, and every refusal names its file.
+
+:class:`Certificates` looks at the files again before every handshake, on either side: renewing is replacing files. New
+ones that do not pass are not used; what was loaded before stays, and the log says why, once. A connection that stands
+is not touched.
+
+This module imports neither the server nor ``cryptography``: a client may use it.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+
+from cortado.errors import InvalidArgument
+from cortado.store.peers.identity import Role, dns_name_of, identity_of, uri_of
+
+_LOG: Final = logging.getLogger(__name__)
+
+FILE_BYTES_MAX: Final = 1 << 20
+# X509_V_FLAG_NO_CHECK_TIME. The dates are looked at afterwards, to be named.
+_NO_CHECK_TIME: Final = 0x200000
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What the files held, checked. ``role`` and ``name`` are the certificate's; ``not_after_s`` counts from 1970."""
+
+    cert: bytes
+    key: bytes
+    ca: bytes
+    role: str
+    name: str
+    not_after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Paths of PEM files."""
+
+    cert: Path
+    key: Path
+    ca: Path
+
+    def check(self, *, role: Role | None = "node", name: str = "", wall_s: Callable[[], float] = time.time) -> Material:
+        """Read and check the files: each is readable PEM, the key is the certificate's, the certificate comes from the
+        authority, is valid now, and names a node or a client (``role``; None for either), ``name`` where that is given.
+
+        Raises InvalidArgument naming the file and what is wrong with it.
+        """
+        cert, key, ca = (_read(path) for path in (self.cert, self.key, self.ca))
+        shown = _shown_certificate(self)
+        if (cert, key, ca) != tuple(_read(path) for path in (self.cert, self.key, self.ca)):
+            raise InvalidArgument(str(self.cert), "changed while it was read")
+        not_after_s = _check_dates(self, shown, wall_s())
+        found_role, found_name = _check_names(self, shown, role, name)
+        return Material(cert, key, ca, found_role, found_name, not_after_s)
+
+    def signature(self) -> tuple[object, ...]:
+        """Changes when a file does."""
+        return tuple(_stat(path) for path in (self.cert, self.key, self.ca))
+
+
+class Certificates:
+    """The newest good content of ``files``, for a server and for channels. From any thread.
+
+    Where ``node_id`` is given, only that node's certificate is taken. Raises InvalidArgument where the files are not
+    good at the start.
+    """
+
+    def __init__(self, files: TlsFiles, *, node_id: str = "", wall_s: Callable[[], float] = time.time) -> None:
+        self._files = files
+        self._node_id = node_id
+        self._wall_s = wall_s
+        self._lock = threading.Lock()
+        self._signature = files.signature()
+        self._material = files.check(name=node_id, wall_s=wall_s)
+
+    def current(self) -> Material:
+        """What the files hold, or held when they were last good."""
+        with self._lock:
+            signature = self._files.signature()
+            if signature != self._signature:
+                # Remembered whatever comes of it: files that are wrong are looked at once, not at every handshake.
+                self._signature = signature
+                self._reload()
+            return self._material
+
+    def server_credentials(self) -> grpc.ServerCredentials:
+        """For a port that takes only callers with a certificate of the authorities."""
+        served = self.current()
+
+        def configuration(material: Material) -> grpc.ServerCertificateConfiguration:
+            return grpc.ssl_server_certificate_configuration([(material.key, material.cert)], material.ca)
+
+        def fetch() -> Any:
+            # None is "unchanged"; the stubs do not know it.
+            nonlocal served
+            newest = self.current()
+            if newest is served:
+                return None
+            served = newest
+            return configuration(newest)
+
+        return grpc.dynamic_ssl_server_credentials(configuration(served), fetch, require_client_authentication=True)
+
+    def channel_credentials(self) -> grpc.ChannelCredentials:
+        """For one connection: ask again for the next one."""
+        material = self.current()
+        return grpc.ssl_channel_credentials(material.ca, material.key, material.cert)
+
+    def _reload(self) -> None:
+        try:
+            self._material = self._files.check(name=self._node_id, wall_s=self._wall_s)
+        except InvalidArgument as problem:
+            _LOG.warning("changed certificate files are not used, those read before are: %s", problem)
+        else:
+            _LOG.info("certificate %s renewed, valid until %s", self._files.cert, _day(self._material.not_after_s))
+
+
+def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
+    """As :meth:`Certificates.server_credentials`. Raises InvalidArgument."""
+    return Certificates(files).server_credentials()
+
+
+def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
+    """What the files hold now, of a node or a client. Raises InvalidArgument."""
+    material = files.check(role=None)
+    return grpc.ssl_channel_credentials(material.ca, material.key, material.cert)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError as problem:
+        raise InvalidArgument(str(path), f"cannot be read: {problem.strerror}") from problem
+    if len(content) > FILE_BYTES_MAX:
+        raise InvalidArgument(str(path), f"is larger than {FILE_BYTES_MAX} bytes, which no certificate is")
+    return content
+
+
+def _stat(path: Path) -> object:
+    try:
+        stat = path.stat()
+    except OSError as problem:
+        return problem.errno
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def _shown_certificate(files: TlsFiles) -> dict[str, Any]:
+    """What the certificate shows to a server of the same authority. Raises InvalidArgument naming the file at fault."""
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_mode = ssl.CERT_NONE
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.verify_flags |= _NO_CHECK_TIME
+    for context in (server, client):
+        _load_chain(context, files)
+    try:
+        server.load_verify_locations(files.ca)
+    except ssl.SSLError as problem:
+        raise InvalidArgument(str(files.ca), "holds no certificate in PEM form") from problem
+    except OSError as problem:
+        raise InvalidArgument(str(files.ca), f"cannot be read: {problem.strerror}") from problem
+    if not server.get_ca_certs():
+        raise InvalidArgument(str(files.ca), "holds no certificate of an authority")
+    try:
+        shown = _handshake(server, client)
+        if _identity_of(shown)[0] == "node":
+            # It serves, too, which other purposes than calling must allow.
+            client.load_verify_locations(files.ca)
+            client.verify_mode = ssl.CERT_REQUIRED
+            client.verify_flags |= _NO_CHECK_TIME
+            _handshake(server, client)
+    except ssl.SSLCertVerificationError as problem:
+        reason = f"does not come from the authority in {files.ca}: {problem.verify_message}"
+        raise InvalidArgument(str(files.cert), reason) from problem
+    except ssl.SSLError as problem:
+        raise InvalidArgument(str(files.cert), f"cannot be used: {problem.reason}") from problem
+    return {**shown, "authorities": server.get_ca_certs()}
+
+
+def _load_chain(context: ssl.SSLContext, files: TlsFiles) -> None:
+    try:
+        # Without a password of ours, OpenSSL would ask for one on the terminal.
+        context.load_cert_chain(files.cert, files.key, password=lambda: "")
+    except ssl.SSLError as problem:
+        if problem.reason == "KEY_VALUES_MISMATCH":
+            raise InvalidArgument(str(files.key), f"is not the key of {files.cert}") from problem
+        if b"BEGIN CERTIFICATE" not in _read(files.cert):
+            raise InvalidArgument(str(files.cert), "holds no certificate in PEM form") from problem
+        if b"PRIVATE KEY-----" not in _read(files.key):
+            raise InvalidArgument(str(files.key), "holds no private key in PEM form") from problem
+        if b"ENCRYPTED" in _read(files.key):
+            raise InvalidArgument(str(files.key), "is encrypted; the server needs a plain one") from problem
+        reason = f"or its key {files.key} is damaged: {problem.reason or problem}"
+        raise InvalidArgument(str(files.cert), reason) from problem
+    except OSError as problem:
+        raise InvalidArgument(str(files.cert), f"cannot be read: {problem.strerror}") from problem
+
+
+def _handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> dict[str, Any]:
+    """The client's certificate, as the server sees it after a handshake in memory. Raises ssl.SSLError."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(to_client, to_server, server_side=False),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    waiting = list(ends)
+    while waiting:
+        for end in list(waiting):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            waiting.remove(end)
+    return ends[1].getpeercert() or {}
+
+
+def _check_dates(files: TlsFiles, shown: dict[str, Any], now_s: float) -> float:
+    not_before_s, not_after_s = (ssl.cert_time_to_seconds(shown[name]) for name in ("notBefore", "notAfter"))
+    if now_s > not_after_s:
+        raise InvalidArgument(str(files.cert), f"expired on {_day(not_after_s)}")
+    if now_s < not_before_s:
+        problem = f"is valid only from {_day(not_before_s)} on: is this host's clock right?"
+        raise InvalidArgument(str(files.cert), problem)
+    ends_s = [ssl.cert_time_to_seconds(authority["notAfter"]) for authority in shown["authorities"]]
+    if now_s > max(ends_s):
+        raise InvalidArgument(str(files.ca), f"expired on {_day(max(ends_s))}")
+    return not_after_s
+
+
+def _check_names(files: TlsFiles, shown: dict[str, Any], role: Role | None, name: str) -> tuple[str, str]:
+    found_role, found_name = _identity_of(shown)
+    if not found_role:
+        wanted = uri_of(role or "client", name or "NAME")
+        problem = f"names neither one node nor one client: it needs the URI {wanted} as a subject alternative name"
+        raise InvalidArgument(str(files.cert), problem)
+    if role not in (None, found_role) or name not in ("", found_name):
+        problem = f"is that of {found_role} {found_name}, and not of {role or found_role} {name}".rstrip()
+        raise InvalidArgument(str(files.cert), problem)
+    if found_role == "node" and ("DNS", dns_name_of(found_name)) not in shown["subjectAltName"]:
+        problem = f"needs the DNS name {dns_name_of(found_name)} as a subject alternative name: its peers ask for that"
+        raise InvalidArgument(str(files.cert), problem)
+    return found_role, found_name
+
+
+def _identity_of(shown: dict[str, Any]) -> tuple[str, str]:
+    return identity_of(value for kind, value in shown.get("subjectAltName", ()) if kind == "URI")
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
