@@ -3,7 +3,7 @@ SHELL := /bin/sh
 PYTHON_BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt type proto proto-check lock bench clean
+.PHONY: help setup run test lint fmt type proto proto-check lock bench bench-cluster clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ lock: setup ## Resolve requirements.lock and requirements-proto.lock anew (needs
 
 bench: setup ## Measure, beside the raw limits of what lies below (writes benchmarks/results/)
 	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m benchmarks $(BENCH_ARGS)
+
+bench-cluster: setup ## Measure three nodes beside etcd's three (writes benchmarks/results/cluster/)
+	@tools/etcd.sh || true; $(PYTHON_BIN)/python -m benchmarks.cluster $(BENCH_ARGS)
 
 clean: ## Remove what the targets above made
 	@rm -rf .venv .venv-proto build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

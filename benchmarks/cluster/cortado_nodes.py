@@ -1,0 +1,77 @@
+"""Three nodes of Cortado on loopback, made as an operator makes them, with default settings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from benchmarks.cluster.members import Member, free_ports, wait_for
+from cortado.proto.v1 import cluster_pb2, cluster_pb2_grpc
+
+
+class CortadoCluster:
+    """Made by :func:`running_cortado`."""
+
+    name = "cortado"
+
+    def __init__(self, folder: Path) -> None:
+        endpoints = [f"127.0.0.1:{port}" for port in free_ports(3)]
+        names = {f"n{number}": endpoint for number, endpoint in enumerate(endpoints, start=1)}
+        self.members = [
+            Member(name, endpoint, self._command(name, endpoint, endpoints[0], folder), folder / f"{name}.log")
+            for name, endpoint in names.items()
+        ]
+
+    def _command(self, name: str, endpoint: str, first: str, folder: Path) -> list[str]:
+        command = [sys.executable, "-m", "cortado.store.cli", "server", "--data-dir", str(folder / name)]
+        command += ["--node-id", name, "--listen", endpoint]
+        return command if endpoint == first else [*command, "--join", first]
+
+    def form(self) -> None:
+        first, *others = self.members
+        first.start()
+        wait_for(lambda: self.leader() is first, "the first node leads")
+        for member in others:
+            self._ask(first, "AddMember", cluster_pb2.AddMemberRequest(node_id=member.name, address=member.endpoint))
+            member.start()
+            request = cluster_pb2.PromoteMemberRequest(node_id=member.name)
+            wait_for(lambda request=request: self._is_done(first, request), f"{member.name} is a voter")  # type: ignore[misc]
+
+    def _is_done(self, leader: Member, request: cluster_pb2.PromoteMemberRequest) -> bool:
+        try:
+            self._ask(leader, "PromoteMember", request)
+        except grpc.RpcError:
+            return False
+        return True
+
+    def leader(self) -> Member | None:
+        for member in self.members:
+            try:
+                if self._ask(member, "Status", cluster_pb2.StatusRequest()).role == "leader":
+                    return member
+            except grpc.RpcError:
+                continue
+        return None
+
+    def _ask(self, member: Member, method: str, request: object) -> cluster_pb2.StatusResponse:
+        with grpc.insecure_channel(member.endpoint, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+            return getattr(cluster_pb2_grpc.ClusterStub(channel), method)(request, timeout=5)  # type: ignore[no-any-return,no-untyped-call]
+
+    def settings(self) -> str:
+        return "Cortado with default settings"
+
+
+@contextmanager
+def running_cortado(folder: Path) -> Iterator[CortadoCluster]:
+    """Three voters, ended on the way out. Their data lies below ``folder``."""
+    cluster = CortadoCluster(folder)
+    try:
+        cluster.form()
+        yield cluster
+    finally:
+        for member in cluster.members:
+            member.end()
