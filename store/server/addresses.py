@@ -1,15 +1,13 @@
-"""Addresses and names as an operator writes them: of hosts with ports, and of nodes."""
+"""Addresses as an operator writes them: a host, by name or number, and a port."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Final
 
 from cortado.errors import InvalidArgument
 
 _HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253}")
-_NODE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def split_address(field: str, address: str, *, port_min: int = 1) -> tuple[str, int]:
@@ -29,14 +27,6 @@ def check_address(field: str, address: str) -> str:
     if is_wildcard(host):
         raise InvalidArgument(field, "must be an address that other hosts can reach, not the one for all", address)
     return address
-
-
-def check_node_id(field: str, node_id: str) -> str:
-    """``node_id``, where it can name a node. Raises InvalidArgument naming ``field``."""
-    if not _NODE_ID.fullmatch(node_id):
-        problem = "must be 1 to 64 letters, digits, '_', '.' or '-', and begin with a letter or a digit"
-        raise InvalidArgument(field, problem, repr(node_id[:80]))
-    return node_id
 
 
 def is_loopback(host: str) -> bool:

@@ -17,7 +17,8 @@ from cortado.proto.v1 import cluster_pb2
 from cortado.raft.configuration import Configuration, Member
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.node import Node
-from cortado.store.server.addresses import check_address, check_node_id
+from cortado.store.peers.identity import check_name
+from cortado.store.server.addresses import check_address
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.service import Service, request_hash
 
@@ -84,18 +85,18 @@ class ClusterService(Service):
         )
 
     async def add_member(self, request: cluster_pb2.AddMemberRequest) -> Message:
-        node_id = check_node_id("node_id", request.node_id)
+        node_id = check_name(request.node_id, "node_id")
         address = check_address("address", request.address)
         return self._changed(await self.node.add_member(node_id, address))
 
     async def promote_member(self, request: cluster_pb2.PromoteMemberRequest) -> Message:
-        return self._changed(await self.node.promote_member(check_node_id("node_id", request.node_id)))
+        return self._changed(await self.node.promote_member(check_name(request.node_id, "node_id")))
 
     async def remove_member(self, request: cluster_pb2.RemoveMemberRequest) -> Message:
-        return self._changed(await self.node.remove_member(check_node_id("node_id", request.node_id)))
+        return self._changed(await self.node.remove_member(check_name(request.node_id, "node_id")))
 
     async def transfer_leader(self, request: cluster_pb2.TransferLeaderRequest) -> Message:
-        to = check_node_id("to_node_id", request.to_node_id) if request.to_node_id else ""
+        to = check_name(request.to_node_id, "to_node_id") if request.to_node_id else ""
         leader = await self.node.transfer_leader(to)
         return cluster_pb2.TransferLeaderResponse(header=self.header(self.node.read_ts()), leader=leader)
 

@@ -13,7 +13,8 @@ from typing import Final
 
 from cortado.errors import InvalidArgument
 from cortado.store.node.limits import NodeLimits, check_bound
-from cortado.store.server.addresses import check_address, check_node_id, is_loopback, is_wildcard, split_address
+from cortado.store.peers.identity import check_name
+from cortado.store.server.addresses import check_address, is_loopback, is_wildcard, split_address
 
 DEFAULT_LISTEN: Final = "127.0.0.1:7621"
 MESSAGE_BYTES_MAX: Final = 8 << 20
@@ -95,7 +96,7 @@ class ServerConfig:
         if len(self.cluster_id) > 100 or not self.cluster_id.isascii():
             raise InvalidArgument("cluster_id", "must be at most 100 ASCII characters", self.cluster_id)
         if self.node_id:
-            check_node_id("node_id", self.node_id)
+            check_name(self.node_id, "node_id")
         self.limits.check()
 
     def _check_addresses(self) -> None:

@@ -92,7 +92,7 @@ def test_flags_win_over_the_file_one_by_one(tmp_path: Path) -> None:
         ("map-size = '1GB'", "map-size in", "must be a number of bytes"),
         ("[limit]\nwrites_max = 0", "limit.writes_max in", "must be between 1 and"),
         ("[limit]\nwrites = 1", "limit in", "must be one of writes_max,"),
-        ("node-id = '-a'", "node-id in", "must be 1 to 64 letters"),
+        ("node-id = '-a'", "node-id in", "must consist of letters"),
         ("listen = '0.0.0.0:1'\ninsecure = true", "--advertise", "must be given"),
         ("tls-cert = 'x'", "--tls-key", "must be given too"),
         ("tls-cert = 'x'\ntls-key = 'x'\ntls-ca = 'x'", "tls-cert in", "cannot be read: No such file"),
@@ -122,7 +122,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ({"advertise": "a:0"}, "--advertise: must be host:port with a port from 1 to 65535 (got a:0)"),
         ({"heartbeat-ms": "1.5"}, "--heartbeat-ms: must be a whole number (got '1.5')"),
         ({"limit": ["writes_max"]}, "--limit: must look like writes_max=1000"),
-        ({"node-id": "x" * 65}, "--node-id: must be 1 to 64 letters"),
+        ({"node-id": "x" * 65}, "--node-id: may have 64 characters"),
     ],
     ids=str,
 )
