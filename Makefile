@@ -6,13 +6,14 @@ PYTHON_BIN := .venv/bin
 .PHONY: help setup run test lint fmt type proto proto-check lock bench bench-cluster clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Make .venv from the lock file (needs Python 3.11 or newer)
 	@tools/setup.sh
 
-run: setup ## The story: real flights into Cortado, schemas that evolve, a Spark answer checked against pandas
-	@JAVA_HOME="$$(tools/java.sh)" || exit 1; export JAVA_HOME; exec $(PYTHON_BIN)/python -m examples.nycflights
+run: setup ## The story: real flights, schemas that evolve, Spark against pandas; NODES=3 kills leaders meanwhile
+	@JAVA_HOME="$$(tools/java.sh)" || exit 1; export JAVA_HOME; \
+		exec $(PYTHON_BIN)/python -m examples.nycflights --nodes $(or $(NODES),1)
 
 test: setup ## All tests (Spark's need Java, which is found or installed)
 	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest $(PYTEST_ARGS)

@@ -18,32 +18,42 @@ from cortado.store.client import Index
 from examples.nycflights import checking
 from examples.nycflights.checking import Difference
 from examples.nycflights.dataset import TABLES, TableSource, schema_file
-from examples.nycflights.loading import load_all
+from examples.nycflights.failover import Failovers
+from examples.nycflights.loading import following, load_all
 
 DATABASE = "nyc"
 FLIGHTS = f"{DATABASE}.flights"
 NEW_FLIGHTS = 500
+READ_PARTITIONS = 4
+READ_PARTITIONS_FAILOVER = 16
+"""Tasks to be in the middle of."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What every chapter works with."""
+    """What every chapter works with. ``failovers`` is there where a leader can be killed."""
 
     console: Console
     client: Client
     spark: SparkSession
     endpoint: str
     folder: Path
+    failovers: Failovers | None = None
 
     def title(self, number: int, text: str) -> None:
         self.console.print()
         self.console.rule(f"[bold]{number}. {text}", align="left")
 
-    def read(self, table: str, at: Timestamp | None = None) -> DataFrame:
+    def watch(self, share: float) -> None:
+        """Of the long work under way, ``share`` is done."""
+        if self.failovers is not None:
+            self.failovers.watch(share)
+
+    def read(self, table: str, at: Timestamp | None = None, partitions: int = READ_PARTITIONS) -> DataFrame:
         reader = self.spark.read.format("cortado").option("endpoint", self.endpoint).option("table", table)
         if at is not None:
             reader = reader.option("at", str(at))
-        return reader.option("partitions", "4").load()
+        return reader.option("partitions", str(partitions)).load()
 
 
 def create_tables(stage: Stage) -> None:
@@ -63,13 +73,15 @@ def create_tables(stage: Stage) -> None:
 
 def load_tables(stage: Stage) -> None:
     stage.title(2, "Loading from Spark")
-    seconds = load_all(stage.spark, stage.folder, stage.endpoint, DATABASE, TABLES, stage.console)
+    seconds = load_all(stage.spark, stage.folder, stage.endpoint, DATABASE, TABLES, stage.console, stage.watch)
     shown = Table("table", "rows", "seconds", "rows a second")
     for table in TABLES:
         shown.add_row(
             table.name, f"{table.rows:,}", f"{seconds[table.name]:.2f}", f"{table.rows / seconds[table.name]:,.0f}"
         )
     stage.console.print(shown)
+    if stage.failovers is not None:
+        stage.failovers.show("the load")
 
 
 def evolve_schema(stage: Stage) -> Timestamp:
@@ -128,20 +140,23 @@ def _count_by_version(frame: DataFrame) -> list[dict[str, object]]:
 
 def answer_with_spark(stage: Stage, at: Timestamp) -> None:
     stage.title(4, f"Reading through Spark, everything at {at.as_datetime():%H:%M:%S.%f} UTC")
-    flights = stage.read(FLIGHTS, at)
+    flights = stage.read(FLIGHTS, at, READ_PARTITIONS if stage.failovers is None else READ_PARTITIONS_FAILOVER)
     airlines = stage.read(f"{DATABASE}.airlines", at)
-    rows = (
+    delays = (
         flights.join(airlines, "carrier")
         .groupBy("name")
         .agg(sql.avg("arr_delay").alias("mean"), sql.count("arr_delay").alias("arrived"))
         .orderBy(sql.desc("mean"), "name")
-        .collect()
     )
+    with following(stage.spark, "read-delays", stage.watch):
+        rows = delays.collect()
     checking.check_delays([(row["name"], row["mean"], row["arrived"]) for row in rows], checking.expected_delays())
     shown = Table("airline", "flights that arrived", "mean arrival delay (min)")
     for row in rows:
         shown.add_row(row["name"], f"{row['arrived']:,}", f"{row['mean']:.2f}")
     stage.console.print(shown)
+    if stage.failovers is not None:
+        stage.failovers.show("the read")
     for table in TABLES:
         _check_table(stage, table, at)
     stage.console.print("  pandas agrees: the answer, every table's rows, every column's nulls, and every cell")

@@ -1,4 +1,4 @@
-"""Chapter two's work: one Spark append per table, with a progress bar that follows Spark's tasks."""
+"""Spark's long work, followed task by task: chapter two's appends, one a table, and any other job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from examples.nycflights.dataset import NULL_TEXT, TableSource
 
@@ -35,10 +35,17 @@ def append(frame: DataFrame, endpoint: str, table: str) -> None:
 
 
 def load_all(
-    spark: SparkSession, folder: Path, endpoint: str, database: str, tables: tuple[TableSource, ...], console: Console
+    spark: SparkSession,
+    folder: Path,
+    endpoint: str,
+    database: str,
+    tables: tuple[TableSource, ...],
+    console: Console,
+    watch: Callable[[float], None],
 ) -> dict[str, float]:
-    """Append every table. Returns the seconds that each took."""
+    """Append every table, and call ``watch`` with the share of all rows that is loaded. Returns each one's seconds."""
     seconds: dict[str, float] = {}
+    all_rows, loaded = sum(table.rows for table in tables), 0
     columns = (
         TextColumn("  {task.description:<10}"),
         BarColumn(bar_width=40),
@@ -50,29 +57,34 @@ def load_all(
             shown = progress.add_task(table.name, total=table.rows)
             frame = read_csv(spark, folder, table).cache()
             frame.count()
-            group = f"load-{table.name}"
-            spark.sparkContext.setJobGroup(group, group)
+
+            def follow(share: float, table: TableSource = table, shown: TaskID = shown, before: int = loaded) -> None:
+                progress.update(shown, completed=share * table.rows)
+                watch((before + share * table.rows) / all_rows)
+
             started = time.monotonic()
-            with _following(spark, group, lambda done, shown=shown: progress.update(shown, completed=done), table.rows):
+            with following(spark, f"load-{table.name}", follow):
                 append(frame, endpoint, f"{database}.{table.name}")
             seconds[table.name] = time.monotonic() - started
+            loaded += table.rows
             progress.update(shown, completed=table.rows)
             frame.unpersist()
     return seconds
 
 
 @contextmanager
-def _following(spark: SparkSession, group: str, show: Callable[[float], None], rows: int) -> Iterator[None]:
-    """Call ``show`` with the rows that are done, ten times a second, while the job of ``group`` runs in this thread.
+def following(spark: SparkSession, group: str, show: Callable[[float], None]) -> Iterator[None]:
+    """Call ``show`` with the share of tasks that are done, often, while a job of ``group`` runs in this thread.
 
     The write itself stays in the main thread: Spark looks for data sources in the session that is active in a thread,
     and a plain new thread has none (``pyspark.InheritableThread`` does).
     """
+    spark.sparkContext.setJobGroup(group, group)
     ended = threading.Event()
 
     def follow() -> None:
-        while not ended.wait(0.1):
-            show(_rows_done(spark, group, rows))
+        while not ended.wait(0.05):
+            show(_share_done(spark, group))
 
     watcher = threading.Thread(target=follow, daemon=True)
     watcher.start()
@@ -83,8 +95,8 @@ def _following(spark: SparkSession, group: str, show: Callable[[float], None], r
         watcher.join()
 
 
-def _rows_done(spark: SparkSession, group: str, rows: int) -> float:
-    """Rows of the tasks that are finished: Spark tells tasks, not rows."""
+def _share_done(spark: SparkSession, group: str) -> float:
+    """Spark tells tasks, not rows."""
     tracker = spark.sparkContext.statusTracker()
     tasks = done = 0
     for job_id in tracker.getJobIdsForGroup(group):
@@ -94,4 +106,4 @@ def _rows_done(spark: SparkSession, group: str, rows: int) -> float:
             if stage is not None:
                 tasks += stage.numTasks
                 done += stage.numCompletedTasks
-    return rows * done / tasks if tasks else 0.0
+    return done / tasks if tasks else 0.0

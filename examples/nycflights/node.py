@@ -1,65 +1,200 @@
-"""Start a Cortado node as a process of its own, and stop it whatever happens."""
+"""Cortado nodes as processes of their own, one or several, which are stopped whatever happens."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import random
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-START_SECONDS_MAX = 30.0
-STOP_SECONDS_MAX = 20.0
-_PR_SET_PDEATHSIG = 1
+from cortado import Client
+from cortado.errors import CortadoError, TryAgain
+
+START_SECONDS_MAX: Final = 30.0
+STOP_SECONDS_MAX: Final = 20.0
+ELECTION_SECONDS_MAX: Final = 30.0
+_PR_SET_PDEATHSIG: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """Who leads, and in which term."""
+
+    node_id: str
+    term: int
+
+
+class Node:
+    """One ``cortado server`` with default settings. ``address`` is where it serves, once it has been started."""
+
+    def __init__(self, node_id: str, folder: Path, address: str = "127.0.0.1:0", join: str = "") -> None:
+        self.node_id = node_id
+        self.address = address
+        self._folder = folder
+        self._join = join
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns when it serves; after a first start always on the same address."""
+        log = self._folder / f"{self.node_id}.log"
+        command = [sys.executable, "-m", "cortado.store.cli", "server", "--node-id", self.node_id]
+        command += ["--data-dir", str(self._folder / self.node_id), "--listen", self.address]
+        command += ["--join", self._join] if self._join else []
+        with log.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                # A group of its own: Ctrl-C reaches the story, which then stops the node in order.
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
+        self.address = _address(self._process, log)
+
+    def kill(self) -> None:
+        """SIGKILL: it has no time to say goodbye."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def _end(self, sent: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(sent)
+        try:
+            process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+class Nodes:
+    """A cluster of one or several nodes, made by :func:`running_nodes`."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        addresses = [f"127.0.0.1:{port}" for port in _free_ports(count)]
+        self.nodes = [
+            Node(f"n{number}", folder, address, "" if number == 1 else addresses[0])
+            for number, address in enumerate(addresses, start=1)
+        ]
+
+    @property
+    def endpoints(self) -> str:
+        """All addresses, as clients take them."""
+        return ",".join(node.address for node in self.nodes)
+
+    def form(self) -> None:
+        """The first node begins a cluster; each other one is announced, started, and given a vote."""
+        first, *others = self.nodes
+        first.start()
+        with Client(first.address) as client:
+            for node in others:
+                client.membership.add(node.node_id, node.address)
+                node.start()
+                _promote(client, node.node_id)
+
+    def kill_leader(self) -> tuple[Leadership, Leadership, float]:
+        """SIGKILL the leader, and start it again when another node leads.
+
+        Returns who led, who leads now, and the seconds between.
+        """
+        before = self.leadership()
+        node = next(each for each in self.nodes if each.node_id == before.node_id)
+        node.kill()
+        killed = time.monotonic()
+        while (after := self.leadership(besides=before.node_id)).term <= before.term:
+            time.sleep(0.02)
+        seconds = time.monotonic() - killed
+        node.start()
+        return before, after, seconds
+
+    def leadership(self, besides: str = "") -> Leadership:
+        """Who leads now, by the word of the leader itself, as soon as there is one."""
+        deadline = time.monotonic() + ELECTION_SECONDS_MAX
+        while time.monotonic() < deadline:
+            for node in self.nodes:
+                if node.node_id != besides and (found := _leads(node)) is not None:
+                    return found
+            time.sleep(0.02)
+        raise SystemExit(f"No node led within {ELECTION_SECONDS_MAX:.0f} seconds.")
+
+    def wait_for_all(self) -> None:
+        """Returns when every node has applied what the leader had when asked."""
+        leader = self.leadership()
+        with Client(next(node.address for node in self.nodes if node.node_id == leader.node_id)) as client:
+            goal = client.status().applied_index
+        deadline = time.monotonic() + ELECTION_SECONDS_MAX
+        for node in self.nodes:
+            with Client(node.address) as client:
+                while client.status().applied_index < goal:
+                    if time.monotonic() > deadline:
+                        raise SystemExit(f"{node.node_id} did not catch up in {ELECTION_SECONDS_MAX:.0f} seconds.")
+                    time.sleep(0.05)
+
+
+@contextmanager
+def running_nodes(folder: Path, count: int) -> Iterator[Nodes]:
+    """``count`` nodes on loopback, whose data and logs lie below ``folder``. Stopped on the way out."""
+    cluster = Nodes(folder, count)
+    try:
+        cluster.form()
+        yield cluster
+    finally:
+        for node in cluster.nodes:
+            node.stop()
+
+
+def _promote(client: Client, node_id: str) -> None:
+    """Give a learner its vote, as soon as it has caught up."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while True:
+        try:
+            client.membership.promote(node_id)
+            return
+        except TryAgain:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
+def _leads(node: Node) -> Leadership | None:
+    with suppress(CortadoError), Client(node.address, timeout_s=1.0) as client:
+        status = client.status()
+        if status.role == "leader":
+            return Leadership(node.node_id, status.term)
+    return None
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that are free, below those that outgoing connections take: a node that comes back must find its own."""
+    found: list[int] = []
+    while len(found) < count:
+        port = random.randrange(15_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
 
 
 def _die_with_parent() -> None:
     # Linux only: the kernel ends the node even where this process is killed outright.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-@contextmanager
-def running_node(data_dir: Path) -> Iterator[str]:
-    """A node on a free loopback port, with default settings. Yields its address; stops it on the way out."""
-    command = [
-        sys.executable,
-        "-m",
-        "cortado.store.cli",
-        "server",
-        "--data-dir",
-        str(data_dir),
-        "--listen",
-        "127.0.0.1:0",
-    ]
-    log = data_dir.with_name("server.log")
-    with log.open("wb") as stderr:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            # A group of its own: Ctrl-C reaches the story, which then stops the node in order.
-            start_new_session=True,
-            preexec_fn=_die_with_parent,
-        )
-    try:
-        yield _address(process, log)
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
 
 
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:
