@@ -1,0 +1,171 @@
+"""Snapshots of one group on one node: made for others, and brought here.
+
+The node makes one, starts it before it serves, calls :meth:`Snapshots.poll` after each turn, and stops it before its
+threads end. What a read must know is :attr:`Snapshots.unreadable`: it is set, on the loop, before the first byte of the
+old state goes, so a read that looks at it *after* its own transaction has ended never answers from half a state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+from cortado.errors import CortadoError, DataLoss, Unavailable
+from cortado.raft.configuration import Configuration
+from cortado.raft.log import ReplicatedLog
+from cortado.store.engine.interface import Engine
+from cortado.store.node.snapshots.group_range import GroupRange
+from cortado.store.node.snapshots.seams import PausableTurns, RunScan
+from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.node.snapshots.source import SnapshotSource
+from cortado.store.node.snapshots.spools import SpoolDirectory
+from cortado.store.node.snapshots.target import SnapshotTarget, TargetProgress
+from cortado.store.node.storage import Storage
+from cortado.store.node.transport import Transport
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Snapshots:
+    """All calls come from the node's loop."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        log: ReplicatedLog,
+        cluster_id: str,
+        node_id: str,
+        group_id: int,
+        spools: SpoolDirectory,
+        transport: Transport,
+        turns: PausableTurns,
+        storage: Storage,
+        run_scan: RunScan,
+        configuration_at: Callable[[int], Configuration],
+        first_index: Callable[[], int],
+        monotonic_ms: Callable[[], float],
+        random_: random.Random,
+        on_change: Callable[[], None],
+        on_failure: Callable[[BaseException], None],
+        settings: SnapshotSettings | None = None,
+    ) -> None:
+        """``configuration_at(index)`` gives the members as of an applied place in the log, ``first_index()`` the first
+        entry that the log has. ``on_change`` hears, at once, when :attr:`unreadable` or :attr:`may_lead` changed;
+        ``on_failure`` once, when the node must stop. Raises InvalidArgument of the settings."""
+        settings = settings or SnapshotSettings()
+        settings.check()
+        of = GroupRange(group_id)
+        self._on_change = on_change
+        self._rebuilding: asyncio.Task[None] | None = None
+        self._source = SnapshotSource(
+            engine=engine,
+            log=log,
+            spools=spools,
+            of=of,
+            cluster_id=cluster_id,
+            run_scan=run_scan,
+            configuration_at=configuration_at,
+            first_index=first_index,
+            monotonic_ms=monotonic_ms,
+            random_=random_,
+            settings=settings,
+            on_damage=self.report_damage,
+        )
+        self._target = SnapshotTarget(
+            engine=engine,
+            log=log,
+            node_id=node_id,
+            spools=spools,
+            of=of,
+            cluster_id=cluster_id,
+            transport=transport,
+            turns=turns,
+            storage=storage,
+            run_scan=run_scan,
+            random_=random_,
+            settings=settings,
+            on_change=self._changed,
+            on_failure=on_failure,
+        )
+
+    # --- life --------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Before the node serves. Deletes leftovers; where an installation was cut off, the turns are paused, and it
+        begins again. Raises DataLoss where a newer version left one."""
+        await self._target.start()
+
+    def poll(self) -> None:
+        """After each turn: do what the log asks for. Cheap where it asks for nothing."""
+        self._source.poll()
+        self._target.poll()
+
+    async def stop(self) -> None:
+        """Before the storage thread and the scan thread end."""
+        rebuilding, self._rebuilding = self._rebuilding, None
+        if rebuilding is not None:
+            rebuilding.cancel()
+            await asyncio.wait([rebuilding])
+        await self._target.stop()
+        await self._source.stop()
+
+    # --- what the node looks at --------------------------------------------------------------------------------
+
+    @property
+    def unreadable(self) -> str:
+        """Why nothing can be read here now; empty where it can."""
+        return self._target.unreadable
+
+    def check_readable(self) -> None:
+        """Raises Unavailable where this replica has no state: look *after* reading."""
+        if self._target.unreadable:
+            raise Unavailable(self._target.unreadable, 1_000)
+
+    @property
+    def may_lead(self) -> bool:
+        """False where this replica has no state, or is about to give it up: the log's ``may_lead`` must be False."""
+        return self._target.may_lead
+
+    @property
+    def is_installing(self) -> bool:
+        """True from before the turns are paused for an installation until they go on."""
+        return self._target.is_installing
+
+    @property
+    def progress(self) -> TargetProgress | None:
+        """How far a snapshot is that is being brought here; None where there is none."""
+        return self._target.progress
+
+    # --- what others ask ---------------------------------------------------------------------------------------
+
+    def read(self, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        """The bytes of a spool of ours from ``offset`` on; the empty id asks for any that is new enough, which is made
+        where there is none. Raises, at the first piece, NotFound, InvalidArgument, ResourceExhausted, Unavailable."""
+        return self._source.read(snapshot_id, offset)
+
+    async def rebuild(self) -> None:
+        """Give this replica's state up, for it is damaged, and return when a copy of another member's is in its place.
+
+        A leader hands over first, and serves until it has. Raises DataLoss where no other member has a copy.
+        """
+        await self._target.rebuild()
+
+    def report_damage(self, error: DataLoss) -> None:
+        """A read met damaged data: begin to rebuild, once, unless there is nobody to take a copy from."""
+        if self._rebuilding is None or self._rebuilding.done():
+            _LOG.critical("this replica is damaged: %s", error)
+            self._rebuilding = asyncio.get_running_loop().create_task(self._rebuild())
+
+    async def _rebuild(self) -> None:
+        try:
+            await self.rebuild()
+        except CortadoError as problem:
+            _LOG.critical("this replica stays damaged: %s", problem)
+
+    def _changed(self) -> None:
+        self._source.is_whole = not self._target.unreadable
+        self._on_change()

@@ -1,0 +1,255 @@
+"""The side that has the state: makes spools for members that fell behind, offers them, and reads them out.
+
+::
+
+    log.snapshot_needs ──► copy (scan thread, one read transaction) ──► spool ──► log.offer_snapshot
+                                                                          │
+    a peer's FetchSnapshot ◄── read(snapshot_id, offset), in chunks ◄─────┘
+
+One spool serves all members that need one, for as long as the log still continues after it; then another is made. A
+spool goes when nobody has read it for a while, and with the process: leftovers are deleted at the next start.
+
+Any replica with a whole state can be read from, not the leader alone: what it has applied is committed, whoever leads
+now. A replica whose own data is damaged asks for ``""``: a spool at least as new as what is applied here when it asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from cortado.errors import CortadoError, DataLoss, InvalidArgument, NotFound, ResourceExhausted, Unavailable
+from cortado.raft.configuration import Configuration
+from cortado.raft.log import ReplicatedLog, SnapshotMeta
+from cortado.store.engine.interface import Engine, Space
+from cortado.store.node.snapshots.group_range import GroupRange
+from cortado.store.node.snapshots.marker import applied_key
+from cortado.store.node.snapshots.seams import Backoff, RunScan
+from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.node.snapshots.spool_copy import SpoolCopy
+from cortado.store.node.snapshots.spools import SpoolDirectory
+from cortado.store.node.state import AppliedState
+
+_LOG: Final = logging.getLogger(__name__)
+
+ANY: Final = ""
+"""Asks for whatever is new enough, where no spool was offered."""
+
+
+def spool_name(snapshot_id: str) -> str:
+    """The file of a spool that was made here."""
+    return f"out-{snapshot_id}"
+
+
+@dataclass(slots=True)
+class _Spool:
+    meta: SnapshotMeta
+    used_ms: float
+    readers: int = 0
+
+
+class SnapshotSource:
+    """All on the loop; the steps that it runs elsewhere share nothing with it."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        log: ReplicatedLog,
+        spools: SpoolDirectory,
+        of: GroupRange,
+        cluster_id: str,
+        run_scan: RunScan,
+        configuration_at: Callable[[int], Configuration],
+        first_index: Callable[[], int],
+        monotonic_ms: Callable[[], float],
+        random_: random.Random,
+        settings: SnapshotSettings,
+        on_damage: Callable[[DataLoss], None],
+    ) -> None:
+        """``configuration_at`` gives the members as of an applied place in the log, ``first_index`` the first entry
+        that the log still has. ``on_damage`` hears where the own data turned out to be damaged."""
+        self._engine = engine
+        self._log = log
+        self._spools = spools
+        self._of = of
+        self._cluster_id = cluster_id
+        self._run_scan = run_scan
+        self._configuration_at = configuration_at
+        self._first_index = first_index
+        self._monotonic_ms = monotonic_ms
+        self._random = random_
+        self._settings = settings
+        self._on_damage = on_damage
+        self._backoff = Backoff(random_, settings)
+        self._not_before_ms = 0.0
+        self._made: dict[str, _Spool] = {}
+        self._newest: _Spool | None = None
+        self._copying: asyncio.Task[_Spool] | None = None
+        self._offered: dict[str, tuple[int, str]] = {}
+        self._readers = 0
+        self.is_whole = True
+        """False where the own state is none: then nothing is copied from it."""
+
+    def poll(self) -> None:
+        """Look who needs a snapshot. Cheap; call it after each turn."""
+        now_ms = self._monotonic_ms()
+        if self._made:
+            self._drop_idle(now_ms)
+        needs = self._log.snapshot_needs
+        for satisfied in self._offered.keys() - set(needs):
+            del self._offered[satisfied]
+        if not needs:
+            return
+        peers = self._reachable(needs)
+        if self._newest is not None and self._newest.meta.index + 1 >= self._first_index():
+            self._offer(peers, self._newest)
+        elif peers and self._copying is None and self.is_whole and now_ms >= self._not_before_ms:
+            self._copy()
+
+    async def read(self, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        """The bytes of a spool from ``offset`` on, in chunks.
+
+        Raises NotFound where there is no such spool (any more), InvalidArgument behind its end, ResourceExhausted where
+        too many read already, Unavailable where this replica has no state to give.
+        """
+        if self._readers >= self._settings.readers_max:
+            limit = self._settings.readers_max
+            raise ResourceExhausted(f"{self._readers} snapshots are being read", 1_000, "snapshot readers", limit)
+        self._readers += 1
+        try:
+            spool = await self._newest_enough() if snapshot_id == ANY else self._known(snapshot_id)
+            spool.readers += 1
+            try:
+                async for chunk in self._chunks(spool, offset):
+                    yield chunk
+            finally:
+                spool.readers -= 1
+                spool.used_ms = self._monotonic_ms()
+        finally:
+            self._readers -= 1
+
+    async def stop(self) -> None:
+        """End what runs. The files stay for the next start to delete."""
+        copying, self._copying = self._copying, None
+        if copying is not None:
+            copying.cancel()
+            await asyncio.wait([copying])
+
+    # --- making ------------------------------------------------------------------------------------------------
+
+    def _copy(self) -> asyncio.Task[_Spool]:
+        if self._copying is None:
+            self._copying = asyncio.get_running_loop().create_task(self._make())
+            self._copying.add_done_callback(self._copied)
+        return self._copying
+
+    def _copied(self, task: asyncio.Task[_Spool]) -> None:
+        if self._copying is task:
+            self._copying = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            self._backoff.reset()
+            return
+        self._not_before_ms = self._monotonic_ms() + self._backoff.next_ms()
+        if isinstance(error, DataLoss):
+            _LOG.critical("no snapshot can be made of this replica: %s", error)
+            self._on_damage(error)
+        elif isinstance(error, CortadoError):
+            _LOG.warning("a snapshot was not made: %s", error)
+        else:
+            _LOG.error("a defect in making a snapshot", exc_info=error)
+
+    async def _make(self) -> _Spool:
+        snapshot_id = f"{self._random.getrandbits(64):016x}"
+        name = spool_name(snapshot_id)
+        copy = SpoolCopy(self._engine, self._spools, name, self._of, self._settings)
+        is_complete = False
+        try:
+            state = await self._run_scan(copy.begin)
+            members = self._configuration_at(state.index)
+            await self._run_scan(lambda: copy.write_header(snapshot_id, self._cluster_id, state, members))
+            while not is_complete:
+                is_complete = await self._run_scan(copy.step)
+        finally:
+            await self._run_scan(copy.close)
+            if not is_complete:
+                await self._run_scan(lambda: self._spools.remove(name))
+        meta = SnapshotMeta(snapshot_id, state.index, state.term, members, copy.size_bytes)
+        _LOG.info("made snapshot %s of index %d, %d bytes", snapshot_id, state.index, copy.size_bytes)
+        self._newest = self._made[snapshot_id] = _Spool(meta, self._monotonic_ms())
+        return self._newest
+
+    # --- offering ----------------------------------------------------------------------------------------------
+
+    def _reachable(self, needs: Sequence[str]) -> list[str]:
+        """Of the members in need those that speak: a copy for a dead one would be made again and again."""
+        silent = {each.member.node_id for each in self._log.progress if each.last_heard_ms > self._settings.heard_ms}
+        return [peer for peer in needs if peer not in silent]
+
+    def _offer(self, peers: list[str], spool: _Spool) -> None:
+        """Once for each peer and term: the log repeats it."""
+        offer = (self._log.term, spool.meta.snapshot_id)
+        for peer in peers:
+            if self._offered.get(peer) != offer:
+                self._offered[peer] = offer
+                self._log.offer_snapshot(peer, spool.meta)
+
+    def _drop_idle(self, now_ms: float) -> None:
+        for snapshot_id, spool in list(self._made.items()):
+            if spool.readers == 0 and now_ms - spool.used_ms > self._settings.keep_ms:
+                del self._made[snapshot_id]
+                if spool is self._newest:
+                    self._newest = None
+                self._remove(snapshot_id)
+
+    def _remove(self, snapshot_id: str) -> None:
+        async def remove() -> None:
+            try:
+                await self._run_scan(lambda: self._spools.remove(spool_name(snapshot_id)))
+            except CortadoError as problem:
+                _LOG.warning("a snapshot was not deleted: %s", problem)
+
+        self._removing = asyncio.get_running_loop().create_task(remove())
+
+    # --- reading out -------------------------------------------------------------------------------------------
+
+    def _known(self, snapshot_id: str) -> _Spool:
+        spool = self._made.get(snapshot_id)
+        if spool is None:
+            raise NotFound("snapshot", snapshot_id)
+        return spool
+
+    async def _newest_enough(self) -> _Spool:
+        """A spool of all that is applied here now, or more."""
+        if not self.is_whole:
+            raise Unavailable("this replica has no state of its own to give", 1_000)
+        applied_index = await self._run_scan(self._applied_index)
+        while self._newest is None or self._newest.meta.index < applied_index:
+            await asyncio.shield(self._copy())
+        return self._newest
+
+    def _applied_index(self) -> int:
+        with self._engine.read() as txn:
+            encoded = txn.get(Space.META, applied_key(self._of.group_id))
+        return 0 if encoded is None else AppliedState.decode(encoded).index
+
+    async def _chunks(self, spool: _Spool, offset: int) -> AsyncIterator[bytes]:
+        size_bytes = spool.meta.size_bytes
+        if not 0 <= offset <= size_bytes:
+            raise InvalidArgument("offset", f"must be between 0 and the snapshot's {size_bytes} bytes", str(offset))
+        name = spool_name(spool.meta.snapshot_id)
+        while offset < size_bytes:
+            length = min(self._settings.chunk_bytes, size_bytes - offset)
+            chunk = await self._run_scan(partial(self._spools.read, name, offset, length))
+            if not chunk:
+                raise NotFound("snapshot", spool.meta.snapshot_id)
+            yield chunk
+            offset += len(chunk)

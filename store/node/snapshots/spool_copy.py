@@ -1,0 +1,148 @@
+"""Copying a group's state into a spool: one read transaction, in steps that each take a few milliseconds.
+
+The transaction is what makes the copy one state: everything applied up to one entry of the log, and nothing after it,
+while writes go on. It also keeps LMDB from using pages again that were freed since, so the file grows while it lasts;
+the copy runs as fast as the disk takes it, and gives up when the engine runs short of room.
+
+Everything copied is verified by the checksums that it was stored with: damage must not travel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Final
+
+from cortado.errors import DataLoss, Unavailable
+from cortado.raft.configuration import Configuration
+from cortado.store.engine.interface import Engine, Page, ReadTransaction, Space
+from cortado.store.mvcc.versions import RESIDUE, check_all_intact, checksum
+from cortado.store.node.snapshots.group_range import GroupRange
+from cortado.store.node.snapshots.marker import applied_key
+from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.node.snapshots.spool_format import (
+    DIGEST_BYTES,
+    Block,
+    SpoolEnd,
+    SpoolHeader,
+    encode_beginning,
+    encode_block,
+    encode_end,
+)
+from cortado.store.node.snapshots.spools import SpoolDirectory, check_room
+from cortado.store.node.state import AppliedState
+from cortado.store.node.state_machine import GROUP_BYTES
+
+_PER_ITEM_BYTES: Final = 6
+
+
+class SpoolCopy:
+    """One spool in the making. All methods run on the scan thread; :meth:`close` must come, whatever happens."""
+
+    def __init__(
+        self, engine: Engine, spools: SpoolDirectory, name: str, of: GroupRange, settings: SnapshotSettings
+    ) -> None:
+        self._engine = engine
+        self._spools = spools
+        self._name = name
+        self._of = of
+        self._settings = settings
+        self._scope: AbstractContextManager[ReadTransaction] | None = None
+        self._txn: ReadTransaction
+        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self._blocks = self._items = 0
+        self._spaces = list(of.spaces)
+        self.size_bytes = 0
+
+    def begin(self) -> AppliedState:
+        """Fix the state that is copied. Raises ResourceExhausted where the disk has no room for the copy, Unavailable
+        where nothing was applied yet."""
+        self._admit()
+        self._scope = self._engine.read()
+        self._txn = self._scope.__enter__()
+        encoded = self._txn.get(Space.META, applied_key(self._of.group_id))
+        if encoded is None:
+            raise Unavailable("this replica has no state yet")
+        return AppliedState.decode(encoded)
+
+    def write_header(self, snapshot_id: str, cluster_id: str, state: AppliedState, members: Configuration) -> None:
+        header = SpoolHeader(snapshot_id, cluster_id, self._of.group_id, state.index, state.term, members)
+        self._write(encode_beginning(header))
+
+    def step(self) -> bool:
+        """Copy about ``slice_bytes``. True when the spool is complete.
+
+        Raises DataLoss where what is stored is damaged, ResourceExhausted where the disk is full, or the engine comes
+        near its end while this copy keeps it from using pages again.
+        """
+        # Nothing is written to the engine; this asks whether its reserve is still whole.
+        self._engine.admit(0)
+        space, start, end = self._spaces[0]
+        page = self._page(space, start, end)
+        check_intact(space, page)
+        frames = []
+        for block in _blocks(space, page, self._settings.slice_bytes):
+            frames.append(encode_block(block))
+            self._blocks += 1
+        self._items += len(page.keys)
+        if page.exhausted:
+            del self._spaces[0]
+        else:
+            self._spaces[0] = (space, page.keys[-1] + b"\x00", end)
+        self._write(b"".join(frames))
+        if self._spaces:
+            return False
+        self._write(encode_end(SpoolEnd(self._blocks, self._items, self._digest.digest())))
+        return True
+
+    def close(self) -> None:
+        """End the transaction. A second call does nothing."""
+        scope, self._scope = self._scope, None
+        if scope is not None:
+            scope.__exit__(None, None, None)
+
+    def _page(self, space: Space, start: bytes, end: bytes) -> Page:
+        settings = self._settings
+        try:
+            return self._txn.page(space, start, end, max_items=settings.slice_items, max_bytes=settings.slice_bytes)
+        except Exception as error:
+            # The transaction's scope knows what the engine's own errors mean.
+            scope, self._scope = self._scope, None
+            if scope is not None:
+                scope.__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def _admit(self) -> None:
+        """A spool has no more bytes than the pages that it is copied from."""
+        needed_bytes = self._engine.use().used_bytes + self._settings.reserve_bytes
+        check_room(self._spools, needed_bytes)
+
+    def _write(self, data: bytes) -> None:
+        if data:
+            self._spools.write(self._name, self.size_bytes, data)
+            self._digest.update(data)
+            self.size_bytes += len(data)
+
+
+def check_intact(space: Space, page: Page) -> None:
+    """Raises DataLoss, naming the key, where a stored checksum is wrong."""
+    if space is Space.DATA:
+        check_all_intact(page.keys, page.values)
+    elif space is Space.REQUESTS:
+        for key, value in zip(page.keys, page.values, strict=True):
+            if checksum(key[GROUP_BYTES:] + value) != RESIDUE:
+                raise DataLoss("a remembered request", f"its key is {key.hex()}")
+
+
+def _blocks(space: Space, page: Page, block_bytes: int) -> Iterator[Block]:
+    """A page as blocks of at most ``block_bytes``, or of one item: a page overshoots where values are large."""
+    first = size_bytes = 0
+    for place, (key, value) in enumerate(zip(page.keys, page.values, strict=True)):
+        item_bytes = len(key) + len(value) + _PER_ITEM_BYTES
+        if size_bytes + item_bytes > block_bytes and place > first:
+            yield Block(space, page.keys[first:place], page.values[first:place])
+            first, size_bytes = place, 0
+        size_bytes += item_bytes
+    if first < len(page.keys):
+        yield Block(space, page.keys[first:], page.values[first:])

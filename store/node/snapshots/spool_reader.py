@@ -1,0 +1,167 @@
+"""Reading a spool back: frame by frame, and whole, to know that it is what it claims before anything rests on it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from cortado.errors import NotFound
+from cortado.store.engine.interface import Space
+from cortado.store.node.snapshots.group_range import GroupRange
+from cortado.store.node.snapshots.spool_format import (
+    BLOCK,
+    DIGEST_BYTES,
+    END,
+    FRAME_HEAD_BYTES,
+    HEADER,
+    PREFIX_BYTES,
+    Block,
+    SpoolHeader,
+    check_prefix,
+    damaged,
+    decode_block,
+    decode_end,
+    decode_header,
+    frame_bytes,
+    open_frame,
+)
+from cortado.store.node.snapshots.spools import SpoolDirectory
+from cortado.store.node.state import AppliedState
+
+_ORDER: Final = (Space.DATA, Space.REQUESTS, Space.META)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeSpool:
+    """A spool all of whose bytes were verified."""
+
+    name: str
+    header: SpoolHeader
+    state: AppliedState
+    blocks_at: int
+    """Where the first block begins."""
+    blocks: int
+    size_bytes: int
+
+
+def header_in(beginning: bytes) -> SpoolHeader | None:
+    """The header, where ``beginning`` has all of it. Raises DataLoss where it is none."""
+    if len(beginning) < PREFIX_BYTES + FRAME_HEAD_BYTES:
+        return None
+    check_prefix(beginning)
+    end = PREFIX_BYTES + frame_bytes(beginning[PREFIX_BYTES:], PREFIX_BYTES)
+    if len(beginning) < end:
+        return None
+    tag, body = open_frame(beginning[PREFIX_BYTES:end], PREFIX_BYTES)
+    if tag != HEADER:
+        raise damaged(f"its first frame has tag {tag!r}")
+    return decode_header(body)
+
+
+def check_header(header: SpoolHeader, *, cluster_id: str, group_id: int) -> None:
+    """Raises DataLoss where it is of another cluster, or of another group."""
+    if header.cluster_id != cluster_id:
+        raise damaged(f"it is of cluster {header.cluster_id}, this node belongs to {cluster_id}")
+    if header.group_id != group_id:
+        raise damaged(f"it is of group {header.group_id}, not {group_id}")
+
+
+class FrameReader:
+    """Reads frames in their order, from ``offset`` on."""
+
+    def __init__(self, spools: SpoolDirectory, name: str, offset: int = PREFIX_BYTES) -> None:
+        self._spools = spools
+        self._name = name
+        self.offset = offset
+
+    def next(self) -> bytes:
+        """The next whole frame, its checksum not yet looked at. Raises DataLoss where the file ends."""
+        head = self._spools.read(self._name, self.offset, FRAME_HEAD_BYTES)
+        length = frame_bytes(head, self.offset)
+        frame = self._spools.read(self._name, self.offset, length)
+        if len(frame) != length:
+            raise damaged(f"it is cut off at byte {self.offset + len(frame)}, in a frame of {length} bytes")
+        self.offset += length
+        return frame
+
+    def next_block(self) -> Block:
+        """The next frame, which must be a block. Raises DataLoss."""
+        offset = self.offset
+        tag, body = open_frame(self.next(), offset)
+        if tag != BLOCK:
+            raise damaged(f"a frame {tag!r} stands at byte {offset} instead of a block")
+        return decode_block(body)
+
+
+class Verification:
+    """Reads a whole spool in steps of about ``slice_bytes``, for a thread that others wait for."""
+
+    def __init__(self, spools: SpoolDirectory, name: str, of: GroupRange, *, cluster_id: str, slice_bytes: int) -> None:
+        self._spools = spools
+        self._name = name
+        self._of = of
+        self._cluster_id = cluster_id
+        self._slice_bytes = slice_bytes
+        self._frames = FrameReader(spools, name)
+        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self._header: SpoolHeader | None = None
+        self._state: AppliedState | None = None
+        self._blocks_at = self._blocks = self._items = 0
+        self._last = (0, b"")
+
+    def step(self) -> WholeSpool | None:
+        """Go on; the outcome when the end is reached. Raises DataLoss where anything is wrong, or the file is gone."""
+        try:
+            if self._header is None:
+                self._begin()
+            stop_at = self._frames.offset + self._slice_bytes
+            while self._frames.offset < stop_at:
+                offset = self._frames.offset
+                frame = self._frames.next()
+                tag, body = open_frame(frame, offset)
+                if tag == END:
+                    return self._end(body)
+                self._digest.update(frame)
+                self._block(tag, body, offset)
+        except NotFound as gone:
+            raise damaged(f"its file {gone.name} is gone") from gone
+        return None
+
+    def _begin(self) -> None:
+        prefix = self._spools.read(self._name, 0, PREFIX_BYTES)
+        check_prefix(prefix)
+        frame = self._frames.next()
+        self._header = header_in(prefix + frame)
+        assert self._header is not None
+        check_header(self._header, cluster_id=self._cluster_id, group_id=self._of.group_id)
+        self._digest.update(prefix + frame)
+        self._blocks_at = self._frames.offset
+
+    def _block(self, tag: bytes, body: bytes, offset: int) -> None:
+        if tag != BLOCK:
+            raise damaged(f"a frame {tag!r} stands at byte {offset} instead of a block")
+        space, keys, values = decode_block(body)
+        start, end = self._of.bounds(space)
+        first = (_ORDER.index(space), keys[0] if keys else b"")
+        if not keys or first <= self._last or keys[0] < start or keys[-1] >= end:
+            raise damaged(f"the block at byte {offset} is not in its place")
+        self._last = (first[0], keys[-1])
+        if space is Space.META:
+            self._state = AppliedState.decode(values[0])
+        self._blocks += 1
+        self._items += len(keys)
+
+    def _end(self, body: bytes) -> WholeSpool:
+        end, header, state = decode_end(body), self._header, self._state
+        assert header is not None
+        if (end.blocks, end.items) != (self._blocks, self._items):
+            raise damaged(f"it has {self._blocks} blocks and {self._items} items, not {end.blocks} and {end.items}")
+        if end.digest != self._digest.digest():
+            raise damaged("the digest of all its bytes is wrong")
+        size_bytes = self._spools.size(self._name)
+        if size_bytes != self._frames.offset:
+            raise damaged(f"it has {size_bytes} bytes and ends at byte {self._frames.offset}")
+        if state is None or (state.index, state.term) != (header.index, header.term):
+            raise damaged(f"it says that it stands at ({header.index}, {header.term}), and its state at {state}")
+        return WholeSpool(self._name, header, state, self._blocks_at, self._blocks, size_bytes)

@@ -1,0 +1,201 @@
+"""Where spools are kept: a few files, written from their beginning to their end, and thrown away.
+
+Nothing is held open between two calls, so that a step which outlives its caller (a cancelled task's, on a thread) can
+never write into a file that another one has opened since.
+
+A crash takes what was not synced. :class:`MemorySpools` behaves so too, for simulations and tests.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from cortado.errors import NotFound, ResourceExhausted, Unavailable
+
+RETRY_DELAY_MS: Final = 1_000
+
+_NAME: Final = re.compile(r"[a-z]+-[0-9A-Za-z-]{1,64}")
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class SpoolDirectory(Protocol):
+    """Raises ResourceExhausted where the disk is full, NotFound for a file that is gone, Unavailable for any other
+    failure: nothing in a spool is the only copy, so no failure here must stop a node."""
+
+    def names(self) -> list[str]: ...
+
+    def write(self, name: str, offset: int, data: bytes) -> None:
+        """Write at ``offset``, which is not behind the file's end; at 0 the file is created, or emptied."""
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        """What there is of ``length`` bytes at ``offset``; shorter at the end."""
+
+    def size(self, name: str) -> int: ...
+
+    def sync(self, name: str) -> None:
+        """Return when the file, with its name, survives a power cut. Where it raises, the file is no good any more."""
+
+    def remove(self, name: str) -> None:
+        """No error where there is none."""
+
+    def free_bytes(self) -> int:
+        """What may still be written to the disk."""
+
+
+def check_room(spools: SpoolDirectory, needed_bytes: int) -> None:
+    """Raises ResourceExhausted where the disk under the spools has not so many bytes free."""
+    free_bytes = spools.free_bytes()
+    if free_bytes < needed_bytes:
+        problem = f"a snapshot needs {needed_bytes} bytes of disk, {free_bytes} are free"
+        raise ResourceExhausted(problem, RETRY_DELAY_MS, "disk", needed_bytes)
+
+
+class DiskSpools:
+    """Files in one directory, which is made by the first write."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def names(self) -> list[str]:
+        with _failures(self.path.name):
+            return sorted(each.name for each in self.path.iterdir()) if self.path.exists() else []
+
+    def write(self, name: str, offset: int, data: bytes) -> None:
+        with _failures(name):
+            if offset == 0:
+                self.path.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | (os.O_CREAT | os.O_TRUNC if offset == 0 else 0)
+            with self._opened(name, flags) as descriptor:
+                left = memoryview(data)
+                while left:
+                    written = os.pwrite(descriptor, left, offset)
+                    offset += written
+                    left = left[written:]
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        with _failures(name), self._opened(name, os.O_RDONLY) as descriptor:
+            return os.pread(descriptor, length, offset)
+
+    def size(self, name: str) -> int:
+        with _failures(name):
+            return self._file(name).stat().st_size
+
+    def sync(self, name: str) -> None:
+        with _failures(name):
+            with self._opened(name, os.O_WRONLY) as descriptor:
+                os.fsync(descriptor)
+            for directory in (self.path, self.path.parent):
+                descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+    def remove(self, name: str) -> None:
+        with _failures(name):
+            # Also what some other hand left there, under whatever name: it is in our directory.
+            (self.path / name).unlink(missing_ok=True)
+
+    def free_bytes(self) -> int:
+        with _failures(self.path.name):
+            disk = os.statvfs(self.path if self.path.exists() else self.path.parent)
+            return disk.f_bavail * disk.f_frsize
+
+    def _file(self, name: str) -> Path:
+        # Ids come from peers, and become names of files here.
+        if _NAME.fullmatch(name) is None:
+            raise NotFound("snapshot", repr(name))
+        return self.path / name
+
+    @contextmanager
+    def _opened(self, name: str, flags: int) -> Iterator[int]:
+        descriptor = os.open(self._file(name), flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _failures(name: str) -> Iterator[None]:
+    """What the errors of the system mean."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise NotFound("snapshot", name) from None
+    except OSError as problem:
+        if problem.errno in _NO_SPACE:
+            text = f"there is no room for the snapshot {name}: {problem.strerror}"
+            raise ResourceExhausted(text, RETRY_DELAY_MS, "disk") from problem
+        raise Unavailable(f"the snapshot file {name}: {problem.strerror}", RETRY_DELAY_MS) from problem
+
+
+@dataclass(slots=True)
+class _File:
+    data: bytearray = field(default_factory=bytearray)
+    synced_bytes: int | None = None
+    """None while its name is not durable either."""
+
+
+class MemorySpools:
+    """The twin in memory. ``limit_bytes`` bounds all files together."""
+
+    def __init__(self, *, limit_bytes: int = 1 << 30) -> None:
+        self.limit_bytes = limit_bytes
+        self._files: dict[str, _File] = {}
+
+    def names(self) -> list[str]:
+        return sorted(self._files)
+
+    def write(self, name: str, offset: int, data: bytes) -> None:
+        if _NAME.fullmatch(name) is None:
+            raise NotFound("snapshot", repr(name))
+        if offset == 0:
+            self._files.pop(name, None)
+        if len(data) > self.free_bytes():
+            raise ResourceExhausted(f"there is no room for the snapshot {name}", RETRY_DELAY_MS, "disk")
+        file = self._files.setdefault(name, _File()) if offset == 0 else self._file(name)
+        file.data[offset : offset + len(data)] = data
+        if file.synced_bytes is not None:
+            file.synced_bytes = min(file.synced_bytes, offset)
+
+    def read(self, name: str, offset: int, length: int) -> bytes:
+        return bytes(self._file(name).data[offset : offset + length])
+
+    def size(self, name: str) -> int:
+        return len(self._file(name).data)
+
+    def sync(self, name: str) -> None:
+        file = self._file(name)
+        file.synced_bytes = len(file.data)
+
+    def remove(self, name: str) -> None:
+        self._files.pop(name, None)
+
+    def free_bytes(self) -> int:
+        return self.limit_bytes - sum(len(file.data) for file in self._files.values())
+
+    def crash(self) -> None:
+        """The power goes: what was not synced is gone."""
+        self._files = {
+            name: _File(file.data[: file.synced_bytes], file.synced_bytes)
+            for name, file in self._files.items()
+            if file.synced_bytes is not None
+        }
+
+    def damage(self, name: str, offset: int) -> None:
+        """Flip a bit of the byte at ``offset``, as a bad disk does."""
+        self._file(name).data[offset] ^= 0x10
+
+    def _file(self, name: str) -> _File:
+        file = self._files.get(name)
+        if file is None:
+            raise NotFound("snapshot", name)
+        return file
