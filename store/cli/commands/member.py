@@ -1,0 +1,233 @@
+"""``cortado member``: who belongs to the cluster, and who leads it."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+
+from cortado.errors import NotFound, NotLeader, Unavailable
+from cortado.store.cli.parse import seconds
+from cortado.store.cli.session import Session, command
+from cortado.store.client import Client, Members, MemberStatus
+
+_NodeId = typer.Argument(help="The node's id.", metavar="NODE_ID", show_default=False)
+_POLL_S: Final = 0.25
+# Within this time a change that has to wait for another one, or for a member to catch up, is tried again.
+_PATIENCE_S: Final = 3.0
+
+
+def add_to(app: typer.Typer) -> None:
+    group = typer.Typer(help="The cluster's members.", no_args_is_help=True)
+    app.add_typer(group, name="member")
+    _add_list(group)
+    _add_add(group)
+    _add_promote(group)
+    _add_remove(group)
+    _add_transfer_leader(group)
+
+
+def _add_list(group: typer.Typer) -> None:
+    @command(
+        group,
+        "list",
+        examples="""
+            cortado member list
+            cortado member list -e 10.0.0.1:7621,10.0.0.2:7621 -o json
+        """,
+    )
+    def list_members(session: Session) -> None:
+        """List the cluster's members, and where the leader answers how far each of them is."""
+        with session.client() as client:
+            found = client.membership.members()
+        if session.as_json:
+            for member in found.members:
+                session.show.json(as_json(member, found.leader))
+            return
+        show_members(session, found)
+
+
+def _add_add(group: typer.Typer) -> None:
+    @command(
+        group,
+        "add",
+        examples="""
+            cortado member add n2 10.0.0.2:7621
+            cortado member add n2 127.0.0.1:7622 -o json
+        """,
+    )
+    def add(
+        session: Session,
+        node_id: Annotated[str, _NodeId],
+        address: Annotated[
+            str,
+            typer.Argument(
+                help="Where the other nodes and the clients will reach it.", metavar="HOST:PORT", show_default=False
+            ),
+        ],
+    ) -> None:
+        """Announce a new node, which joins as a learner when it is started with --join.
+
+        A learner gets all data and has no vote; cortado member promote makes it a voter. The id must be one that this
+        cluster never had: a disk that was lost comes back under a new one.
+        """
+        with session.client() as client:
+            members = client.membership.add(node_id, address)
+        joined = ",".join(each.address for each in members if each.joined)
+        run = f"cortado server --node-id {node_id} --listen {address} --join {joined} --data-dir DIRECTORY"
+        if session.as_json:
+            added = next(each for each in members if each.node_id == node_id)
+            session.show.json({**as_json(added, ""), "run": run})
+            return
+        session.show.line(f"{node_id} is announced; it has no vote yet")
+        session.show.line("on its host, run, with an empty directory and the options that its other settings need:")
+        session.show.line(f"  {run}")
+        session.show.line("then, when it has caught up:")
+        session.show.line(f"  cortado member promote {node_id} --wait")
+
+
+def _add_promote(group: typer.Typer) -> None:
+    @command(
+        group,
+        "promote",
+        examples="""
+            cortado member promote n2
+            cortado member promote n2 --wait
+            cortado member promote n2 --wait --wait-timeout 3600
+        """,
+    )
+    def promote(
+        session: Session,
+        node_id: Annotated[str, _NodeId],
+        wait: Annotated[bool, typer.Option("--wait", help="Wait until it has joined and caught up.")] = False,
+        wait_timeout: Annotated[
+            float,
+            typer.Option(help="With --wait: how long at most.", parser=seconds("--wait-timeout"), metavar="SECONDS"),
+        ] = 600.0,
+    ) -> None:
+        """Give a learner that has caught up a vote."""
+        with session.client() as client:
+            members = _promote(session, client, node_id, wait_timeout if wait else 0.0)
+        if session.as_json:
+            session.show.json(as_json(next(each for each in members if each.node_id == node_id), ""))
+        else:
+            session.show.line(f"{node_id} is a voter, one of {sum(each.voter for each in members)}")
+
+
+def _promote(session: Session, client: Client, node_id: str, wait_s: float) -> tuple[MemberStatus, ...]:
+    """Promotes, again and again until ``wait_s`` have passed where the member is not that far."""
+    deadline_s = time.monotonic() + wait_s
+    shown = ""
+    patient = client.with_timeout(min(session.timeout_s, _PATIENCE_S))
+    while True:
+        try:
+            return patient.membership.promote(node_id)
+        except Unavailable as not_yet:
+            if isinstance(not_yet, NotLeader) or time.monotonic() >= deadline_s:
+                raise
+            if not session.as_json and not_yet.message() != shown:
+                shown = not_yet.message()
+                session.show.note(f"waiting: {shown}")
+        time.sleep(_POLL_S)
+
+
+def _add_remove(group: typer.Typer) -> None:
+    @command(
+        group,
+        "remove",
+        examples="""
+            cortado member remove n2
+            cortado member remove n2 --yes
+        """,
+    )
+    def remove(
+        session: Session,
+        node_id: Annotated[str, _NodeId],
+        yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    ) -> None:
+        """Remove a member for ever: its data directory is of no use after that.
+
+        A leader hands leadership over first. Refused where too few of the voters that are left could be reached: the
+        cluster would stand still.
+        """
+        with session.client() as client:
+            found = client.membership.members()
+            member = found.member(node_id)
+            if member is None:
+                raise NotFound("member", node_id)
+            if not yes:
+                typer.confirm(_question(found, member), abort=True, err=True)
+            members = client.membership.remove(node_id)
+        if session.as_json:
+            session.show.json({"removed": node_id, "members": [each.node_id for each in members]})
+        else:
+            session.show.line(f"{node_id} is removed; {sum(each.voter for each in members)} voters are left")
+
+
+def _question(found: Members, member: MemberStatus) -> str:
+    voters = sum(each.voter for each in found.members)
+    left = voters - member.voter
+    what = "voter" if member.voter else "learner"
+    leads = ", which leads now" if member.node_id == found.leader else ""
+    survives = (left - 1) // 2
+    return (
+        f"Remove {what} {member.node_id} ({member.address}){leads}, for ever? "
+        f"{left} of {voters} voters are left, of which {survives} may fail."
+    )
+
+
+def _add_transfer_leader(group: typer.Typer) -> None:
+    @command(
+        group,
+        "transfer-leader",
+        examples="""
+            cortado member transfer-leader
+            cortado member transfer-leader n2
+        """,
+    )
+    def transfer_leader(
+        session: Session,
+        node_id: Annotated[
+            str, typer.Argument(help="The voter that is to lead.", metavar="NODE_ID", show_default="the one furthest")
+        ] = "",
+    ) -> None:
+        """Hand leadership to another voter. Writes wait for a moment, and none fails."""
+        with session.client() as client:
+            leader = client.membership.transfer_leader(node_id)
+        if node_id and leader != node_id:
+            raise Unavailable(f"{leader} leads now, and not {node_id}")
+        if session.as_json:
+            session.show.json({"leader": leader})
+        else:
+            session.show.line(f"{leader} leads")
+
+
+# --- how members are shown -------------------------------------------------------------------------------------
+
+
+def as_json(member: MemberStatus, leader: str) -> dict[str, object]:
+    """A member for scripts."""
+    return {**dataclasses.asdict(member), "leader": bool(leader) and member.node_id == leader}
+
+
+def show_members(session: Session, found: Members) -> None:
+    """A table; the progress only where the leader answered, who alone knows it."""
+    is_told_by_leader = bool(found.leader) and found.told_by == found.leader
+    session.show.table(
+        ("node", "address", "role", "state", "behind", "heard"),
+        [_row(member, found.leader, is_told_by_leader) for member in found.members],
+    )
+    if not found.leader:
+        session.show.note("no leader is known")
+
+
+def _row(member: MemberStatus, leader: str, is_told_by_leader: bool) -> Sequence[object]:
+    role = "leader" if leader and member.node_id == leader else "voter" if member.voter else "learner"
+    state = "not joined yet" if not member.joined else "needs a snapshot" if member.needs_snapshot else "joined"
+    if not is_told_by_leader or not member.joined:
+        return (member.node_id, member.address, role, state, "-", "-")
+    heard = "-" if role == "leader" else f"{member.last_heard_ms} ms ago"
+    return (member.node_id, member.address, role, state, member.behind, heard)

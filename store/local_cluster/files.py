@@ -1,0 +1,220 @@
+"""The files of a local cluster: where they are, what stands in them, and that they are whole.
+
+``cluster.json`` is the plan, which a later ``up`` goes on with; ``run.json`` is true while the supervisor runs. Both
+are replaced by a rename, so that whoever reads one finds it whole.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from cortado.errors import DataDirectoryError, InvalidArgument, Unavailable
+from cortado.store.local_cluster.processes import ProcessId
+
+FORMAT: Final = 1
+NODES_MAX: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """``is_announced``: the cluster was told of it. ``is_voter``: it was made a voter, so its directory exists."""
+
+    node_id: str
+    address: str
+    is_announced: bool = False
+    is_voter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Nodes in the order in which they join; the first one began the cluster."""
+
+    nodes: tuple[NodePlan, ...]
+    has_tls: bool = False
+
+    @property
+    def endpoints(self) -> str:
+        """All addresses, as the client takes them."""
+        return ",".join(each.address for each in self.nodes)
+
+    @property
+    def is_complete(self) -> bool:
+        return all(each.is_voter for each in self.nodes)
+
+    def node(self, node_id: str) -> NodePlan:
+        """Raises InvalidArgument naming the nodes there are."""
+        for each in self.nodes:
+            if each.node_id == node_id:
+                return each
+        known = ", ".join(each.node_id for each in self.nodes)
+        raise InvalidArgument("NODE", f"must be one of {known}", repr(node_id))
+
+    def with_node(self, changed: NodePlan) -> Plan:
+        nodes = tuple(changed if each.node_id == changed.node_id else each for each in self.nodes)
+        return dataclasses.replace(self, nodes=nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRun:
+    """A node's process. ``starts`` counts them in this run; ``last_exit`` is the last one's code, negative a signal."""
+
+    process: ProcessId | None = None
+    starts: int = 0
+    last_exit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the supervisor last said. ``problem`` is why the cluster is not ready, where something is wrong."""
+
+    supervisor: ProcessId | None = None
+    nodes: dict[str, NodeRun] = field(default_factory=dict)
+    is_ready: bool = False
+    problem: str = ""
+
+
+class ClusterFiles:
+    """The directory of a local cluster."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    # --- where things are --------------------------------------------------------------------------------------
+
+    def node(self, node_id: str) -> Path:
+        return self.directory / node_id
+
+    def data(self, node_id: str) -> Path:
+        return self.node(node_id) / "data"
+
+    def log(self, node_id: str) -> Path:
+        return self.node(node_id) / "server.log"
+
+    def faults(self, node_id: str) -> Path:
+        return self.node(node_id) / "faults"
+
+    @property
+    def tls(self) -> Path:
+        return self.directory / "tls"
+
+    @property
+    def settings(self) -> Path:
+        return self.directory / "server.toml"
+
+    @property
+    def supervisor_log(self) -> Path:
+        return self.directory / "supervisor.log"
+
+    # --- the plan and the run ----------------------------------------------------------------------------------
+
+    @property
+    def exists(self) -> bool:
+        return self._plan.exists()
+
+    @property
+    def _plan(self) -> Path:
+        return self.directory / "cluster.json"
+
+    @property
+    def _run(self) -> Path:
+        return self.directory / "run.json"
+
+    def read_plan(self) -> Plan:
+        """Raises InvalidArgument where there is no cluster, DataDirectoryError where the file is damaged."""
+        if not self.exists:
+            problem = "holds no local cluster; cortado cluster up makes one"
+            raise InvalidArgument("--dir", problem, str(self.directory))
+        record = self._read(self._plan)
+        try:
+            if record["format"] != FORMAT:
+                raise ValueError(f"format {record['format']}, not {FORMAT}")
+            return Plan(tuple(NodePlan(**each) for each in record["nodes"]), record["has_tls"])
+        except (KeyError, TypeError, ValueError) as problem:
+            raise DataDirectoryError(str(self.directory), f"its cluster.json is damaged: {problem}") from None
+
+    def write_plan(self, plan: Plan) -> None:
+        self._write(self._plan, {"format": FORMAT, **dataclasses.asdict(plan)})
+
+    def read_run(self) -> Run:
+        """What ran last; :meth:`running` tells whether it still does."""
+        if not self._run.exists():
+            return Run()
+        record = self._read(self._run)
+        try:
+            nodes = {
+                name: NodeRun(_process(each["process"]), each["starts"], each["last_exit"])
+                for name, each in record["nodes"].items()
+            }
+            return Run(_process(record["supervisor"]), nodes, record["is_ready"], record["problem"])
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise DataDirectoryError(str(self.directory), f"its run.json is damaged: {problem}") from None
+
+    def write_run(self, run: Run) -> None:
+        self._write(self._run, dataclasses.asdict(run))
+
+    def running(self) -> ProcessId | None:
+        """The supervisor that runs, if one does."""
+        supervisor = self.read_run().supervisor
+        return supervisor if supervisor is not None and supervisor.is_alive() else None
+
+    def _read(self, path: Path) -> Any:
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise DataDirectoryError(str(self.directory), f"its {path.name} cannot be read: {error.strerror}") from None
+        except ValueError as problem:
+            raise DataDirectoryError(str(self.directory), f"its {path.name} is damaged: {problem}") from None
+
+    def _write(self, path: Path, record: Any) -> None:
+        temporary = path.with_name(path.name + ".new")
+        temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
+
+    # --- who is cut off from whom ------------------------------------------------------------------------------
+
+    def read_cut(self, node_id: str) -> set[str]:
+        """The nodes that ``node_id`` neither hears nor speaks to."""
+        try:
+            return set(self.faults(node_id).read_text(encoding="utf-8").split())
+        except FileNotFoundError:
+            return set()
+
+    def write_cut(self, node_id: str, cut: set[str]) -> None:
+        """The node looks at it several times a second."""
+        path = self.faults(node_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(path.name + ".new")
+        temporary.write_text("".join(f"{each}\n" for each in sorted(cut)), encoding="utf-8")
+        temporary.replace(path)
+
+    # --- one supervisor at a time ------------------------------------------------------------------------------
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """For the supervisor's life. Raises Unavailable where another one has it, InvalidArgument for the directory."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.directory / "supervisor.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise InvalidArgument("--dir", f"cannot be used: {error.strerror}", str(self.directory)) from None
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                problem = f"the cluster in {self.directory} is up already; cortado cluster status shows it"
+                raise Unavailable(problem) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _process(record: Any) -> ProcessId | None:
+    return None if record is None else ProcessId(int(record["pid"]), str(record["started"]))

@@ -1,0 +1,125 @@
+"""How a local cluster comes about: as an operator would make it, one node after the other.
+
+::
+
+    n1 begins a cluster of one
+    n2 is announced (member add) ─► starts with --join ─► catches up ─► gets its vote (member promote)
+    n3 likewise
+
+Each step looks first at what the cluster says of itself, so a growth that was cut off anywhere goes on from there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from cortado.errors import CortadoError, InvalidArgument, OutcomeUnknown, TryAgain
+from cortado.store.client import Client, Members
+from cortado.store.local_cluster.files import NodePlan, Plan
+
+_POLL_S: Final = 0.1
+_CALL_TIMEOUT_S: Final = 5.0
+
+
+class Site(Protocol):
+    """What growing needs of the supervisor."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    def change(self, node: NodePlan) -> None:
+        """Write the plan with this node as it is now; an announced one is started."""
+
+    def say(self, text: str) -> None: ...
+
+    def rest(self, seconds: float) -> None:
+        """Wait. Raises Stopped where the supervisor is to stop."""
+
+
+class Stopped(Exception):
+    """The supervisor was told to stop."""
+
+
+def grow(site: Site, connect: Callable[[], Client]) -> None:
+    """Make every node of the plan a voter, and return when one of them leads. Raises Stopped, CortadoError."""
+    with connect() as opened:
+        client = opened.with_timeout(_CALL_TIMEOUT_S)
+        _wait(site, lambda: bool(client.membership.members().leader), "nobody leads yet")
+        first = site.plan.nodes[0]
+        if not first.is_voter:
+            site.change(dataclasses.replace(first, is_announced=True, is_voter=True))
+            site.say(f"{first.node_id} leads a new cluster at {first.address}")
+        for node in site.plan.nodes[1:]:
+            if not node.is_voter:
+                _admit(site, client, node)
+        _wait(site, lambda: bool(client.membership.members().leader), "nobody leads yet")
+
+
+def _admit(site: Site, client: Client, node: NodePlan) -> None:
+    found = _members(site, client)
+    known = found.member(node.node_id)
+    if known is None:
+        site.say(f"{node.node_id} is announced at {node.address}")
+        _wait(site, lambda: _is_added(client, node), f"{node.node_id} cannot be announced yet")
+    node = dataclasses.replace(node, is_announced=True)
+    site.change(node)
+    _wait(site, lambda: _is_joined(client, node.node_id), f"{node.node_id} has not joined yet")
+    site.say(f"{node.node_id} has joined, and catches up")
+    _wait(site, lambda: _is_promoted(client, node.node_id), f"{node.node_id} has no vote yet")
+    site.change(dataclasses.replace(node, is_voter=True))
+    site.say(f"{node.node_id} is a voter")
+
+
+def _members(site: Site, client: Client) -> Members:
+    found: list[Members] = []
+
+    def ask() -> bool:
+        found.append(client.membership.members())
+        return True
+
+    _wait(site, ask, "nobody answers yet")
+    return found[-1]
+
+
+def _is_added(client: Client, node: NodePlan) -> bool:
+    if client.membership.members().member(node.node_id) is None:
+        client.membership.add(node.node_id, node.address)
+    return True
+
+
+def _is_joined(client: Client, node_id: str) -> bool:
+    member = client.membership.members().member(node_id)
+    return member is not None and member.joined
+
+
+def _is_promoted(client: Client, node_id: str) -> bool:
+    member = client.membership.members().member(node_id)
+    if member is None:
+        raise InvalidArgument("NODE", "was removed while it was to become a voter", node_id)
+    if not member.voter:
+        client.membership.promote(node_id)
+    return True
+
+
+def _wait(site: Site, is_done: Callable[[], bool], not_yet: str) -> None:
+    """Until it is done. What can pass is tried again, and said where it changes; anything else is raised."""
+    said = ""
+    while True:
+        try:
+            if is_done():
+                return
+            problem = not_yet
+        except (TryAgain, OutcomeUnknown) as error:
+            problem = f"{not_yet}: {error.message()}"
+        except CortadoError as error:
+            raise _named(error, not_yet) from error
+        if problem != said and said:
+            site.say(problem)
+        said = problem
+        site.rest(_POLL_S)
+
+
+def _named(error: CortadoError, what: str) -> CortadoError:
+    return InvalidArgument("cluster", f"{what}: {error.message()}")

@@ -1,0 +1,129 @@
+"""What must be there before a local cluster's nodes can start: a plan, ports, settings, certificates.
+
+Where the directory holds a cluster already, it is the one that goes on: its nodes keep their addresses and their data.
+"""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from cortado.errors import DataDirectoryError, InvalidArgument, Unsupported
+from cortado.store.client import Client
+from cortado.store.client.endpoints import Tls
+from cortado.store.local_cluster.files import NODES_MAX, ClusterFiles, NodePlan, Plan
+from cortado.store.local_cluster.ports import HOST, PORT_DEFAULT, free_ports
+
+NODES_DEFAULT: Final = 3
+CERTIFICATE_DAYS: Final = 3_650
+CLIENT_NAME: Final = "local"
+# What may be in a directory in which a cluster is to be made.
+_OURS: Final = {"supervisor.lock", "supervisor.log", "server.toml", "tls", "run.json"}
+
+
+def prepare(
+    files: ClusterFiles, *, nodes: int | None, port: int = PORT_DEFAULT, has_tls: bool = False, config: Path | None
+) -> Plan:
+    """The plan to go on with. Call it with the directory locked.
+
+    ``nodes`` may add to a cluster that exists, and not take away. Raises InvalidArgument, DataDirectoryError.
+    """
+    if nodes is not None and not 1 <= nodes <= NODES_MAX:
+        raise InvalidArgument("--nodes", f"must be between 1 and {NODES_MAX}", str(nodes))
+    plan = files.read_plan() if files.exists else _new_plan(files, nodes or NODES_DEFAULT, port, has_tls)
+    if files.exists:
+        _check_resumed(files, plan, nodes, has_tls)
+        plan = _enlarged(plan, nodes or len(plan.nodes), port)
+    if config is not None:
+        _take_settings(files, config)
+    if plan.has_tls:
+        make_certificates(files.tls, [each.node_id for each in plan.nodes])
+    files.write_plan(plan)
+    return plan
+
+
+def connect(files: ClusterFiles, plan: Plan, *, timeout_s: float = 10.0) -> Client:
+    """A client of the nodes that have a vote already, or of the first one."""
+    known = [each.address for each in plan.nodes if each.is_voter] or [plan.nodes[0].address]
+    return Client(",".join(known), timeout_s=timeout_s, tls=client_tls(files, plan))
+
+
+def client_tls(files: ClusterFiles, plan: Plan) -> Tls | None:
+    """The certificates that a client of this cluster needs, if any."""
+    if not plan.has_tls:
+        return None
+    tls = files.tls
+    return Tls(tls / "ca.crt", tls / f"{CLIENT_NAME}.crt", tls / f"{CLIENT_NAME}.key")
+
+
+def _new_plan(files: ClusterFiles, count: int, port: int, has_tls: bool) -> Plan:
+    foreign = sorted(each.name for each in files.directory.iterdir() if each.name not in _OURS)
+    if foreign:
+        problem = f"is neither empty nor a local cluster's (it holds {foreign[0]!r}): give another one"
+        raise InvalidArgument("--dir", problem, str(files.directory))
+    ports = free_ports(count, port)
+    return Plan(tuple(NodePlan(f"n{i}", f"{HOST}:{port}") for i, port in enumerate(ports, 1)), has_tls)
+
+
+def _check_resumed(files: ClusterFiles, plan: Plan, nodes: int | None, has_tls: bool) -> None:
+    if nodes is not None and nodes < len(plan.nodes):
+        problem = f"this cluster has {len(plan.nodes)}; cortado member remove takes a node away"
+        raise InvalidArgument("--nodes", problem, str(nodes))
+    if has_tls and not plan.has_tls:
+        raise InvalidArgument("--tls", "this cluster was made without certificates")
+    for node in plan.nodes:
+        if node.is_voter and not files.data(node.node_id).exists():
+            problem = f"the data of {node.node_id} is gone: put it back, or make a cluster in another directory"
+            raise DataDirectoryError(str(files.data(node.node_id)), problem)
+
+
+def _enlarged(plan: Plan, count: int, port: int) -> Plan:
+    more = count - len(plan.nodes)
+    if more == 0:
+        return plan
+    taken = frozenset(int(each.address.rpartition(":")[2]) for each in plan.nodes)
+    ports = free_ports(more, port, taken=taken)
+    added = (NodePlan(f"n{len(plan.nodes) + i}", f"{HOST}:{port}") for i, port in enumerate(ports, 1))
+    return Plan((*plan.nodes, *added), plan.has_tls)
+
+
+def _take_settings(files: ClusterFiles, config: Path) -> None:
+    try:
+        if not (files.settings.exists() and config.samefile(files.settings)):
+            shutil.copyfile(config, files.settings)
+    except OSError as error:
+        raise InvalidArgument("--config", f"cannot be read: {error.strerror}", str(config)) from None
+
+
+def make_certificates(folder: Path, node_ids: list[str]) -> None:
+    """An authority, and certificates for nodes on loopback and for one client; what is there is left as it is."""
+    try:
+        from cortado.store.peers.certificates import Pair, load_authority, make_authority, make_client, make_node
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("cortado"):
+            raise
+        raise Unsupported(f"--tls without {error.name}", "pip install 'cortado[server]'") from None
+    now = datetime.now(UTC)
+    folder.mkdir(exist_ok=True)
+
+    def write(name: str, pair: Pair) -> None:
+        key = folder / f"{name}.key"
+        key.touch(mode=0o600)
+        key.write_bytes(pair.key)
+        (folder / f"{name}.crt").write_bytes(pair.certificate)
+
+    if not (folder / "ca.crt").exists():
+        write("ca", make_authority("Cortado local cluster", CERTIFICATE_DAYS, now))
+    authority = load_authority(
+        (folder / "ca.crt").read_bytes(),
+        (folder / "ca.key").read_bytes(),
+        certificate_name=str(folder / "ca.crt"),
+        key_name=str(folder / "ca.key"),
+    )
+    for node_id in node_ids:
+        if not (folder / f"{node_id}.crt").exists():
+            write(node_id, make_node(authority, node_id, ["localhost", HOST], CERTIFICATE_DAYS, now))
+    if not (folder / f"{CLIENT_NAME}.crt").exists():
+        write(CLIENT_NAME, make_client(authority, CLIENT_NAME, CERTIFICATE_DAYS, now))

@@ -1,0 +1,76 @@
+"""Processes by an identity that is never used again, and signals that reach no other process.
+
+A process id comes back for another process some time after the first one has ended. Together with the time of its
+start, as the system counts it, it does not.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_IS_LINUX: Final = sys.platform == "linux"
+
+# Places in /proc/PID/stat, counted after the name, which may hold anything but the last parenthesis.
+_STATE: Final = 0
+_STARTED: Final = 19
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """``started`` is what the system says of when: clock ticks since the boot on Linux."""
+
+    pid: int
+    started: str
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessId:
+        """Of a process that exists: a child, which is there until it is waited for, or ourselves."""
+        found = _look_at(pid)
+        return cls(pid, "" if found is None else found[1])
+
+    def is_alive(self) -> bool:
+        found = _look_at(self.pid)
+        return found is not None and found[1] == self.started and found[0] != "Z"
+
+    def is_paused(self) -> bool:
+        found = _look_at(self.pid)
+        return found is not None and found[1] == self.started and found[0] in "Tt"
+
+    def send(self, signal_number: signal.Signals) -> bool:
+        """True where it was sent; False where the process is gone."""
+        try:
+            if not hasattr(os, "pidfd_open"):
+                if not self.is_alive():
+                    return False
+                os.kill(self.pid, signal_number)
+                return True
+            # Held first and looked at then: whatever has the id now is what the signal goes to.
+            held = os.pidfd_open(self.pid)
+            try:
+                if not self.is_alive():
+                    return False
+                signal.pidfd_send_signal(held, signal_number)
+                return True
+            finally:
+                os.close(held)
+        except ProcessLookupError:
+            return False
+
+
+def _look_at(pid: int) -> tuple[str, str] | None:
+    """State letter and time of the start; None where there is no such process."""
+    if _IS_LINUX:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return fields[_STATE], fields[_STARTED]
+    shown = subprocess.run(["ps", "-o", "state=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    state, _, started = shown.stdout.strip().partition(" ")
+    return (state[:1], started.strip()) if state else None

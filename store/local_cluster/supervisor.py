@@ -1,0 +1,166 @@
+"""The supervisor: starts the nodes of a local cluster, starts again what dies, and leaves nothing behind.
+
+::
+
+    main thread     every 20 ms: look at the nodes, start what is due, write run.json where something changed
+    growth thread   member add, join, promote, until the cluster is as planned; then it is done
+
+All processes are started by the main thread. A signal (SIGTERM, SIGINT, SIGHUP) stops the nodes as an operator would,
+all at once; a second one, or ten seconds, kills them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Final
+
+from cortado.errors import CortadoError
+from cortado.store.client import Client
+from cortado.store.local_cluster.files import ClusterFiles, NodePlan, Plan, Run
+from cortado.store.local_cluster.growth import Stopped, grow
+from cortado.store.local_cluster.nodes import Ended, NodeProcess, command_of
+from cortado.store.local_cluster.processes import ProcessId
+
+STEP_S: Final = 0.02
+STOP_S: Final = 10.0
+
+
+class Supervisor:
+    """Of the cluster in ``files``, as ``plan`` has it. ``say`` is given a line for people at a time."""
+
+    def __init__(
+        self, files: ClusterFiles, plan: Plan, connect: Callable[[Plan], Client], say: Callable[[str], None]
+    ) -> None:
+        self.plan = plan
+        self._files = files
+        self._connect = connect
+        self._say = say
+        self._lock = threading.Lock()
+        self._asked = 0
+        self._stop = threading.Event()
+        self._is_ready = False
+        self._problem = ""
+        self._written: Run | None = None
+        self._self = ProcessId.of(os.getpid())
+        # The nodes end when this process does, however it does: nobody else holds the end that is never written to.
+        self._parent_fd, self._kept_open = os.pipe()
+        self._nodes = {each.node_id: self._process(each) for each in plan.nodes}
+
+    def _process(self, node: NodePlan) -> NodeProcess:
+        return NodeProcess(
+            self._files,
+            node.node_id,
+            lambda: command_of(self._files, self.plan, node, self._parent_fd),
+            self._parent_fd,
+        )
+
+    # --- what growing needs ------------------------------------------------------------------------------------
+
+    def change(self, node: NodePlan) -> None:
+        with self._lock:
+            self.plan = self.plan.with_node(node)
+            self._files.write_plan(self.plan)
+
+    def say(self, text: str) -> None:
+        self._say(text)
+
+    def rest(self, seconds: float) -> None:
+        if self._stop.wait(seconds):
+            raise Stopped
+
+    # --- life --------------------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Until a signal; the exit code. Call it on the main thread."""
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(each, self._on_signal)
+        growth = threading.Thread(target=self._grow, name="growth", daemon=True)
+        growth.start()
+        try:
+            while not self._stop.wait(STEP_S):
+                self._step()
+        finally:
+            self._end()
+        growth.join(STOP_S)
+        return 0
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._asked += 1
+        self._stop.set()
+
+    def _step(self) -> None:
+        now_s = time.monotonic()
+        # A node that was not announced has nothing to join.
+        first = self.plan.nodes[0].node_id
+        wanted = [each.node_id for each in self.plan.nodes if each.is_announced or each.node_id == first]
+        for node_id in wanted:
+            ended = self._nodes[node_id].step(now_s)
+            if ended is not None:
+                self._say(self._obituary(ended))
+        self._write()
+
+    def _obituary(self, ended: Ended) -> str:
+        how = f"was killed by {signal.Signals(-ended.code).name}" if ended.code < 0 else f"ended with {ended.code}"
+        why = "" if ended.code <= 0 else f": {_last_line(self._files, ended.node_id)}"
+        return f"{ended.node_id} {how}, and starts again in {ended.next_start_in_s:g} s{why}"
+
+    def _grow(self) -> None:
+        try:
+            grow(self, lambda: self._connect(self.plan))
+        except Stopped:
+            return
+        except CortadoError as error:
+            self._problem = error.message()
+            self._say(f"the cluster is not complete: {self._problem}")
+            return
+        self._is_ready = True
+        self._say(f"ready: {self.plan.endpoints}")
+
+    def _write(self) -> None:
+        nodes = {name: node.run for name, node in self._nodes.items()}
+        run = Run(self._self, nodes, self._is_ready, self._problem)
+        if run != self._written:
+            self._files.write_run(run)
+            self._written = run
+
+    def _end(self) -> None:
+        """Stop the nodes, whatever state they are in. Returns when none is left."""
+        self._say("stopping")
+        asked = self._asked
+        for node in self._nodes.values():
+            node.send(signal.SIGTERM)
+            node.send(signal.SIGCONT)
+        deadline_s = time.monotonic() + STOP_S
+        while not all(node.has_ended() for node in self._nodes.values()):
+            if time.monotonic() > deadline_s or self._asked > asked:
+                for node in self._nodes.values():
+                    node.send(signal.SIGKILL)
+            time.sleep(STEP_S)
+        self._files.write_run(Run(None, {name: node.run for name, node in self._nodes.items()}))
+        self._say("stopped")
+
+
+def _last_line(files: ClusterFiles, node_id: str) -> str:
+    """What a node said last, which is why it ended."""
+    try:
+        with files.log(node_id).open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - 4_096))
+            lines = log.read().decode(errors="replace").splitlines()
+    except OSError:
+        return f"see {files.log(node_id)}"
+    return lines[-1].removeprefix("error: ") if lines else f"see {files.log(node_id)}"
+
+
+def say_on_stdout(text: str) -> None:
+    """A line on standard output. One that nobody reads any more does not matter."""
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except OSError:
+        return
