@@ -110,8 +110,17 @@ class DataDirectory:
         if self.identity.cluster_id not in ("", cluster_id):
             problem = f"belongs to cluster {self.identity.cluster_id}, and cannot join cluster {cluster_id}"
             raise DataDirectoryError(str(self.path), problem)
-        if self.identity.cluster_id == cluster_id:
-            return
+        if self.identity.cluster_id != cluster_id:
+            self._write_cluster(cluster_id)
+
+    def begin_cluster(self, cluster_id: str) -> None:
+        """Belong to a new cluster, whatever the directory belonged to; for recovery from a lost majority alone.
+
+        Nodes of the old one will refuse this one, and be refused by it. Raises DataDirectoryError.
+        """
+        self._write_cluster(cluster_id)
+
+    def _write_cluster(self, cluster_id: str) -> None:
         identity = replace(self.identity, cluster_id=cluster_id)
         try:
             _write_durably(self.path, _IDENTITY_FILE, _identity_text(identity))

@@ -114,6 +114,10 @@ class LmdbEngine:
         """As :meth:`~cortado.store.engine.data_directory.DataDirectory.join_cluster`. Waits for the disk."""
         self._directory.join_cluster(cluster_id)
 
+    def begin_cluster(self, cluster_id: str) -> None:
+        """As :meth:`~cortado.store.engine.data_directory.DataDirectory.begin_cluster`. Waits for the disk."""
+        self._directory.begin_cluster(cluster_id)
+
     @property
     def path(self) -> Path:
         return self._directory.path
