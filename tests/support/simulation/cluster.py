@@ -1,0 +1,229 @@
+"""A cluster in one process: hosts, the network between them, and what an operator does to them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from cortado.errors import CortadoError, InvalidArgument, NotLeader, Unavailable
+from cortado.store.clock.timestamp import Timestamp
+from support.simulation.clocks import HostClock
+from support.simulation.disk import Disk
+from support.simulation.loop import NodeLoop, Scheduler
+from support.simulation.network import Network
+from support.simulation.process import Host, Life, NodeOptions, is_expected_end, make_node
+from support.simulation.rpc import Calls, Lost, Refused
+
+if TYPE_CHECKING:
+    from cortado.store.node.node import Node
+
+T = TypeVar("T")
+
+_TRACE_LINES = 400
+
+
+class Violation(Exception):
+    """Something that must hold does not."""
+
+
+class Cluster:
+    """Everything of one run. ``seed`` names all its random streams."""
+
+    def __init__(self, seed: str, options: NodeOptions | None = None) -> None:
+        self.seed = seed
+        self.options = options or NodeOptions()
+        self.scheduler = Scheduler()
+        self.counts: Counter[str] = Counter()
+        self.violations: list[str] = []
+        self.trace: list[str] = []
+        self.world = NodeLoop(self.scheduler, "world", self.problem)
+        self.network = Network(self.scheduler, seed, self.find)
+        self.network.attach(self.world)
+        self.calls = Calls(self.world, random.Random(f"{seed}/calls"), self.find)
+        self.hosts: dict[str, Host] = {}
+        self.ended: list[Life] = []
+        self.on_host: Callable[[Host], None] = lambda _host: None
+        self.on_wipe: Callable[[Host], None] = lambda _host: None
+        self.members: list[str] = []
+        """Whom clients know; removed nodes leave it."""
+
+    # --- what everybody asks -----------------------------------------------------------------------------------
+
+    @property
+    def now_ms(self) -> float:
+        return self.scheduler.now_ms
+
+    @property
+    def node_ids(self) -> list[str]:
+        return self.members
+
+    def find(self, node_id: str) -> Life | None:
+        host = self.hosts.get(node_id)
+        return None if host is None else host.life
+
+    def node_at(self, address: str) -> str:
+        return address.split(".")[0]
+
+    async def sleep(self, ms: float) -> None:
+        """Of the world's loop."""
+        awake = self.world.create_future()
+        self.world.call_later(ms / 1000, awake.set_result, None)
+        await awake
+
+    async def rpc(self, node_id: str, make: Callable[[Node], Awaitable[T]], timeout_ms: float) -> T:
+        return await self.calls.call(node_id, make, timeout_ms)
+
+    async def resolve_stale(self, node: Node, stale_ms: float) -> Timestamp:
+        return node.stale_read(int(stale_ms))
+
+    def note(self, text: str) -> None:
+        """A line of the trace."""
+        self.trace.append(f"{self.now_ms:10.1f}  {text}")
+        if len(self.trace) > 2 * _TRACE_LINES:
+            del self.trace[:-_TRACE_LINES]
+
+    def violation(self, text: str) -> None:
+        self.note(f"VIOLATION {text}")
+        self.violations.append(text)
+
+    def problem(self, text: str) -> None:
+        """A defect that showed itself: an exception nobody expected."""
+        self.violation(text)
+
+    # --- hosts -------------------------------------------------------------------------------------------------
+
+    def add_host(self, node_id: str, *, is_first: bool = False) -> Host:
+        source = random.Random(f"{self.seed}/host/{node_id}")
+        disk = Disk(self.scheduler, random.Random(f"{self.seed}/disk/{node_id}"))
+        clock = HostClock(
+            self.scheduler,
+            offset_ms=source.uniform(-60, 60),
+            drift_ppm=source.uniform(-100, 100),
+            booted_ms=source.uniform(1e6, 1e9),
+        )
+        host = self.hosts[node_id] = Host(self, node_id, is_first=is_first, disk=disk, clock=clock)
+        self.on_host(host)
+        return host
+
+    def wipe(self, node_id: str) -> None:
+        """Its disk dies, and is replaced by an empty one."""
+        host = self.hosts[node_id]
+        host.wipe()
+        self.on_wipe(host)
+
+    def make_node(self, life: Life) -> Node:
+        return make_node(life, self.options)
+
+    def node_failed(self, life: Life, error: BaseException) -> None:
+        """The process ends; a supervisor starts another one a little later."""
+        if life.host.life is not life:
+            return
+        if is_expected_end(life, error):
+            self.counts["processes ended by a failed sync"] += 1
+        else:
+            self.problem(f"{life.loop.name} stopped: {error!r}")
+        self.note(f"{life.loop.name} ends: {error!r}")
+        self.crash(life.node_id)
+        self.world.call_later(0.5, self.start, life.node_id)
+
+    def start(self, node_id: str) -> None:
+        host = self.hosts[node_id]
+        if host.life is None and (host.is_first or host.cluster_id):
+            life = host.start()
+            self.note(f"{life.loop.name} starts")
+
+    def crash(self, node_id: str) -> None:
+        host = self.hosts[node_id]
+        life = host.life
+        if life is not None:
+            self.ended.append(life)
+            host.crash()
+
+    def lives(self) -> list[Life]:
+        return [host.life for host in self.hosts.values() if host.life is not None]
+
+    def leader(self) -> Life | None:
+        """The live node that leads the highest term, if any does."""
+        leading = [life for life in self.lives() if life.is_listening and life.node.is_leader]
+        return max(leading, key=lambda life: life.node.term, default=None)
+
+    def bury(self) -> None:
+        """After the run."""
+        for life in (*self.ended, *self.lives()):
+            life.loop.bury()
+            life.io.bury()
+        self.world.bury()
+
+    # --- what an operator does, on the world's loop ------------------------------------------------------------
+
+    async def at_leader(
+        self, what: str, make: Callable[[Node], Awaitable[T]], *, until_ms: float, quietly: bool = False
+    ) -> T | None:
+        """Call at whoever leads until it worked, or time is up: None. A refusal of the request is noted."""
+        while self.now_ms < until_ms:
+            leader = self.leader()
+            if leader is not None:
+                try:
+                    return await self.rpc(leader.node_id, make, 3_000)
+                except (Refused, Lost, NotLeader, Unavailable):
+                    pass
+                except InvalidArgument as error:
+                    self.note(f"{what}: {error}")
+                    if not quietly:
+                        self.counts["member changes refused"] += 1
+                    return None
+                except CortadoError as error:
+                    self.note(f"{what}: {error!r}")
+            await self.sleep(100)
+        return None
+
+    async def join(self, node_id: str, *, until_ms: float) -> bool:
+        """Announce a node, start it on its empty disk, and bind the two: it is a learner then."""
+        host = self.hosts.get(node_id) or self.add_host(node_id)
+        added = await self.at_leader(
+            f"add {node_id}", lambda node: node.add_member(node_id, host.address), until_ms=until_ms
+        )
+        # It may be there already: an earlier try whose answer was lost.
+        bound = await self.at_leader(
+            f"bind {node_id}",
+            lambda node: node.bind_member(node_id, host.storage_id, host.address),
+            until_ms=until_ms,
+        )
+        if bound is None:
+            return False
+        self.note(f"{node_id} joined ({'added' if added is not None else 'was there'})")
+        host.cluster_id = "sim"
+        if node_id not in self.members:
+            self.members.append(node_id)
+        self.start(node_id)
+        return True
+
+    async def promote(self, node_id: str, *, until_ms: float) -> bool:
+        """Make a learner a voter, once it has caught up."""
+        while self.now_ms < until_ms:
+            leader = self.leader()
+            if leader is not None and leader.node.configuration.is_voter(node_id):
+                return True
+            await self.at_leader(
+                f"promote {node_id}",
+                lambda node: node.promote_member(node_id),
+                until_ms=min(until_ms, self.now_ms + 500),
+                quietly=True,
+            )
+            await asyncio.sleep(0)
+            await self.sleep(50)
+        return False
+
+    async def remove(self, node_id: str, *, until_ms: float) -> bool:
+        """Remove a member; its process is stopped when it is out."""
+        await self.at_leader(f"remove {node_id}", lambda node: node.remove_member(node_id), until_ms=until_ms)
+        leader = self.leader()
+        if leader is None or leader.node.configuration.member(node_id) is not None:
+            return False
+        self.note(f"{node_id} removed")
+        if node_id in self.members:
+            self.members.remove(node_id)
+        return True

@@ -1,0 +1,357 @@
+"""A disk that loses what was not synced, and the engine and the storage thread of a node that writes on it.
+
+::
+
+    job runs ──► transaction ends ──► syncing: invisible, not durable ──sync ends──► visible and durable ──► done
+                                        `── crash here: gone, or (torn) there
+
+A commit becomes visible when it is durable, as LMDB's does: its meta page is written last. At a crash in between nobody
+knows which of the two pages survived, so a coin decides. What does not fit is refused when the transaction ends.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from cortado.errors import Unavailable
+from cortado.store.engine.failures import StorageFailed, disk_full
+from cortado.store.engine.interface import MapUse, Page, PointReader, Space
+from cortado.store.node.storage import Done, Job
+from support.simulation.loop import NodeLoop, Scheduler
+
+Changes: TypeAlias = list[tuple[Space, bytes, bytes | None]]
+
+_MAP_BYTES = 1 << 30
+_DIGEST_MASK = (1 << 64) - 1
+
+
+class Items:
+    """One space: ``keys`` sorted, and their values."""
+
+    __slots__ = ("keys", "values")
+
+    def __init__(self) -> None:
+        self.keys: list[bytes] = []
+        self.values: dict[bytes, bytes] = {}
+
+    def set(self, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            if self.values.pop(key, None) is not None:
+                del self.keys[bisect_left(self.keys, key)]
+            return
+        if key not in self.values:
+            if self.keys and key > self.keys[-1]:
+                self.keys.append(key)
+            else:
+                insort(self.keys, key)
+        self.values[key] = value
+
+    def copy(self) -> Items:
+        twin = Items()
+        twin.keys, twin.values = list(self.keys), dict(self.values)
+        return twin
+
+
+class Disk:
+    """What survives a crash, and how the disk behaves. ``random`` decides how long syncs take, and what tears."""
+
+    def __init__(self, scheduler: Scheduler, source: random.Random) -> None:
+        self.spaces = {space: Items() for space in Space}
+        self.digest = 0
+        """Of DATA, REQUESTS and the applied state: equal on two replicas that stand at the same entry."""
+        self.on_durable: Callable[[Changes], None] = lambda _changes: None
+        self.is_full = False
+        self.sync_ms = (0.2, 1.5)
+        self.hangs_until_ms = 0.0
+        self.fails_next_sync = False
+        self.commits = self.torn_kept = self.torn_lost = self.refused = 0
+        self._scheduler = scheduler
+        self._random = source
+        self._syncing: Changes | None = None
+        self._in_doubt = False
+        self._readers: list[SimulatedRead] = []
+
+    # --- a transaction's end -----------------------------------------------------------------------------------
+
+    def commit(self, changes: Changes) -> None:
+        """The transaction ended; its sync begins. Raises ResourceExhausted, StorageFailed."""
+        self.finish_sync()
+        if self.is_full and any(value is not None for _, _, value in changes):
+            self.refused += 1
+            raise disk_full(0, "simulated")
+        self._syncing = changes
+        if self.fails_next_sync:
+            self.fails_next_sync = False
+            self._in_doubt = True
+            raise StorageFailed("simulated")
+
+    def sync_takes_ms(self) -> float:
+        took_ms = self._random.uniform(*self.sync_ms)
+        return max(took_ms, self.hangs_until_ms - self._scheduler.now_ms)
+
+    def finish_sync(self) -> None:
+        """What was syncing is durable, and visible."""
+        changes, self._syncing = self._syncing, None
+        if changes is not None:
+            self._apply(changes)
+            self.commits += 1
+
+    def crash(self) -> None:
+        """Power is lost: what was syncing is there as a whole, or not at all."""
+        changes, self._syncing = self._syncing, None
+        self._in_doubt = False
+        self._readers.clear()
+        self.hangs_until_ms = 0.0
+        if changes is None:
+            return
+        if self._random.random() < 0.5:
+            self.torn_kept += 1
+            self._apply(changes)
+        else:
+            self.torn_lost += 1
+
+    def wipe(self) -> None:
+        """The disk is replaced by an empty one."""
+        self._syncing = None
+        self.spaces = {space: Items() for space in Space}
+        self.digest = 0
+
+    @property
+    def is_syncing(self) -> bool:
+        return self._syncing is not None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """A sync failed: nobody may write before a new process has read what is there."""
+        return self._in_doubt
+
+    def _apply(self, changes: Changes) -> None:
+        for reader in self._readers:
+            reader.keep_state()
+        self._readers.clear()
+        digest = self.digest
+        for space, key, value in changes:
+            items = self.spaces[space]
+            if space is Space.DATA or space is Space.REQUESTS or (space is Space.META and key.startswith(b"applied")):
+                before = items.values.get(key)
+                if before is not None:
+                    digest -= _digest_of(space, key, before)
+                if value is not None:
+                    digest += _digest_of(space, key, value)
+            items.set(key, value)
+        self.digest = digest & _DIGEST_MASK
+        self.on_durable(changes)
+
+
+def _digest_of(space: Space, key: bytes, value: bytes) -> int:
+    return int.from_bytes(blake2b(b"%s/%d/%s/%s" % (space.encode(), len(key), key, value), digest_size=8).digest())
+
+
+class SimulatedRead:
+    """A read transaction: the visible state at its begin, copied only if a commit comes while it is open."""
+
+    def __init__(self, disk: Disk, engine: SimulatedEngine) -> None:
+        self._disk = disk
+        self._engine = engine
+        self._spaces = disk.spaces
+
+    def __enter__(self) -> Self:
+        self._engine.check_open()
+        self._spaces = self._disk.spaces
+        self._disk._readers.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self in self._disk._readers:
+            self._disk._readers.remove(self)
+
+    def keep_state(self) -> None:
+        self._spaces = {space: items.copy() for space, items in self._spaces.items()}
+
+    def get(self, space: Space, key: bytes) -> bytes | None:
+        return self._spaces[space].values.get(key)
+
+    def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
+        items = self._spaces[space]
+        place = bisect_left(items.keys, key)
+        return (items.keys[place], items.values[items.keys[place]]) if place < len(items.keys) else None
+
+    def seek_many(self, space: Space, keys: Iterable[bytes]) -> list[tuple[bytes, bytes] | None]:
+        return [self.seek(space, key) for key in keys]
+
+    def page(
+        self,
+        space: Space,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        max_items: int,
+        max_bytes: int = 1 << 20,
+    ) -> Page:
+        items = self._spaces[space]
+        inside = items.keys[bisect_left(items.keys, start) : bisect_left(items.keys, end)]
+        if reverse:
+            inside.reverse()
+        keys: list[bytes] = []
+        for key in inside:
+            if len(keys) == max_items or max_bytes <= 0:
+                return Page(keys, [items.values[each] for each in keys], False)
+            keys.append(key)
+            max_bytes -= len(key) + len(items.values[key])
+        return Page(keys, [items.values[each] for each in keys], True)
+
+    def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
+        keys = self._spaces[space].keys
+        first, last = bisect_left(keys, start), bisect_left(keys, end)
+        return keys[first : min(last, first + max_items)], last - first <= max_items
+
+
+class SimulatedWrite(SimulatedRead):
+    """The one writer: it writes in place, and its end takes everything back until the sync has ended."""
+
+    def __enter__(self) -> Self:
+        self._engine.check_open()
+        if self._disk.is_syncing and not self._engine.is_in_job:
+            raise AssertionError("a write transaction beside the storage thread's")
+        self._disk.finish_sync()
+        self._spaces = self._disk.spaces
+        self._changes: Changes = []
+        self._before: Changes = []
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for space, key, value in reversed(self._before):
+            self._spaces[space].set(key, value)
+        if error is None:
+            self._disk.commit(self._changes)
+            if not self._engine.is_in_job:
+                self._disk.finish_sync()
+
+    def put(self, space: Space, key: bytes, value: bytes) -> None:
+        self._set(space, key, value)
+
+    def put_many(self, space: Space, items: Iterable[tuple[bytes, bytes]]) -> None:
+        for key, value in items:
+            self._set(space, key, value)
+
+    def delete(self, space: Space, key: bytes) -> bool:
+        if key not in self._spaces[space].values:
+            return False
+        self._set(space, key, None)
+        return True
+
+    def delete_range(self, space: Space, start: bytes, end: bytes, *, max_items: int | None = None) -> int:
+        keys = self._spaces[space].keys
+        first, last = bisect_left(keys, start), bisect_left(keys, end)
+        if max_items is not None:
+            last = min(last, first + max_items)
+        gone = keys[first : max(first, last)]
+        for key in gone:
+            self._set(space, key, None)
+        return len(gone)
+
+    def _set(self, space: Space, key: bytes, value: bytes | None) -> None:
+        items = self._spaces[space]
+        self._before.append((space, key, items.values.get(key)))
+        self._changes.append((space, key, value))
+        items.set(key, value)
+
+
+class SimulatedEngine:
+    """One life's view of its disk; see :class:`~cortado.store.engine.interface.Engine`."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._is_open = True
+        self.is_in_job = False
+
+    def read(self) -> SimulatedRead:
+        return SimulatedRead(self._disk, self)
+
+    def point_reader(self, space: Space) -> PointReader:
+        def seek(key: bytes) -> tuple[bytes, bytes] | None:
+            self.check_open()
+            items = self._disk.spaces[space]
+            place = bisect_left(items.keys, key)
+            return (items.keys[place], items.values[items.keys[place]]) if place < len(items.keys) else None
+
+        return seek
+
+    def write(self) -> SimulatedWrite:
+        return SimulatedWrite(self._disk, self)
+
+    def admit(self, size_bytes: int) -> None:
+        if self._disk.is_full:
+            raise disk_full(0, "simulated")
+
+    def use(self) -> MapUse:
+        self.check_open()
+        return MapUse(0, _MAP_BYTES)
+
+    def disk_free_bytes(self) -> int:
+        return 0 if self._disk.is_full else _MAP_BYTES
+
+    def close(self) -> None:
+        self._is_open = False
+
+    def check_open(self) -> None:
+        if not self._is_open:
+            raise Unavailable("the data directory is closed")
+
+
+class SimulatedStorage:
+    """The storage thread of one life; see :class:`~cortado.store.node.storage.Storage`.
+
+    ``io`` is a loop that is never paused: a stopped process does not stop its disk.
+    """
+
+    def __init__(self, loop: NodeLoop, io: NodeLoop, engine: SimulatedEngine, disk: Disk) -> None:
+        self._loop = loop
+        self._io = io
+        self._engine = engine
+        self._disk = disk
+        self._jobs: deque[tuple[Job, Done]] = deque()
+        self._is_busy = False
+
+    def submit(self, job: Job, done: Done) -> None:
+        self._jobs.append((job, done))
+        self._begin()
+
+    def stop(self) -> None:
+        """What was given before ends in its own time."""
+
+    def _begin(self) -> None:
+        if self._is_busy or not self._jobs:
+            return
+        self._is_busy = True
+        job, done = self._jobs.popleft()
+        outcome: object
+        self._engine.is_in_job = True
+        try:
+            if self._disk.is_in_doubt:
+                raise StorageFailed("a sync failed before")
+            outcome = job()
+        except BaseException as error:
+            outcome = error
+        finally:
+            self._engine.is_in_job = False
+        delay_ms = self._disk.sync_takes_ms()
+        self._io.call_later(delay_ms / 1000, self._end, done, outcome)
+
+    def _end(self, done: Done, outcome: object) -> None:
+        if not self._disk.is_in_doubt:
+            self._disk.finish_sync()
+        self._is_busy = False
+        self._loop.call_soon(done, outcome)
+        self._loop.call_soon(self._begin)

@@ -1,0 +1,270 @@
+"""asyncio without a selector, without threads and without a clock: many loops over one virtual time.
+
+::
+
+    Scheduler   ready: FIFO of handles of all loops      timers: heap by (when, number)
+       |
+       +-- NodeLoop of n1, first life      a crash ends it: its handles never run again
+       +-- NodeLoop of n1, second life
+       +-- NodeLoop of n2                  a pause keeps its handles back, in their order
+       `-- NodeLoop of the clients
+
+Time stands still while anything is ready, and then jumps to the next timer. Whatever runs in a thread elsewhere runs
+here at once, in place: ``run_in_executor`` is a call. So a run is a function of its seed, on any Python.
+
+A loop has a clock of its own (``time``), that may drift: its timers are scaled to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from asyncio.events import _set_running_loop
+from collections import deque
+from collections.abc import Callable, Coroutine
+from heapq import heappop, heappush
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+Callback = Callable[..., object]
+
+_LATE_MS: Final = 0.001
+
+
+class Handle:
+    """One callback in line; what asyncio's callers expect of ``asyncio.Handle`` and ``asyncio.TimerHandle``."""
+
+    __slots__ = ("_args", "_callback", "_context", "_when_s", "is_cancelled", "loop")
+
+    def __init__(
+        self,
+        loop: NodeLoop,
+        callback: Callback,
+        args: tuple[Any, ...],
+        context: contextvars.Context | None,
+        when_s: float = 0.0,
+    ) -> None:
+        self.loop = loop
+        self.is_cancelled = False
+        self._callback: Callback | None = callback
+        self._args = args
+        self._context = context
+        self._when_s = when_s
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        self._callback, self._args = None, ()
+
+    def cancelled(self) -> bool:
+        return self.is_cancelled
+
+    def when(self) -> float:
+        return self._when_s
+
+    def run(self) -> None:
+        callback = self._callback
+        if callback is None:
+            return
+        if self._context is None:
+            callback(*self._args)
+        else:
+            self._context.run(callback, *self._args)
+
+
+class Scheduler:
+    """Virtual time, in milliseconds since the beginning of the run, and everything that happens in it."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+        self.steps = 0
+        self.after_step: Callable[[NodeLoop], None] = lambda _loop: None
+        self._ready: deque[Handle] = deque()
+        self._timers: list[tuple[float, int, Handle]] = []
+        self._number = 0
+
+    def call_soon(self, handle: Handle) -> None:
+        self._ready.append(handle)
+
+    def call_at(self, when_ms: float, handle: Handle) -> None:
+        self._number += 1
+        heappush(self._timers, (when_ms, self._number, handle))
+
+    def run_until(self, is_done: Callable[[], bool], *, until_ms: float) -> bool:
+        """Run until ``is_done`` (asked after each instant of time) or ``until_ms``; False where time ran out."""
+        while True:
+            self._run_ready()
+            if is_done():
+                return True
+            if not self._timers or self._timers[0][0] > until_ms:
+                self.now_ms = max(self.now_ms, until_ms)
+                return False
+            when_ms, _, handle = heappop(self._timers)
+            if handle.is_cancelled:
+                continue
+            self.now_ms = max(self.now_ms, when_ms)
+            self._ready.append(handle)
+
+    def _run_ready(self) -> None:
+        ready = self._ready
+        while ready:
+            handle = ready.popleft()
+            loop = handle.loop
+            if handle.is_cancelled or loop.is_dead:
+                continue
+            if loop.is_paused:
+                loop.backlog.append(handle)
+                continue
+            self.steps += 1
+            _set_running_loop(loop)
+            try:
+                handle.run()
+            except Exception as error:
+                loop.call_exception_handler({"message": "a callback raised", "exception": error})
+            finally:
+                _set_running_loop(None)
+            self.after_step(loop)
+
+
+class NodeLoop(asyncio.AbstractEventLoop):  # type: ignore[misc]
+    """The loop of one process. ``rate`` is how fast its monotonic clock runs, ``offset_s`` where it began.
+
+    ``on_problem`` hears of exceptions that nobody caught: defects of what runs on the loop.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        name: str,
+        on_problem: Callable[[str], None],
+        *,
+        rate: float = 1.0,
+        offset_s: float = 0.0,
+    ) -> None:
+        self.name = name
+        self.is_dead = False
+        self.is_paused = False
+        self.backlog: deque[Handle] = deque()
+        self._scheduler = scheduler
+        self._on_problem = on_problem
+        self._rate = rate
+        self._offset_s = offset_s
+        # Kept to the end of the run, so that no collector closes an abandoned coroutine in the middle of it.
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._tasks_kept = 64
+
+    # --- crashes and pauses ------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """Nothing of this loop runs again. Tasks stay where they are."""
+        self.is_dead = True
+        self.backlog.clear()
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+        self._scheduler._ready.extend(self.backlog)
+        self.backlog.clear()
+
+    def bury(self) -> None:
+        """After the run: let go of abandoned tasks without a word, whatever their ``finally`` blocks do."""
+        self.is_dead = True
+        for task in self._tasks:
+            if task.done():
+                continue
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            coroutine = task.get_coro()
+            for _ in range(8):
+                try:
+                    coroutine.close()  # type: ignore[union-attr]
+                    break
+                except BaseException:
+                    continue
+        self._tasks.clear()
+
+    # --- what asyncio asks of a loop ---------------------------------------------------------------------------
+
+    def time(self) -> float:
+        return self._offset_s + self._scheduler.now_ms * self._rate / 1000
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callback, *args: Any, context: contextvars.Context | None = None
+    ) -> Handle:
+        handle = Handle(self, callback, args, context)
+        if not self.is_dead:
+            self._scheduler.call_soon(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callback, *args: Any, context: contextvars.Context | None = None
+    ) -> Handle:
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callback, *args: Any, context: contextvars.Context | None = None
+    ) -> Handle:
+        handle = Handle(self, callback, args, context, when)
+        if not self.is_dead:
+            # A little late, as timers are: by rounding alone it could be early, and asked for again for ever.
+            self._scheduler.call_at((when - self._offset_s) * 1000 / self._rate + _LATE_MS, handle)
+        return handle
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self,
+        coro: Coroutine[Any, Any, T],
+        *,
+        name: str | None = None,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Task[T]:
+        task = asyncio.Task(coro, loop=self, name=name or "task", context=context)
+        self._tasks.append(task)
+        if len(self._tasks) > 2 * self._tasks_kept:
+            self._tasks = [each for each in self._tasks if not each.done()]
+            self._tasks_kept = max(64, len(self._tasks))
+        return task
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+        """In place: there are no threads."""
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if not self.is_dead:
+            error = context.get("exception")
+            self._on_problem(f"{self.name}: {context.get('message')}: {error!r}{_where(error)}")
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        self.call_exception_handler(context)
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return not self.is_dead
+
+    def is_closed(self) -> bool:
+        return False
+
+    def _timer_handle_cancelled(self, handle: object) -> None:
+        """asyncio's own handles tell their loop; ours are skipped when they are due."""
+
+
+def _where(error: object) -> str:
+    """The innermost place of an exception, for a one-line report."""
+    if not isinstance(error, BaseException) or error.__traceback__ is None:
+        return ""
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"

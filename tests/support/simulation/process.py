@@ -1,0 +1,188 @@
+"""A host with its disk and its clocks, and the processes that live on it one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cortado.errors import NotFound
+from cortado.raft.settings import RaftSettings
+from cortado.store.engine.failures import StorageFailed
+from cortado.store.node.limits import NodeLimits
+from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.snapshots.spools import MemorySpools
+from support.simulation.clocks import HostClock
+from support.simulation.disk import Disk, SimulatedEngine, SimulatedStorage
+from support.simulation.loop import NodeLoop
+from support.simulation.network import SimulatedTransport
+
+if TYPE_CHECKING:
+    from support.simulation.cluster import Cluster
+
+T = TypeVar("T")
+
+
+@dataclass
+class NodeOptions:
+    """How nodes of one run are set up: small bounds, so that what is rare at large happens often."""
+
+    raft: RaftSettings = field(default_factory=RaftSettings)
+    limits: NodeLimits = field(default_factory=NodeLimits)
+
+
+class Host:
+    """One machine: what survives the death of its process."""
+
+    def __init__(self, cluster: Cluster, node_id: str, *, is_first: bool, disk: Disk, clock: HostClock) -> None:
+        self.cluster = cluster
+        self.node_id = node_id
+        self.address = f"{node_id}.sim:7621"
+        self.disk = disk
+        self.clock = clock
+        self.is_first = is_first
+        self.storage_id = f"{node_id}-disk-0"
+        self.cluster_id = "sim" if is_first else ""
+        self.spools = MemorySpools()
+        self.life: Life | None = None
+        self.lives = 0
+
+    def start(self) -> Life:
+        """A new process on what the disk holds."""
+        assert self.life is None, f"{self.node_id} runs already"
+        self.lives += 1
+        self.life = Life(self)
+        self.life.start()
+        return self.life
+
+    def crash(self) -> None:
+        """kill -9 and power loss in one: what was not synced is gone, or not."""
+        life, self.life = self.life, None
+        if life is None:
+            return
+        life.end()
+        self.disk.crash()
+        self.spools.crash()
+        self.cluster.calls.broken(life)
+
+    def wipe(self) -> None:
+        """The disk died; an empty one takes its place, with a directory of a new name."""
+        assert self.life is None
+        self.is_first = False
+        self.disk.wipe()
+        self.spools = MemorySpools()
+        self.storage_id = f"{self.node_id}-disk-{self.lives}"
+        self.cluster_id = ""
+
+
+class Life:
+    """One process: a node on a loop of its own."""
+
+    def __init__(self, host: Host) -> None:
+        cluster = host.cluster
+        self.host = host
+        self.node_id = host.node_id
+        self.cluster_id = host.cluster_id
+        self.storage_id = host.storage_id
+        self.wall_ms = host.clock.wall_ms
+        self.is_listening = False
+        self.is_stopping = False
+        self.callers: dict[asyncio.Future[Any], None] = {}
+        name = f"{host.node_id}#{host.lives}"
+        self.loop = NodeLoop(
+            cluster.scheduler,
+            name,
+            cluster.problem,
+            rate=host.clock.rate,
+            offset_s=host.clock.booted_ms / 1000,
+        )
+        self.io = NodeLoop(cluster.scheduler, name + "/disk", cluster.problem)
+        self.engine = SimulatedEngine(host.disk)
+        self.node: Node
+        self._source = random.Random(f"{cluster.seed}/life/{name}")
+
+    def start(self) -> None:
+        self.loop.call_soon(self._make)
+
+    def end(self) -> None:
+        self.is_listening = False
+        self.loop.kill()
+        self.io.kill()
+        self.engine.close()
+
+    def _make(self) -> None:
+        cluster, host = self.host.cluster, self.host
+        self.loop.life = self  # type: ignore[attr-defined]
+        try:
+            self.node = cluster.make_node(self)
+        except Exception as error:
+            cluster.node_failed(self, error)
+            return
+        self.loop.create_task(self._run(), name=f"{host.node_id} main")
+
+    async def _run(self) -> None:
+        """As the server does: serve until the node can't go on, and then end the process."""
+        try:
+            await self.node.start()
+            self.is_listening = True
+            error = await self.node.failed()
+        except asyncio.CancelledError:
+            raise
+        except Exception as failure:
+            error = failure
+        self.host.cluster.node_failed(self, error)
+
+    def run_scan(self, step: Callable[[], T]) -> asyncio.Future[T]:
+        """The scan thread: the step's work is done at once, and told a little later."""
+        future: asyncio.Future[T] = self.loop.create_future()
+        try:
+            result = step()
+        except Exception as error:
+            self.loop.call_later(self._source.uniform(0.05, 0.5) / 1000, _fail, future, error)
+        else:
+            self.loop.call_later(self._source.uniform(0.05, 0.5) / 1000, _succeed, future, result)
+        return future
+
+    def send_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        """What the peers' service does when it is asked for a spool."""
+        snapshots = self.node.snapshots
+        if snapshots is None:
+            raise NotFound("snapshot", snapshot_id)
+        return snapshots.read(snapshot_id, offset)
+
+
+def make_node(life: Life, options: NodeOptions) -> Node:
+    """The production node, with everything that it touches of the world replaced."""
+    host, cluster = life.host, life.host.cluster
+    return Node(
+        life.engine,
+        identity=NodeIdentity(life.cluster_id, life.node_id, life.storage_id),
+        physical_ms=host.clock.wall_ms,
+        monotonic_ms=host.clock.monotonic_ms,
+        limits=options.limits,
+        address=host.address,
+        transport=SimulatedTransport(cluster.network, life),
+        storage=lambda _loop: SimulatedStorage(life.loop, life.io, life.engine, host.disk),
+        run_scan=life.run_scan,
+        random=life._source,
+        raft=options.raft,
+        spools=host.spools,
+        joining=not host.is_first,
+    )
+
+
+def _succeed(future: asyncio.Future[Any], result: object) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def is_expected_end(life: Life, error: BaseException) -> bool:
+    """A failed sync ends a process, as it must, also while it starts."""
+    return isinstance(error, StorageFailed) or life.host.disk.is_in_doubt

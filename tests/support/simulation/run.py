@@ -1,0 +1,289 @@
+"""One run: a cluster grows under load, everything goes wrong for a while, and then it must come back.
+
+::
+
+    n1 alone ──► n2, n3 (n4, n5) join ──► faults, for some seconds ──► calm ──► verdicts
+    └────────────────────────── clients, all the time ───────────────┘
+
+Everything is drawn from the seed, so the same seed is the same run.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cortado.errors import CortadoError
+from cortado.raft.settings import RaftSettings
+from cortado.store.engine.interface import Space
+from cortado.store.keys.keyspace import user_key_of
+from cortado.store.keys.types import LogicalKey
+from cortado.store.node.limits import NodeLimits
+from support.simulation.checkers import (
+    Truth,
+    check_linearizable,
+    check_lists,
+    check_reads,
+    check_writes,
+    truth_of,
+)
+from support.simulation.cluster import Cluster
+from support.simulation.faults import Nemesis
+from support.simulation.history import History
+from support.simulation.process import NodeOptions
+from support.simulation.watch import Watch
+from support.simulation.workload import LISTS, REGISTERS, Client, appended
+
+JOIN_MS = 60_000.0
+COME_BACK_MS = 30_000.0
+
+
+@dataclass
+class Plan:
+    """The shape of a run; drawn from the seed by default."""
+
+    nodes: int = 3
+    clients: int = 4
+    faults_ms: float = 8_000.0
+    lease: bool = False
+
+    @classmethod
+    def of(cls, source: random.Random) -> Plan:
+        return cls(
+            nodes=5 if source.random() < 0.25 else 3,
+            clients=source.choice((3, 4, 6)),
+            faults_ms=source.choice((5_000.0, 8_000.0, 12_000.0)),
+            lease=source.random() < 0.25,
+        )
+
+
+@dataclass
+class Outcome:
+    """What came of a seed. ``digest`` is of everything that clients saw: equal for equal runs."""
+
+    seed: int
+    violations: list[str]
+    trace: list[str]
+    counts: Counter[str]
+    digest: str
+    steps: int
+    virtual_ms: float
+    calls: int = field(default=0)
+
+
+def options_of(plan: Plan, source: random.Random) -> NodeOptions:
+    """Small bounds, so that logs are compacted, snapshots needed and requests forgotten within seconds."""
+    raft = RaftSettings(
+        lease=plan.lease,
+        retain_entries=source.choice((3, 10, 40, 200)),
+        retain_bytes=1 << 20,
+        caught_up_entries=source.choice((2, 10, 100)),
+        window_messages_max=source.choice((2, 8, 64)),
+        message_bytes_max=source.choice((300, 2_000, 1 << 20)),
+    )
+    limits = NodeLimits(
+        remember_ms=source.choice((2_000, 600_000)),
+        remember_requests_max=source.choice((40, 1_000)),
+        ceiling_ahead_ms=source.choice((1, 50, 250)),
+        turn_commands_max=source.choice((2, 64, 2_048)),
+    )
+    return NodeOptions(raft, limits)
+
+
+def simulate(
+    seed: int, *, plan: Plan | None = None, prepare: Callable[[Cluster, Nemesis], None] | None = None
+) -> Outcome:
+    """Run one seed. ``prepare`` may change the cluster before it begins."""
+    was_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return Run(seed, plan, prepare).run()
+    finally:
+        if was_collecting:
+            gc.enable()
+
+
+class Run:
+    """The script of a run."""
+
+    def __init__(
+        self, seed: int, plan: Plan | None = None, prepare: Callable[[Cluster, Nemesis], None] | None = None
+    ) -> None:
+        source = random.Random(f"plan/{seed}")
+        drawn = Plan.of(source)
+        self.seed = seed
+        self.plan = plan or drawn
+        self.cluster = Cluster(str(seed), options_of(self.plan, source))
+        self.watch = Watch(self.cluster)
+        self.cluster.on_host = self.watch.attach
+        self.cluster.on_wipe = self.watch.wiped
+        self.history = History()
+        self.nemesis = Nemesis(self.cluster, random.Random(f"nemesis/{seed}"))
+        self.clients = [
+            Client(self.cluster, self.history, f"c{number}", random.Random(f"client/{seed}/{number}"))
+            for number in range(self.plan.clients)
+        ]
+        if prepare is not None:
+            prepare(self.cluster, self.nemesis)
+
+    def run(self) -> Outcome:
+        cluster = self.cluster
+        try:
+            if self._grow() and self._suffer() and self._come_back():
+                self._judge()
+        finally:
+            virtual_ms = cluster.now_ms
+            cluster.bury()
+        counts = cluster.counts + cluster.network.counts
+        return Outcome(
+            self.seed,
+            cluster.violations,
+            cluster.trace,
+            counts,
+            self._digest(),
+            cluster.scheduler.steps,
+            virtual_ms,
+            len(self.history.writes) + len(self.history.reads),
+        )
+
+    # --- the phases --------------------------------------------------------------------------------------------
+
+    def _grow(self) -> bool:
+        """A cluster of one, then of all, under load."""
+        cluster = self.cluster
+        cluster.add_host("n1", is_first=True)
+        cluster.members.append("n1")
+        cluster.start("n1")
+        for client in self.clients:
+            cluster.world.create_task(client.run(), name=client.name)
+        others = [f"n{number}" for number in range(2, self.plan.nodes + 1)]
+        grown = cluster.world.create_task(self._join_all(others), name="grow")
+        self._until(grown.done, JOIN_MS)
+        if cluster.violations:
+            return False
+        if not grown.done() or not grown.result():
+            cluster.violation("the cluster did not grow, though nothing was wrong")
+            return False
+        return True
+
+    async def _join_all(self, node_ids: list[str]) -> bool:
+        until_ms = self.cluster.now_ms + JOIN_MS
+        for node_id in node_ids:
+            if not await self.cluster.join(node_id, until_ms=until_ms):
+                return False
+            if not await self.cluster.promote(node_id, until_ms=until_ms):
+                return False
+        return True
+
+    def _suffer(self) -> bool:
+        cluster = self.cluster
+        cluster.note("faults begin")
+        cluster.world.create_task(self.nemesis.run(), name="nemesis")
+        self._until(lambda: False, self.plan.faults_ms)
+        return not cluster.violations
+
+    def _come_back(self) -> bool:
+        """In calm: somebody leads, every client gets through, all members hold the same."""
+        cluster = self.cluster
+        self.nemesis.stop()
+        self.nemesis.calm()
+        cluster.note("calm begins")
+        deadline_ms = cluster.now_ms + COME_BACK_MS
+        while cluster.now_ms < deadline_ms and not cluster.violations:
+            self.nemesis.calm()
+            if self._until(self._is_whole, 500):
+                break
+        if cluster.violations:
+            return False
+        if not self._is_whole():
+            cluster.violation(f"not whole {COME_BACK_MS:.0f} ms after the faults ended: {self._state()}")
+            return False
+        done = {client.name: client.done for client in self.clients}
+        if not self._until(lambda: all(c.done > done[c.name] + 2 for c in self.clients), COME_BACK_MS):
+            cluster.violation(f"clients do not get through in calm: {self._state()}")
+            return False
+        for client in self.clients:
+            client.is_stopped = True
+        self._until(lambda: False, 1_500)
+        if not self._until(self._is_equal, COME_BACK_MS):
+            cluster.violation(f"members do not become equal in calm: {self._state()}")
+        return not cluster.violations
+
+    def _judge(self) -> None:
+        leader = self.cluster.leader()
+        if leader is None:
+            self.cluster.violation("nobody leads in the end")
+            return
+        truth = self._truth(leader.host.disk.spaces[Space.DATA].values)
+        for problem in (
+            *check_writes(truth, self.history.writes),
+            *check_reads(truth, self.history.reads),
+            *check_lists(truth, LISTS, appended),
+            *check_linearizable(truth, self.history, REGISTERS),
+        ):
+            self.cluster.violation(problem)
+
+    # --- what is asked of the cluster --------------------------------------------------------------------------
+
+    def _is_whole(self) -> bool:
+        leader = self.cluster.leader()
+        if leader is None:
+            return False
+        members = leader.node.configuration.members
+        lives = [self.cluster.find(member.node_id) for member in members]
+        return all(
+            life is not None and life.is_listening and life.node.log.leader == leader.node_id
+            for member, life in zip(members, lives, strict=True)
+            if member.node_id in self.cluster.members
+        )
+
+    def _is_equal(self) -> bool:
+        leader = self.cluster.leader()
+        if leader is None:
+            return False
+        members = [self.cluster.find(each.node_id) for each in leader.node.configuration.members]
+        disks = [
+            (life.node.applied.index, life.host.disk.digest)
+            for life in members
+            if life is not None and life.node_id in self.cluster.members
+        ]
+        return len(set(disks)) == 1
+
+    def _state(self) -> str:
+        return "; ".join(
+            f"{life.loop.name}{'' if life.is_listening else ' (starting)'} term {life.node.term} "
+            f"leader {life.node.log.leader or '?'} applied {life.node.applied.index} decided {life.node.log.decided} "
+            f"last {life.node.log.last}"
+            if hasattr(life, "node")
+            else life.loop.name
+            for life in self.cluster.lives()
+        )
+
+    def _until(self, is_done: Callable[[], bool], for_ms: float) -> bool:
+        cluster = self.cluster
+        return (
+            cluster.scheduler.run_until(lambda: bool(cluster.violations) or is_done(), until_ms=cluster.now_ms + for_ms)
+            and not cluster.violations
+        )
+
+    def _truth(self, data: dict[bytes, bytes]) -> Truth:
+        def key_of(key: bytes) -> bytes | None:
+            try:
+                return user_key_of(LogicalKey(key))
+            except CortadoError:
+                return None
+
+        return truth_of(data, key_of)
+
+    def _digest(self) -> str:
+        digest = hashlib.sha256()
+        for write in self.history.writes:
+            digest.update(repr((write.client, write.kind, write.outcome, str(write.ts), write.end_ms)).encode())
+        for read in self.history.reads:
+            digest.update(repr((read.client, read.kind, read.node, str(read.ts), read.end_ms)).encode())
+        digest.update(repr(sorted(self.cluster.counts.items())).encode())
+        return digest.hexdigest()[:16]

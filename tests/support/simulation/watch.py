@@ -1,0 +1,223 @@
+"""What must hold after every step, looked at from outside: in the logs as they are on the disks, and in what each node
+says of itself.
+
+============================  =====================================================================================
+election safety               at most one process ever leads in a term
+terms and commits             neither the term nor what is decided ever goes back within a life
+log matching                  two logs with an entry of the same index and term hold the same entry, after the same
+state machine safety          what is decided at an index is the same entry everywhere, for ever
+leader completeness           a new leader's log holds everything that was decided in earlier terms
+equal states                  at equal applied index, data, request table and applied state have equal digests
+nothing goes back             a disk's applied index never falls, but to a new disk
+============================  =====================================================================================
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, TypeAlias
+
+from cortado.proto.internal import raft_pb2
+from cortado.raft.records import CHECKSUM_BYTES, KIND_CONFIGURATION
+from cortado.store.engine.interface import Space
+from cortado.store.node.state import AppliedState
+from support.simulation.disk import Changes
+from support.simulation.loop import NodeLoop
+
+if TYPE_CHECKING:
+    from support.simulation.cluster import Cluster
+    from support.simulation.process import Host, Life
+
+GROUP = (1).to_bytes(4)
+APPLIED_KEY = b"applied" + GROUP
+MARKER_KEY = b"installing" + GROUP
+_ENTRY_PREFIX = GROUP + b"e"
+
+StoredEntry: TypeAlias = tuple[int, int]
+"""Term, and a checksum of everything in the entry."""
+
+
+class LogOnDisk:
+    """The entries that a host's disk holds, by index."""
+
+    def __init__(self) -> None:
+        self.entries: dict[int, StoredEntry] = {}
+        self.configurations: set[int] = set()
+        self.applied = AppliedState()
+        self.checked_to = 0
+
+
+class Watch:
+    """Hears of every durable transaction and every step, and tells the cluster of violations."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._counts = cluster.counts
+        self._logs: dict[str, LogOnDisk] = {}
+        self._leaders: dict[int, str] = {}
+        self._entries: dict[tuple[int, int], tuple[int, int | None]] = {}
+        self._decided: dict[int, tuple[StoredEntry, int]] = {}
+        self._decided_max = 0
+        self._digests: dict[int, tuple[int, str]] = {}
+        self._seen: dict[str, tuple[int, str, int]] = {}
+        cluster.scheduler.after_step = self.after_step
+
+    def attach(self, host: Host) -> None:
+        """Watch this host's disk."""
+        self._logs[host.node_id] = LogOnDisk()
+        host.disk.on_durable = lambda changes: self._durable(host, changes)
+
+    def wiped(self, host: Host) -> None:
+        """A new, empty disk."""
+        self._logs[host.node_id] = LogOnDisk()
+
+    # --- disks -------------------------------------------------------------------------------------------------
+
+    def _durable(self, host: Host, changes: Changes) -> None:
+        log = self._logs[host.node_id]
+        is_applied = False
+        for space, key, value in changes:
+            if space is Space.LOG and key.startswith(_ENTRY_PREFIX):
+                self._entry_changed(host, log, int.from_bytes(key[5:]), value)
+            elif space is Space.META and key == APPLIED_KEY:
+                is_applied = value is not None
+        if is_applied:
+            self._applied(host, log)
+        self._check_decided(host, log)
+
+    def _entry_changed(self, host: Host, log: LogOnDisk, index: int, value: bytes | None) -> None:
+        if value is None:
+            gone = log.entries.pop(index, None)
+            if gone is not None and index > log.applied.index:
+                self._counts["entries truncated"] += 1
+                if index in log.configurations:
+                    self._counts["member changes rolled back"] += 1
+                if index in self._decided and self._decided[index][0] == gone and not self._is_reset(host, index):
+                    self._violation(f"{host.node_id} truncated entry {index}, which is decided")
+            log.configurations.discard(index)
+            return
+        record = raft_pb2.LogRecord.FromString(value[CHECKSUM_BYTES:])
+        entry = (record.term, zlib.crc32(value))
+        replaced = log.entries.get(index)
+        if replaced is not None and replaced != entry:
+            self._counts["entries truncated"] += 1
+            if index in log.configurations:
+                self._counts["member changes rolled back"] += 1
+        log.configurations.discard(index)
+        if record.kind == KIND_CONFIGURATION:
+            log.configurations.add(index)
+        log.entries[index] = entry
+        before = log.entries.get(index - 1)
+        self._check_matching(host, index, entry, None if before is None else before[0])
+
+    def _is_reset(self, host: Host, index: int) -> bool:
+        """An installed snapshot covers it: the same transaction says that it is applied."""
+        encoded = host.disk.spaces[Space.META].values.get(APPLIED_KEY)
+        return encoded is not None and AppliedState.decode(encoded).index >= index
+
+    def _check_matching(self, host: Host, index: int, entry: StoredEntry, before_term: int | None) -> None:
+        term, checksum = entry
+        known = self._entries.get((index, term))
+        if known is None:
+            self._entries[index, term] = (checksum, before_term)
+            return
+        if known[0] != checksum:
+            self._violation(f"log matching: entry {index} of term {term} on {host.node_id} is another one elsewhere")
+        if known[1] is None:
+            self._entries[index, term] = (checksum, before_term)
+        elif before_term is not None and before_term != known[1]:
+            self._violation(
+                f"log matching: entry {index} of term {term} on {host.node_id} follows term {before_term}, "
+                f"and term {known[1]} elsewhere"
+            )
+
+    def _applied(self, host: Host, log: LogOnDisk) -> None:
+        meta = host.disk.spaces[Space.META].values
+        if meta.get(MARKER_KEY):
+            return
+        state = AppliedState.decode(meta[APPLIED_KEY])
+        before, log.applied = log.applied, state
+        if state.index < before.index:
+            self._violation(f"{host.node_id} went back from applied {before.index} to {state.index}")
+        if state.ceiling > before.ceiling and state.index == before.index + 1:
+            self._counts["ceiling raises applied"] += 1
+        if state.request_floor > before.request_floor:
+            self._counts["requests forgotten"] += 1
+        digest = host.disk.digest
+        known = self._digests.setdefault(state.index, (digest, host.node_id))
+        if known[0] != digest:
+            self._violation(f"states differ at entry {state.index}: {host.node_id} and {known[1]}")
+
+    def _check_decided(self, host: Host, log: LogOnDisk) -> None:
+        """What this node calls decided, as far as it holds it, is what everybody calls decided."""
+        life = host.life
+        if life is None or not life.is_listening:
+            return
+        decided = life.node.log.decided
+        index = log.checked_to + 1
+        if index <= log.applied.index - 500:
+            index = log.applied.index
+        while index <= decided:
+            entry = log.entries.get(index)
+            if entry is None:
+                if index > log.applied.index:
+                    return
+            else:
+                self._decide(host, index, entry, life.node.log.term)
+            log.checked_to = index
+            index += 1
+
+    def _decide(self, host: Host, index: int, entry: StoredEntry, term: int) -> None:
+        known = self._decided.get(index)
+        if known is None:
+            self._decided[index] = (entry, term)
+            self._decided_max = max(self._decided_max, index)
+        elif known[0] != entry:
+            self._violation(f"two entries are decided at {index}: {known[0]} and, on {host.node_id}, {entry}")
+
+    # --- steps -------------------------------------------------------------------------------------------------
+
+    def after_step(self, loop: NodeLoop) -> None:
+        """One callback has run on ``loop``."""
+        life: Life | None = getattr(loop, "life", None)
+        if life is None or loop.is_dead or not life.is_listening:
+            return
+        log = life.node.log
+        now = (log.term, log.leader, log.decided)
+        before = self._seen.get(loop.name)
+        if now == before:
+            return
+        self._seen[loop.name] = now
+        term, leader, decided = now
+        if before is not None:
+            if term < before[0]:
+                self._violation(f"{loop.name} went back from term {before[0]} to {term}")
+            if decided < before[2]:
+                self._violation(f"{loop.name} took back what was decided: {before[2]} to {decided}")
+        if leader == life.node_id and (before is None or before[:2] != (term, leader)):
+            self._leads(life, term)
+        self._check_decided(life.host, self._logs[life.node_id])
+
+    def _leads(self, life: Life, term: int) -> None:
+        other = self._leaders.setdefault(term, life.loop.name)
+        if other != life.loop.name:
+            self._violation(f"two leaders in term {term}: {other} and {life.loop.name}")
+            return
+        self._counts["elections won"] += 1
+        self._cluster.note(f"{life.loop.name} leads term {term}")
+        log = self._logs[life.node_id]
+        for index in range(max(log.applied.index + 1, 1), self._decided_max + 1):
+            decided = self._decided.get(index)
+            if decided is not None and decided[1] < term and log.entries.get(index) != decided[0]:
+                self._violation(
+                    f"leader completeness: {life.loop.name} leads term {term} without entry {index}, "
+                    f"which was decided by term {decided[1]}"
+                )
+                return
+
+    @property
+    def terms_led(self) -> int:
+        return len(self._leaders)
+
+    def _violation(self, text: str) -> None:
+        self._cluster.violation(text)
