@@ -1,0 +1,65 @@
+"""How far two hosts' physical clocks are apart, from messages that flow anyway.
+
+::
+
+        we                    peer
+    t0  |--- monotonic t0 --->|            t0, t1 on our monotonic clock
+        |                     |  age: how long the peer kept t0, on its own
+    t1  |<-- P, t0, age ------|  P: its physical clock when this left
+
+The peer read P at some time of ours between ``t1 - (t1 - t0 - age)`` and ``t1``, so its clock minus ours lies between
+``P - now`` and ``P - now + round trip``, where ``now`` is our physical clock at t1. Both are whole milliseconds, cut
+off: that widens it by one on either side. A slow network makes the bounds wide, never wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from cortado.proto.internal.peers_pb2 import PeerBatch
+
+ROUND_TRIP_MS_MAX: Final = 60_000.0
+# The narrowest bounds of so long are reported; under load a round trip includes queues.
+WINDOW_MS: Final = 200.0
+
+
+class Bounds(NamedTuple):
+    """The peer's physical clock minus ours, in milliseconds."""
+
+    low_ms: float
+    high_ms: float
+
+
+class ClockEcho:
+    """Of one stream. Times are given by the caller: ``now_ms`` monotonic, ``physical_ms`` since 1970."""
+
+    def __init__(self) -> None:
+        self._theirs_ms = 0.0
+        self._came_ms = 0.0
+        self._best: Bounds | None = None
+        self._window_ends_ms = 0.0
+
+    def stamp(self, batch: PeerBatch, now_ms: float, physical_ms: int) -> None:
+        """Put our clocks, and the echo of theirs, into a batch that leaves now."""
+        batch.physical_ms = max(physical_ms, 0)
+        batch.monotonic_ms = now_ms
+        if self._theirs_ms > 0:
+            batch.echo_monotonic_ms = self._theirs_ms
+            batch.echo_age_ms = now_ms - self._came_ms
+
+    def arrived(self, batch: PeerBatch, now_ms: float, physical_ms: int) -> Bounds | None:
+        """Take a batch's clocks. The narrowest bounds of the last window at its end, else None."""
+        if 0 < batch.monotonic_ms < float("inf"):
+            self._theirs_ms, self._came_ms = batch.monotonic_ms, now_ms
+        round_trip_ms = now_ms - batch.echo_monotonic_ms - batch.echo_age_ms
+        # Not so where a number is missing, not a number, or made up.
+        if batch.echo_monotonic_ms > 0 and batch.echo_age_ms >= 0 and 0 <= round_trip_ms <= ROUND_TRIP_MS_MAX:
+            offset_ms = batch.physical_ms - physical_ms
+            found = Bounds(offset_ms - 1.0, offset_ms + 1.0 + round_trip_ms)
+            if self._best is None or found.high_ms - found.low_ms < self._best.high_ms - self._best.low_ms:
+                self._best = found
+        if self._best is None or now_ms < self._window_ends_ms:
+            return None
+        best, self._best = self._best, None
+        self._window_ends_ms = now_ms + WINDOW_MS
+        return best

@@ -1,0 +1,110 @@
+"""Who may be a peer: the checks of a Hello, each with a refusal that says exactly what is wrong.
+
+Both sides of a stream introduce themselves and check the other. A node is a peer where its certificate, where there are
+any, is its own; where it belongs to the same cluster; where it meant to speak to this node; and where it is a member
+with the data directory that the cluster knows.
+
+**A member that we have not heard of.** A node that was away may meet one that was added meanwhile, perhaps its leader,
+from which alone it can learn of that. So a stranger is let in where its log is ahead of ours: then our own
+configuration may be old. A removed member's log ends before the entry that removed it, so whoever has that entry
+refuses it. A new node, which has no configuration yet, lets everyone of its cluster in.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from cortado.errors import PeerRefused
+from cortado.proto.internal.peers_pb2 import Hello, PeerBatch
+from cortado.raft.configuration import Configuration
+from cortado.store.engine.data_directory import Identity
+
+PROTOCOL: Final = 1
+_SHOWN_MAX: Final = 80
+
+
+def make_hello(ours: Identity, address: str, position: tuple[int, int], to_node_id: str) -> Hello:
+    """Our side of the introduction. ``position`` is term and index of our log's last entry."""
+    return Hello(
+        protocol=PROTOCOL,
+        cluster_id=ours.cluster_id,
+        node_id=ours.node_id,
+        storage_id=ours.storage_id,
+        to_node_id=to_node_id,
+        address=address,
+        last_term=position[0],
+        last_index=position[1],
+    )
+
+
+def read_hello(message: bytes | None, bytes_max: int) -> PeerBatch:
+    """The first message of a stream. Raises PeerRefused where it is no Hello, nor a refusal of ours."""
+    if message is None:
+        raise PeerRefused("the stream ended before a Hello")
+    if len(message) > bytes_max:
+        raise PeerRefused(f"the first message has {len(message)} bytes, a Hello may have {bytes_max}")
+    try:
+        batch = PeerBatch.FromString(message)
+    except DecodeError:
+        raise PeerRefused("the first message is not one of the peers' protocol") from None
+    if not batch.refused and (not batch.HasField("hello") or not batch.hello.node_id or not batch.hello.storage_id):
+        raise PeerRefused("the first message holds no whole Hello")
+    return batch
+
+
+def check_certificate(hello_node_id: str, certificate: tuple[str, str] | None) -> None:
+    """``certificate``: role and name of the caller's, None where connections have none. Raises PeerRefused."""
+    if certificate is None:
+        return
+    role, name = certificate
+    if role != "node":
+        whose = f"that of {role} {name}" if role else "no node's"
+        raise PeerRefused(f"its certificate is {whose}: a peer needs a node's (cortado:node:<node id>)")
+    if name != hello_node_id:
+        raise PeerRefused(f"it says to be node {_shown(hello_node_id)}, but its certificate is that of node {name}")
+
+
+def check_hello(hello: Hello, ours: Identity, configuration: Configuration, position: tuple[int, int]) -> None:
+    """Whether the sender may be a peer of ours. Raises PeerRefused."""
+    theirs = _shown(hello.node_id)
+    if hello.protocol != PROTOCOL:
+        problem = f"speaks version {hello.protocol} of the peers' protocol, this node {ours.node_id} version {PROTOCOL}"
+        raise PeerRefused(f"node {theirs} {problem}")
+    if hello.cluster_id != ours.cluster_id:
+        whose = f"belongs to cluster {_shown(hello.cluster_id)}" if hello.cluster_id else "belongs to no cluster yet"
+        raise PeerRefused(f"node {theirs} {whose}, this node {ours.node_id} to cluster {ours.cluster_id}")
+    if hello.node_id == ours.node_id:
+        if hello.storage_id == ours.storage_id:
+            raise PeerRefused(f"node {theirs} is this node itself: an address of another member leads back to it")
+        raise PeerRefused(
+            f"another data directory, {_shown(hello.storage_id)}, calls itself {theirs}, as this node does"
+        )
+    if hello.to_node_id != ours.node_id:
+        meant = _shown(hello.to_node_id)
+        raise PeerRefused(f"node {theirs} looks for node {meant} under an address that leads to node {ours.node_id}")
+    _check_member(hello, ours, configuration, position)
+
+
+def _check_member(hello: Hello, ours: Identity, configuration: Configuration, position: tuple[int, int]) -> None:
+    if not configuration.members:
+        return
+    theirs, member = _shown(hello.node_id), configuration.member(hello.node_id)
+    knows_more = (hello.last_term, hello.last_index) > position
+    if member is None:
+        if not knows_more:
+            problem = f"is no member of cluster {ours.cluster_id}: it was removed, or never announced"
+            raise PeerRefused(f"node {theirs} {problem} (cortado member add)")
+    elif not member.storage_id:
+        if not knows_more:
+            raise PeerRefused(f"node {theirs} was announced, but has not joined (cortado server --join)")
+    elif member.storage_id != hello.storage_id:
+        problem = f"has another data directory ({_shown(hello.storage_id)}) than the one that joined under this id"
+        advice = "a lost disk comes back under a new node id only (cortado member remove, then add)"
+        raise PeerRefused(f"node {theirs} {problem} ({member.storage_id}): {advice}")
+
+
+def _shown(name: str) -> str:
+    """A name from outside, as it may stand in a log."""
+    return name if name.isprintable() and len(name) <= _SHOWN_MAX else repr(name[:_SHOWN_MAX])

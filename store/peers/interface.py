@@ -1,0 +1,86 @@
+"""What this package needs of a node, of a stream, and its bounds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cortado.errors import InvalidArgument
+from cortado.raft.configuration import Configuration
+
+
+class PeerNode(Protocol):
+    """The node, as its peers reach it. All calls come from the node's loop."""
+
+    def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
+        """Messages of one group from one peer, in the order in which it sent them. Never waits, never raises."""
+
+    def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
+        """The peer's physical clock minus ours lies between these."""
+
+    def log_position(self) -> tuple[int, int]:
+        """Term and index of the last entry of the log."""
+
+    async def bind_member(self, node_id: str, storage_id: str, address: str) -> Configuration:
+        """Remember the data directory of an announced member. Returns when that is committed. Raises NotLeader,
+        InvalidArgument, Unavailable."""
+
+    def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        """A spool's bytes from ``offset`` on. Raises NotFound where it is gone."""
+
+
+class Stream(Protocol):
+    """One open call, from either end: whole messages, one read and one write at a time.
+
+    Both raise Unavailable where the connection broke, or what the other side ended the call with.
+    """
+
+    async def read(self) -> bytes | None:
+        """The next message; None at the end."""
+
+    async def write(self, message: bytes) -> None:
+        """Returns when the message is on its way, which waits for a slow receiver."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLimits:
+    """Bounds of one node's connections to its peers.
+
+    - ``queue_messages_max``, ``queue_bytes_max``: what waits for one peer, while a batch is being written. More is
+      dropped, and counted: Raft sends again.
+    - ``batch_bytes_max``: a batch takes messages until it has this much, and at least one.
+    - ``message_bytes_max``: the largest single message; a larger one could not be received, and is dropped.
+    - ``idle_ms``: a stream on which nothing was sent for so long carries an empty batch, with the clock.
+    - ``silence_ms``: a stream on which nothing arrived for so long is cut, and the peer dialled again.
+    - ``hello_ms``: how long connecting and both Hellos may take.
+    - ``handshakes_max``: streams of others that have not been accepted yet; more are refused at once.
+    - ``hello_bytes_max``: the largest first message.
+    - ``backoff_ms_min``, ``backoff_ms_max``: between attempts to connect, doubled each time, shortened by chance.
+    - ``wait_to_dial_ms``: how long the node with the larger id waits for the other one's stream before it dials.
+    - ``chunk_bytes``: pieces of a snapshot.
+    """
+
+    queue_messages_max: int = 4_096
+    queue_bytes_max: int = 32 << 20
+    batch_bytes_max: int = 1 << 20
+    message_bytes_max: int = (8 << 20) - (64 << 10)
+    idle_ms: int = 500
+    silence_ms: int = 2_000
+    hello_ms: int = 2_000
+    handshakes_max: int = 16
+    hello_bytes_max: int = 16 << 10
+    backoff_ms_min: int = 50
+    backoff_ms_max: int = 1_000
+    wait_to_dial_ms: int = 1_000
+    chunk_bytes: int = 256 << 10
+
+    def check(self) -> None:
+        """Raises InvalidArgument with the field, the value and the bound."""
+        for each in dataclasses.fields(self):
+            value = getattr(self, each.name)
+            if not 1 <= value <= 1 << 40:
+                raise InvalidArgument(f"peers.{each.name}", f"must be between 1 and {1 << 40}", str(value))
+        if self.idle_ms * 2 > self.silence_ms:
+            raise InvalidArgument("peers.idle_ms", "must be at most half of peers.silence_ms", str(self.idle_ms))

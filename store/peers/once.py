@@ -1,0 +1,36 @@
+"""Says a thing once per change, in bounded memory: what strangers send must not fill a log."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TOPICS_MAX: Final = 256
+WINDOW_MS: Final = 60_000.0
+
+
+class OncePerChange:
+    """:meth:`is_new` is True where the topic's last text was another. Of topics that are not known, at most
+    ``TOPICS_MAX`` a minute are news."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, str] = {}
+        self._strangers: dict[str, str] = {}
+        self._window_ends_ms = 0.0
+
+    def is_new(self, topic: str, text: str, now_ms: float, *, known: bool) -> bool:
+        """``known``: the topic is one of a few, a member; not a name that anybody can make up."""
+        if known:
+            is_new = self._last.get(topic) != text
+            self._last[topic] = text
+            return is_new
+        if now_ms >= self._window_ends_ms:
+            self._strangers.clear()
+            self._window_ends_ms = now_ms + WINDOW_MS
+        if self._strangers.get(topic) == text or len(self._strangers) >= TOPICS_MAX:
+            return False
+        self._strangers[topic] = text
+        return True
+
+    def forget(self, topic: str) -> None:
+        """The topic's matter is settled: the same text would be news again."""
+        self._last.pop(topic, None)

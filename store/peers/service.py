@@ -1,0 +1,136 @@
+"""The Peers service: the end that serves the streams, the snapshots and the joining of peers.
+
+Nothing here changes state, or reads more than one small message, before the caller is known: by its certificate where
+connections have them, and by its Hello.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
+
+import google_crc32c
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from cortado.errors import CortadoError, Internal, InvalidArgument, PeerRefused
+from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, JoinRequest, JoinResponse, SnapshotChunk
+from cortado.proto.internal.raft_pb2 import Configuration as ConfigurationMessage
+from cortado.store.peers.hello import PROTOCOL, check_certificate
+from cortado.store.peers.identity import check_name, identity_of
+from cortado.store.peers.interface import PeerNode
+from cortado.store.peers.streams import SERVICE, ServedStream, as_it_is
+from cortado.store.peers.transport import PeerTransport
+from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
+
+_LOG: Final = logging.getLogger(__name__)
+
+_ID_LENGTH_MAX: Final = 128
+_ADDRESS_LENGTH_MAX: Final = 300
+
+_M = TypeVar("_M", bound=Message)
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class PeersService:
+    """Serves ``node`` to its peers. ``transport`` knows who they are."""
+
+    def __init__(self, node: PeerNode, transport: PeerTransport) -> None:
+        self._node = node
+        self._transport = transport
+
+    def handler(self) -> grpc.GenericRpcHandler:
+        """For ``server.add_generic_rpc_handlers``."""
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "Connect": grpc.stream_stream_rpc_method_handler(_ended(self._connect), as_it_is, as_it_is),
+                "FetchSnapshot": grpc.unary_stream_rpc_method_handler(_ended(self._fetch_snapshot), as_it_is, as_it_is),
+                "Join": grpc.unary_unary_rpc_method_handler(_ended(self._join), as_it_is, as_it_is),
+            },
+        )
+
+    async def _connect(self, _: object, context: Context) -> None:
+        await self._transport.accept(ServedStream(context), self._certificate(context))
+
+    async def _fetch_snapshot(self, message: bytes, context: Context) -> None:
+        request = _decoded(FetchSnapshotRequest(), message)
+        self._transport.check(request.hello, self._certificate(context))
+        if len(request.snapshot_id) > _ID_LENGTH_MAX:
+            raise InvalidArgument("snapshot_id", f"may have {_ID_LENGTH_MAX} characters")
+        stream, offset = ServedStream(context), request.offset
+        async for piece in self._node.read_snapshot(request.group_id, request.snapshot_id, offset):
+            for at in range(0, len(piece), self._transport.limits.chunk_bytes):
+                data = piece[at : at + self._transport.limits.chunk_bytes]
+                chunk = SnapshotChunk(offset=offset, data=data, checksum=google_crc32c.value(data))
+                await stream.write(chunk.SerializeToString())
+                offset += len(data)
+
+    async def _join(self, message: bytes, context: Context) -> bytes:
+        request = _decoded(JoinRequest(), message)
+        check_certificate(request.node_id, self._certificate(context))
+        self._check_join(request)
+        configuration = await self._node.bind_member(request.node_id, request.storage_id, request.address)
+        _LOG.info("node %s joined at %s with data directory %s", request.node_id, request.address, request.storage_id)
+        return JoinResponse(
+            cluster_id=self._transport.identity.cluster_id,
+            configuration=ConfigurationMessage.FromString(configuration.encode()),
+        ).SerializeToString()
+
+    def _check_join(self, request: JoinRequest) -> None:
+        ours = self._transport.identity
+        check_name(request.node_id, "node id")
+        for name, length_max in (("storage_id", _ID_LENGTH_MAX), ("address", _ADDRESS_LENGTH_MAX)):
+            value = getattr(request, name)
+            if not 0 < len(value) <= length_max or not value.isprintable():
+                raise InvalidArgument(name, f"must have 1 to {length_max} printable characters", repr(value[:80]))
+        if request.protocol != PROTOCOL:
+            problem = (
+                f"speaks version {request.protocol} of the peers' protocol, node {ours.node_id} version {PROTOCOL}"
+            )
+            raise PeerRefused(f"node {request.node_id} {problem}")
+        if request.cluster_id not in ("", ours.cluster_id):
+            problem = (
+                f"belongs to cluster {request.cluster_id[:80]!r}, node {ours.node_id} to cluster {ours.cluster_id}"
+            )
+            raise PeerRefused(f"the data directory of node {request.node_id} {problem}")
+        if request.node_id == ours.node_id and request.storage_id != ours.storage_id:
+            raise PeerRefused(
+                f"the node that answers is called {ours.node_id} itself: give the new one another node id"
+            )
+
+    def _certificate(self, context: Context) -> tuple[str, str] | None:
+        """Role and name of the caller's certificate; None where this node serves without any."""
+        if self._transport.certificates is None:
+            return None
+        shown = context.auth_context()
+        return identity_of(uri.decode("utf-8", "replace") for uri in shown.get("peer_uri", ()))
+
+
+def _decoded(message: _M, encoded: bytes) -> _M:
+    try:
+        message.ParseFromString(encoded)
+    except DecodeError:
+        raise InvalidArgument("request", "is not one of the peers' protocol") from None
+    return message
+
+
+def _ended(behaviour: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
+    """``behaviour``, with its errors as a status with details."""
+
+    async def serve(request: Any, context: Context) -> Any:
+        try:
+            return await behaviour(request, context)
+        except CortadoError as error:
+            await _abort(context, error)
+        except Exception as defect:
+            _LOG.exception("a defect in the service of the peers")
+            await _abort(context, Internal(f"{type(defect).__name__}; see the server's log"))
+
+    return serve
+
+
+async def _abort(context: Context, error: CortadoError) -> NoReturn:
+    await context.abort(status_code(error), status_message(error), trailing_metadata(error))
+    raise AssertionError("abort returned")

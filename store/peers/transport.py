@@ -1,0 +1,356 @@
+"""The node's transport over gRPC: who is dialled, which of several streams to a peer counts, and what goes where.
+
+One stream joins two nodes. The node with the smaller id dials at once; the other one waits a second for that, and dials
+too where nothing came, since it may be the only one that knows the other (a node that was away while a member was
+added). Where both dialled at the same time, the smaller id's stream stays.
+
+A peer is not reached: messages to it are dropped and counted, and it is dialled again after 50 ms, then twice as long,
+up to a second, each time shortened by chance. A stream on which nothing arrives for two seconds is cut: also an idle
+one carries a batch with the clock every half second. Every attempt is a new connection, with the certificates of then.
+
+Refusals and lost connections are logged once per change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from cortado.errors import CortadoError, PeerRefused, ResourceExhausted, Unavailable
+from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, Hello, PeerBatch
+from cortado.raft.configuration import Configuration
+from cortado.raft.log import Message
+from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.credentials import Certificates
+from cortado.store.peers.dial import dial
+from cortado.store.peers.fetch import fetch_snapshot
+from cortado.store.peers.hello import check_certificate, check_hello, make_hello, read_hello
+from cortado.store.peers.interface import PeerLimits, PeerNode, Stream
+from cortado.store.peers.link import Link
+from cortado.store.peers.once import OncePerChange
+
+_LOG: Final = logging.getLogger(__name__)
+
+_TICK_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class PeerStatus:
+    """For status pages: a peer, and how its stream does."""
+
+    node_id: str
+    address: str
+    is_connected: bool
+    silent_ms: float
+    waiting_messages: int
+    waiting_bytes: int
+    dropped: int
+    problem: str
+
+
+@dataclass(slots=True, eq=False)
+class _Peer:
+    node_id: str
+    address: str = ""
+    link: Link | None = None
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    dialling: asyncio.Task[None] | None = None
+    dropped: int = 0
+    problem: str = ""
+
+    def put(self, link: Link | None) -> None:
+        self.link = link
+        self.changed.set()
+
+    async def change(self) -> None:
+        """Wait for another link, or none."""
+        self.changed.clear()
+        await self.changed.wait()
+
+
+class PeerTransport:
+    """A :class:`~cortado.store.node.transport.Transport`, and the other end of the streams that peers open.
+
+    ``address`` (host:port) is where peers reach this node; ``certificates`` None for connections without. Call
+    :meth:`attach` with the node before anything else, and :meth:`close` at the end. All of it belongs to one loop.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        address: str,
+        *,
+        certificates: Certificates | None,
+        physical_ms: Callable[[], int],
+        monotonic_ms: Callable[[], float],
+        chance: random.Random,
+        limits: PeerLimits | None = None,
+    ) -> None:
+        self.identity = identity
+        self.address = address
+        self.certificates = certificates
+        self.limits = limits or PeerLimits()
+        self.limits.check()
+        self._physical_ms = physical_ms
+        self._monotonic_ms = monotonic_ms
+        self._chance = chance
+        self._node: PeerNode | None = None
+        self._configuration = Configuration()
+        self._peers: dict[str, _Peer] = {}
+        self._handshakes = 0
+        self._said = OncePerChange()
+        self._ticking: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    def attach(self, node: PeerNode) -> None:
+        """Whom messages are for."""
+        self._node = node
+
+    @property
+    def node_id(self) -> str:
+        return self.identity.node_id
+
+    # --- the node's side ---------------------------------------------------------------------------------------
+
+    def configure(self, configuration: Configuration) -> None:
+        """Whom to be connected to from now on: every member but ourselves. Streams of others are cut."""
+        if self._is_closed:
+            return
+        self._configuration = configuration
+        for member in configuration.members:
+            if member.node_id != self.node_id:
+                self._keep(self._peers.setdefault(member.node_id, _Peer(member.node_id)), member.address)
+        for peer in list(self._peers.values()):
+            if configuration.member(peer.node_id) is None:
+                self._dismiss(peer)
+        if self._ticking is None:
+            self._ticking = asyncio.ensure_future(self._tick())
+
+    def send(self, group_id: int, messages: Sequence[Message]) -> None:
+        """Queue each for its peer, or drop it where the peer is not connected or its queue is full."""
+        for message in messages:
+            peer = self._peers.get(message.to)
+            if peer is not None and (peer.link is None or not peer.link.offer(group_id, message.body)):
+                peer.dropped += 1
+
+    def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        """See :meth:`cortado.store.node.transport.Transport.fetch_snapshot`."""
+        known = self._peers.get(peer)
+        address = known.address if known is not None else ""
+        wanted = FetchSnapshotRequest(
+            hello=self.hello_to(peer), group_id=group_id, snapshot_id=snapshot_id, offset=offset
+        )
+        return fetch_snapshot(address, wanted, self.certificates, self.limits)
+
+    def status(self) -> list[PeerStatus]:
+        """Of every peer, in the order of their ids."""
+        return [self._status_of(self._peers[node_id]) for node_id in sorted(self._peers)]
+
+    async def close(self) -> None:
+        """Cut all streams, and dial no more."""
+        self._is_closed = True
+        tasks = [each.dialling for each in self._peers.values() if each.dialling is not None]
+        if self._ticking is not None:
+            tasks.append(self._ticking)
+        for peer in self._peers.values():
+            if peer.link is not None:
+                peer.link.close(Unavailable(f"node {self.node_id} stops"))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- what a peer asks --------------------------------------------------------------------------------------
+
+    async def accept(self, stream: Stream, certificate: tuple[str, str] | None) -> None:
+        """Serve a stream that a peer opened, until it ends. ``certificate``: the caller's role and name, None where
+        connections have none. Always raises why it ended: PeerRefused, ResourceExhausted, Unavailable."""
+        if self._handshakes >= self.limits.handshakes_max:
+            problem = "too many streams wait to be accepted"
+            raise ResourceExhausted(problem, 100, resource="peer handshakes", limit=self.limits.handshakes_max)
+        self._handshakes += 1
+        try:
+            async with asyncio.timeout(self.limits.hello_ms / 1000):
+                hello = await self._introduced(stream, certificate)
+                await stream.write(PeerBatch(hello=self.hello_to(hello.node_id)).SerializeToString())
+        except TimeoutError:
+            raise Unavailable(f"no Hello within {self.limits.hello_ms} ms") from None
+        finally:
+            self._handshakes -= 1
+        await self.carry(hello, stream, opened_by=hello.node_id)
+
+    def check(self, hello: Hello, certificate: tuple[str, str] | None) -> None:
+        """Whether the sender may be a peer now. Raises PeerRefused, Unavailable; a refusal is logged."""
+        try:
+            check_certificate(hello.node_id, certificate)
+            check_hello(hello, self.identity, self._configuration, self._position())
+        except PeerRefused as refusal:
+            self._say(hello.node_id, "refused", refusal)
+            raise
+
+    async def _introduced(self, stream: Stream, certificate: tuple[str, str] | None) -> Hello:
+        if certificate is not None:
+            # Before anything is read from a caller that cannot be a peer whatever it says.
+            self._check_role(certificate)
+        try:
+            hello = read_hello(await stream.read(), self.limits.hello_bytes_max).hello
+        except PeerRefused as refusal:
+            self._say("", "refused", refusal)
+            raise
+        self.check(hello, certificate)
+        return hello
+
+    def _check_role(self, certificate: tuple[str, str]) -> None:
+        try:
+            check_certificate(certificate[1], certificate)
+        except PeerRefused as refusal:
+            self._say("", "refused", refusal)
+            raise
+
+    # --- streams -----------------------------------------------------------------------------------------------
+
+    def _keep(self, peer: _Peer, address: str) -> None:
+        """Dial a peer at ``address`` from now on."""
+        if peer.address != address:
+            peer.address = address
+            if peer.dialling is not None and peer.link is None:
+                peer.dialling.cancel()
+                peer.dialling = None
+        if peer.dialling is None:
+            peer.dialling = asyncio.ensure_future(self._keep_dialling(peer))
+
+    def _dismiss(self, peer: _Peer) -> None:
+        """A peer is no member of the newest configuration that we know."""
+        if peer.dialling is not None:
+            peer.dialling.cancel()
+            peer.dialling = None
+        if peer.link is None:
+            del self._peers[peer.node_id]
+        elif self._configuration.members and peer.link.position <= self._position():
+            peer.link.close(PeerRefused(f"node {peer.node_id} was removed from cluster {self.identity.cluster_id}"))
+
+    async def _keep_dialling(self, peer: _Peer) -> None:
+        backoff_ms: float = self.limits.backoff_ms_min
+        while True:
+            while peer.link is not None:
+                await peer.change()
+            if self.node_id > peer.node_id and await self._is_linked_soon(peer):
+                continue
+            began_ms = self._monotonic_ms()
+            try:
+                await dial(self, peer.node_id, peer.address)
+            except CortadoError as problem:
+                self._say(peer.node_id, "not connected", problem)
+            except Exception:
+                _LOG.exception("a defect in the stream to node %s", peer.node_id)
+            if self._monotonic_ms() - began_ms > self.limits.silence_ms:
+                backoff_ms = self.limits.backoff_ms_min
+            await asyncio.sleep(backoff_ms * self._chance.uniform(0.5, 1.0) / 1000)
+            backoff_ms = min(backoff_ms * 2, self.limits.backoff_ms_max)
+
+    async def _is_linked_soon(self, peer: _Peer) -> bool:
+        try:
+            async with asyncio.timeout(self.limits.wait_to_dial_ms / 1000):
+                while peer.link is None:
+                    await peer.change()
+        except TimeoutError:
+            return False
+        return True
+
+    async def carry(self, hello: Hello, stream: Stream, *, opened_by: str) -> None:
+        """Use a stream whose sides have accepted each other, until it ends. Always raises why."""
+        if self._node is None or self._is_closed:
+            raise Unavailable(f"node {self.node_id} stops")
+        peer = self._peers.setdefault(hello.node_id, _Peer(hello.node_id, hello.address))
+        link = Link(
+            peer.node_id,
+            stream,
+            self._node,
+            opened_by=opened_by,
+            position=(hello.last_term, hello.last_index),
+            limits=self.limits,
+            monotonic_ms=self._monotonic_ms,
+            physical_ms=self._physical_ms,
+        )
+        self._adopt(peer, link)
+        try:
+            await link.run()
+        except CortadoError as problem:
+            if peer.link is link:
+                self._say(peer.node_id, "lost", problem)
+            raise
+        finally:
+            if peer.link is link:
+                peer.put(None)
+                if self._configuration.member(peer.node_id) is None:
+                    self._peers.pop(peer.node_id, None)
+
+    def _adopt(self, peer: _Peer, link: Link) -> None:
+        """Make ``link`` the one that counts. Raises Unavailable where the one that there is stays."""
+        old = peer.link
+        if old is not None and old.is_open:
+            first = min(self.node_id, peer.node_id)
+            is_alive = self._monotonic_ms() - old.heard_ms < self.limits.wait_to_dial_ms
+            if old.opened_by == first != link.opened_by and is_alive:
+                raise Unavailable(f"another stream joins nodes {self.node_id} and {peer.node_id} already")
+            old.close(Unavailable(f"a newer stream joins nodes {self.node_id} and {peer.node_id}"))
+        peer.put(link)
+        self._said.forget(peer.node_id)
+        peer.problem = ""
+        _LOG.info("connected to node %s at %s", peer.node_id, peer.address)
+
+    async def _tick(self) -> None:
+        last_ms = self._monotonic_ms()
+        while True:
+            await asyncio.sleep(_TICK_S)
+            now_ms = self._monotonic_ms()
+            # Where this process itself stood still, what arrived meanwhile has not been read yet.
+            was_late = now_ms - last_ms > self.limits.idle_ms
+            last_ms = now_ms
+            for link in [each.link for each in self._peers.values() if each.link is not None]:
+                if was_late:
+                    link.heard_ms = now_ms
+                elif now_ms - link.heard_ms > self.limits.silence_ms:
+                    link.close(Unavailable(f"nothing arrived from it for {self.limits.silence_ms} ms"))
+                elif now_ms - link.sent_ms >= self.limits.idle_ms:
+                    link.poke()
+
+    # --- small things ------------------------------------------------------------------------------------------
+
+    def hello_to(self, node_id: str) -> Hello:
+        """How this node introduces itself."""
+        return make_hello(self.identity, self.address, self._position(), node_id)
+
+    def _position(self) -> tuple[int, int]:
+        if self._node is None:
+            raise Unavailable(f"node {self.node_id} starts")
+        return self._node.log_position()
+
+    def _say(self, node_id: str, what: str, problem: CortadoError) -> None:
+        """Log a problem with a peer, or with somebody who says to be one (``node_id`` may be made up)."""
+        text = problem.message()
+        peer = self._peers.get(node_id)
+        is_known = self._configuration.member(node_id) is not None
+        if peer is not None:
+            peer.problem = text
+        if self._said.is_new(node_id, f"{what}: {text}", self._monotonic_ms(), known=is_known):
+            whom = f"node {node_id[:64]!r}" if node_id else "a caller"
+            level = logging.WARNING if isinstance(problem, PeerRefused) else logging.INFO
+            _LOG.log(level, "%s of the peers %s: %s", whom, what, text)
+
+    def _status_of(self, peer: _Peer) -> PeerStatus:
+        link = peer.link
+        messages, size = link.waiting if link is not None else (0, 0)
+        return PeerStatus(
+            node_id=peer.node_id,
+            address=peer.address,
+            is_connected=link is not None,
+            silent_ms=self._monotonic_ms() - link.heard_ms if link is not None else 0.0,
+            waiting_messages=messages,
+            waiting_bytes=size,
+            dropped=peer.dropped,
+            problem=peer.problem,
+        )

@@ -1,0 +1,135 @@
+"""Nodes that only have peers: a transport and its service on a real port of this process, and a node that writes down
+what reaches it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import grpc
+
+from cortado.errors import CortadoError, NotFound
+from cortado.raft.configuration import Configuration, Member
+from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.credentials import Certificates
+from cortado.store.peers.interface import PeerLimits
+from cortado.store.peers.service import PeersService
+from cortado.store.peers.transport import PeerTransport
+
+CLUSTER = "cluster-a"
+# Everything happens fast, but for silence: a busy machine must not cut streams.
+LIMITS = PeerLimits(hello_ms=20_000, silence_ms=20_000, backoff_ms_min=5, backoff_ms_max=50, wait_to_dial_ms=100)
+
+
+def identity_of_node(node_id: str, cluster_id: str = CLUSTER) -> Identity:
+    return Identity(cluster_id, node_id, f"storage-{node_id}")
+
+
+@dataclass
+class RecordingNode:
+    """A :class:`~cortado.store.peers.interface.PeerNode` without a log."""
+
+    position: tuple[int, int] = (1, 10)
+    received: list[tuple[str, int, bytes]] = field(default_factory=list)
+    clocks: dict[str, tuple[float, float]] = field(default_factory=dict)
+    spools: dict[str, bytes] = field(default_factory=dict)
+    bound: list[tuple[str, str, str]] = field(default_factory=list)
+    join_answer: CortadoError | Configuration = field(default_factory=Configuration)
+
+    def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
+        self.received += [(sender, group_id, body) for body in bodies]
+
+    def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
+        self.clocks[node_id] = (low_ms, high_ms)
+
+    def log_position(self) -> tuple[int, int]:
+        return self.position
+
+    async def bind_member(self, node_id: str, storage_id: str, address: str) -> Configuration:
+        self.bound.append((node_id, storage_id, address))
+        if isinstance(self.join_answer, CortadoError):
+            raise self.join_answer
+        return self.join_answer
+
+    async def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        if snapshot_id not in self.spools:
+            raise NotFound("snapshot", snapshot_id)
+        yield self.spools[snapshot_id][offset:]
+
+    def bodies(self) -> list[bytes]:
+        return [body for _, _, body in self.received]
+
+
+@dataclass
+class PeerProcess:
+    """One node as its peers see it."""
+
+    node: RecordingNode
+    transport: PeerTransport
+    server: grpc.aio.Server
+    member: Member
+
+    @property
+    def address(self) -> str:
+        return self.member.address
+
+    def is_connected_to(self, node_id: str) -> bool:
+        return any(each.node_id == node_id and each.is_connected for each in self.transport.status())
+
+    def problem_with(self, node_id: str) -> str:
+        return next((each.problem for each in self.transport.status() if each.node_id == node_id), "")
+
+
+@asynccontextmanager
+async def running_peer(
+    node_id: str,
+    *,
+    identity: Identity | None = None,
+    certificates: Certificates | None = None,
+    limits: PeerLimits = LIMITS,
+    node: RecordingNode | None = None,
+    port: int = 0,
+    physical_offset_ms: int = 0,
+) -> AsyncIterator[PeerProcess]:
+    """A node on loopback, with nobody configured yet."""
+    identity = identity or identity_of_node(node_id)
+    node = node or RecordingNode()
+    server = grpc.aio.server(options=[("grpc.max_receive_message_length", 8 << 20), ("grpc.so_reuseport", 0)])
+    transport = PeerTransport(
+        identity,
+        "",
+        certificates=certificates,
+        physical_ms=lambda: time.time_ns() // 1_000_000 + physical_offset_ms,
+        monotonic_ms=lambda: time.monotonic_ns() / 1_000_000,
+        chance=random.Random(node_id),
+        limits=limits,
+    )
+    transport.attach(node)
+    server.add_generic_rpc_handlers([PeersService(node, transport).handler()])
+    if certificates is None:
+        bound = server.add_insecure_port(f"127.0.0.1:{port}")
+    else:
+        bound = server.add_secure_port(f"127.0.0.1:{port}", certificates.server_credentials())
+    transport.address = f"127.0.0.1:{bound}"
+    await server.start()
+    try:
+        yield PeerProcess(node, transport, server, Member(node_id, transport.address, identity.storage_id))
+    finally:
+        await transport.close()
+        await server.stop(0)
+
+
+def members(*peers: PeerProcess, **storage_ids: str) -> Configuration:
+    """A configuration of these as voters."""
+    found = sorted((each.member for each in peers), key=lambda each: each.node_id)
+    return Configuration(tuple(replace(each, storage_id=storage_ids.get(each.node_id, each.storage_id)) for each in found))
+
+
+async def never(condition: object, turns: int = 50) -> None:
+    """Let the loop turn for a while."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
