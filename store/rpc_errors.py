@@ -125,6 +125,16 @@ def from_rpc_error(error: grpc.RpcError) -> CortadoError:
             return Internal(problem=f"{code.name}: {problem}")
 
 
+def from_status(encoded: bytes) -> CortadoError:
+    """The error of a serialized ``google.rpc.Status``, as :func:`rpc_status` makes it."""
+    try:
+        status = status_pb2.Status.FromString(encoded)
+    except DecodeError:
+        return Internal(problem="the server sent a status that cannot be read")
+    info = _info_of(status)
+    return Internal(problem=status.message) if info is None else _rebuilt(info.reason, dict(info.metadata))
+
+
 def was_answered(error: grpc.RpcError) -> bool:
     """True where a Cortado server itself ended the call, so that the error's class says what happened to a write."""
     return _error_info(error) is not None
@@ -155,10 +165,17 @@ def _error_info(error: grpc.RpcError) -> error_details_pb2.ErrorInfo | None:
             status = status_pb2.Status.FromString(value)
         except DecodeError:
             return None
-        for detail in status.details:
-            info = error_details_pb2.ErrorInfo()
-            if detail.Unpack(info) and info.domain == DOMAIN:
-                return info
+        info = _info_of(status)
+        if info is not None:
+            return info
+    return None
+
+
+def _info_of(status: status_pb2.Status) -> error_details_pb2.ErrorInfo | None:
+    for detail in status.details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info) and info.domain == DOMAIN:
+            return info
     return None
 
 

@@ -9,10 +9,12 @@ from cortado.store.client.bulk import BulkResult, RefusedRow
 from cortado.store.client.client import DEFAULT_ENDPOINT, Client
 from cortado.store.client.cluster import ClockOffset, ClockReading, Members, Membership, MemberStatus, Status
 from cortado.store.client.documents import Document, RowBatch
+from cortado.store.client.endpoints import Tls
 from cortado.store.client.kv import Delete, KeyValue, KvPair, Put
 from cortado.store.client.schemas import SchemaCheck, Schemas, SchemaVersion, SubjectSummary
 from cortado.store.client.table import KeyRange, Table
 from cortado.store.client.tables import CheckProblem, CheckReport, Index
+from cortado.store.client.values import Stale
 
 __all__ = [
     "DEFAULT_ENDPOINT",
@@ -38,7 +40,9 @@ __all__ = [
     "SchemaCheck",
     "SchemaVersion",
     "Schemas",
+    "Stale",
     "Status",
     "SubjectSummary",
     "Table",
+    "Tls",
 ]

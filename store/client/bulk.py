@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import Any, Final
-
-import grpc
+from typing import Final
 
 from cortado.errors import (
     Cancelled,
@@ -29,9 +28,10 @@ from cortado.errors import (
     TryAgain,
 )
 from cortado.proto.v1 import documents_pb2
+from cortado.store.client.channel import Channel
 from cortado.store.client.chunks import Chunk
-from cortado.store.client.connection import Connection
-from cortado.store.client.retry import Attempts, Failure, failure_of
+from cortado.store.client.connection import Connection, receive
+from cortado.store.client.retry import Attempts, Failed, Failure
 from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.rpc_errors import from_row_error
@@ -92,7 +92,8 @@ class BulkLoad:
         source = iter(chunks)
         attempts = self._new_attempts()
         while True:
-            stream = _Stream(self._connection, self._start, self._timeout_s)
+            channel = self._connection.leader_channel()
+            stream = _Stream(self._connection, channel, self._start, self._timeout_s)
             try:
                 for request, _, _ in self._in_flight:
                     stream.send(request)
@@ -100,11 +101,11 @@ class BulkLoad:
                     self._take(stream.receive())
                     attempts = self._new_attempts()
                 return self.result
-            except _Broken as broken:
-                failure = broken.failure
+            except Failed as failed:
+                failure = failed.failure
             finally:
                 stream.close()
-            self._rest_after(attempts, failure)
+            self._rest_after(attempts, failure, channel)
 
     def _fill(self, source: Iterator[Chunk], stream: _Stream) -> bool:
         """Sends until enough is under way; False once nothing is."""
@@ -148,11 +149,11 @@ class BulkLoad:
         # Whether the load counts as a write depends on what is under way when it fails.
         return self._connection.attempts(b"", self._timeout_s)
 
-    def _rest_after(self, attempts: Attempts, failure: Failure) -> None:
+    def _rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
         if failure.sent and (not failure.answered or isinstance(failure.error, OutcomeUnknown)):
             self._maybe_written = True
         try:
-            self._connection.rest_after(attempts, failure)
+            self._connection.rest_after(attempts, failure, channel)
         except (TryAgain, OutcomeUnknown, DeadlineExceeded, Cancelled, Internal) as error:
             if not self._in_flight or (not self._maybe_written and isinstance(error, TryAgain)):
                 raise
@@ -174,46 +175,33 @@ class BulkLoad:
         return OutcomeUnknown(f"rows {first} to {last} of the bulk load: {error}", request_id)
 
 
-class _Broken(Exception):
-    """The stream ended before its answers did."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure)
-        self.failure = failure
-
-
 class _Stream:
     """One try of the stream: what is sent goes through a queue that gRPC's thread empties."""
 
-    def __init__(self, connection: Connection, start: documents_pb2.BulkRequest, timeout_s: float) -> None:
-        connection.check_open()
+    def __init__(
+        self, connection: Connection, channel: Channel, start: documents_pb2.BulkRequest, timeout_s: float
+    ) -> None:
         self._connection = connection
-        self._timeout_s = timeout_s
-        self._outbox: SimpleQueue[documents_pb2.BulkRequest | None] = SimpleQueue()
-        self._outbox.put(start)
-        self._call: Any = connection.stubs.documents.Bulk(iter(self._outbox.get, None))
-        self._watch = connection.watchdog.watch(self._call.cancel, timeout_s)
+        self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
+        self.send(start)
+        self._stack = ExitStack()
+        requests = iter(self._outbox.get, None)
+        opened = connection.stream(channel, connection.stubs.documents.Bulk, requests, timeout_s)
+        self._call, self._watch = self._stack.enter_context(opened)
 
     def send(self, request: documents_pb2.BulkRequest) -> None:
-        self._outbox.put(request)
+        self._outbox.put(request.SerializeToString())
 
     def receive(self) -> documents_pb2.BulkResponse:
-        """The next answer. Raises _Broken."""
+        """The next answer. Raises Failed."""
         try:
-            with self._watch:
-                reply: documents_pb2.BulkResponse = next(self._call)
+            reply: documents_pb2.BulkResponse = receive(self._call, self._watch)
         except StopIteration:
             ended = Internal("the server ended the bulk stream before it had answered every chunk")
-            raise _Broken(Failure(ended, answered=False, sent=True)) from None
-        except grpc.RpcError as error:
-            if self._watch.fired:
-                late = DeadlineExceeded(timeout_ms=round(self._timeout_s * 1000))
-                raise _Broken(Failure(late, answered=False, sent=True)) from None
-            raise _Broken(failure_of(error)) from None
+            raise Failed(Failure(ended, answered=False, sent=True)) from None
         self._connection.observe(reply.header)
         return reply
 
     def close(self) -> None:
         self._outbox.put(None)
-        self._watch.close()
-        self._call.cancel()
+        self._stack.close()

@@ -1,4 +1,4 @@
-"""The client: one endpoint, all of its services, for many threads at once."""
+"""The client: a cluster, all of its services, for many threads at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from cortado.proto.v1 import cluster_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.batch import Batch
 from cortado.store.client.cluster import ClockReading, Membership, Status, clock_from_proto, status_from_proto
-from cortado.store.client.connection import Connection, Environment, check_timeout
+from cortado.store.client.connection import Connection, Environment, ReadFrom, check_timeout
+from cortado.store.client.endpoints import Endpoints, Tls
 from cortado.store.client.kv import KeyValue
 from cortado.store.client.schemas import SchemaCache, Schemas
 from cortado.store.client.table import Table
@@ -23,9 +24,9 @@ DEFAULT_ENDPOINT = "127.0.0.1:7621"
 
 
 class Client:
-    """A connection to Cortado::
+    """A connection to a cluster::
 
-        with Client("127.0.0.1:7621", timeout_s=5) as client:
+        with Client("10.0.0.1:7621,10.0.0.2:7621", timeout_s=5) as client:
             flights = client.table("flights.flights")
             for document in flights.scan(prefix="N14228", index="by_tailnum"):
                 print(document.value)
@@ -33,13 +34,23 @@ class Client:
     ``timeout_s`` bounds each call, all its retries included, and of a stream each wait for the next message. Reads and
     writes are repeated where that is safe; what cannot be decided in time is OutcomeUnknown, never a failure. All
     errors are :mod:`cortado.errors`. A client is safe to share between threads, and not to use after a fork.
+
+    ``endpoint`` is one ``host:port``, or several (with commas between them, or a list); one that answers is enough to
+    find the others. Calls go to the node that leads, which the client finds and follows. ``read_from`` "any" lets reads
+    at a time (``at=``) go to any member; the newest is always read at the leader. ``tls`` encrypts the connections.
     """
 
     def __init__(
-        self, endpoint: str = DEFAULT_ENDPOINT, *, timeout_s: float = 10.0, environment: Environment | None = None
+        self,
+        endpoint: Endpoints = DEFAULT_ENDPOINT,
+        *,
+        timeout_s: float = 10.0,
+        tls: Tls | None = None,
+        read_from: ReadFrom = "leader",
+        environment: Environment | None = None,
     ) -> None:
         self._timeout_s = check_timeout(timeout_s)
-        self._connection = Connection(endpoint, environment=environment)
+        self._connection = Connection(endpoint, tls=tls, read_from=read_from, environment=environment)
         self._schema_cache = SchemaCache()
         self._table_cache = TableCache()
         self._connection.on_other_cluster += [self._schema_cache.clear, self._table_cache.clear]
@@ -53,6 +64,7 @@ class Client:
 
     @property
     def endpoint(self) -> str:
+        """The endpoints that it was given, with commas between them."""
         return self._connection.endpoint
 
     def close(self) -> None:

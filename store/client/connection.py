@@ -1,10 +1,16 @@
-"""One endpoint: its channel, and how a call on it is made, repeated and ended.
+"""A client's way to a cluster: how a call is made, where, repeated and ended.
 
-Every unary call of the client goes through :meth:`Connection.call` and every stream of replies through
-:meth:`Connection.replies`; :mod:`cortado.store.client.retry` decides what a failed attempt leads to. So no
-``grpc.RpcError`` leaves this file (and :mod:`cortado.store.client.bulk`, which holds the one stream that goes both
-ways), and every header is seen in one place: its cluster id tells when another cluster answers, whose schemas and
-tables are not those in the caches. The timestamps of writes keep request ids recent.
+Every unary call of the client goes through :meth:`Connection.call`, every stream of replies through
+:meth:`Connection.replies`, and the stream that goes both ways through :meth:`Connection.stream`. Who does what::
+
+    Connection ─┬─ Attempts ......... may the call be made again, when, and what is its caller told (one for each call)
+                ├─ Route ............ where calls go: the leader, as far as is known
+                ├─ LeaderSearch ..... asks the members who leads
+                └─ Channel .......... one address: how an attempt is made there (one for each, kept)
+
+No ``grpc.RpcError`` leaves this file (and :mod:`cortado.store.client.bulk`), and every header is seen in one place: its
+cluster id tells when another cluster answers, whose schemas and tables are not those in the caches. The timestamps of
+writes keep request ids recent.
 
 All of it may be called from many threads.
 """
@@ -13,41 +19,33 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import grpc
 
-from cortado.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unavailable
+from cortado.errors import Cancelled, DeadlineExceeded, InvalidArgument, NotLeader, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2
-from cortado.store.client.arguments import text
+from cortado.store.client.channel import SILENCE_S, Channel
+from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
+from cortado.store.client.leader_search import LeaderSearch
 from cortado.store.client.request_ids import RequestIds
-from cortado.store.client.retry import Attempts, Failure, failure_of
+from cortado.store.client.retry import Attempts, Failed, Failure, failure_of
+from cortado.store.client.route import Route
 from cortado.store.client.stubs import Method, Stubs
 from cortado.store.client.values import timestamp_of
-from cortado.store.client.watchdog import Watchdog
+from cortado.store.client.watchdog import Watch, Watchdog
 
 CONNECT_TIMEOUT_S: Final = 3.0
 TIMEOUT_S_MAX: Final = 24 * 3600.0
+MEMBERS_RECENT_S: Final = 30.0
+"""So often a client that calls asks who belongs to the cluster, beside its calls."""
 
-_ENDPOINT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
-
-_CHANNEL_OPTIONS: Final = [
-    # The server bounds what it takes, and a scan's replies are bounded by the server too.
-    ("grpc.max_send_message_length", -1),
-    ("grpc.max_receive_message_length", -1),
-    # The core would wait a second and more before it connects again; our own backoff decides that.
-    ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
-    ("grpc.max_reconnect_backoff_ms", 500),
-    # Two clients of a process are two connections.
-    ("grpc.use_local_subchannel_pool", 1),
-]
+ReadFrom: TypeAlias = Literal["leader", "any"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +59,48 @@ class Environment:
 
 
 class Connection:
-    """A channel to ``endpoint`` (``host:port``). Raises InvalidArgument for an endpoint of another shape."""
+    """Calls to the cluster behind ``endpoints``. Raises InvalidArgument for endpoints of another shape, or files of
+    ``tls`` that cannot be used."""
 
-    def __init__(self, endpoint: str, *, environment: Environment | None = None) -> None:
-        self.endpoint = check_endpoint(endpoint)
+    stubs: Final = Stubs
+
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        *,
+        tls: Tls | None = None,
+        read_from: ReadFrom = "leader",
+        environment: Environment | None = None,
+    ) -> None:
+        parsed = parse_endpoints(endpoints)
+        if read_from not in ("leader", "any"):
+            raise InvalidArgument("read_from", "must be leader or any", repr(read_from))
+        if tls is not None:
+            tls.credentials()
+        self.endpoint = ",".join(parsed)
         self.environment = environment or Environment()
-        self.request_ids = RequestIds(
-            monotonic_s=self.environment.monotonic_s, random_bytes=self.environment.random_bytes
-        )
-        self.watchdog = Watchdog(self.environment.monotonic_s)
+        self._now_s = self.environment.monotonic_s
+        self.request_ids = RequestIds(monotonic_s=self._now_s, random_bytes=self.environment.random_bytes)
+        self.watchdog = Watchdog(self._now_s)
         self.on_other_cluster: list[Callable[[], None]] = []
+        self._tls = tls
+        self._reads_anywhere = read_from == "any"
         self._lock = threading.Lock()
+        self._channels: dict[str, Channel] = {}
+        self._route = Route(parsed, self._now_s)
+        self._search = LeaderSearch(self._route, self._channel_to, self._forget_channel, self._now_s)
+        self._members_asked_s = float("-inf")
         self._cluster_id = ""
         self._reached = False
         self._closed = False
-        self._channel = grpc.insecure_channel(endpoint, options=_CHANNEL_OPTIONS)
-        self.stubs = Stubs(self._channel)
 
     def close(self) -> None:
         """Ends what is running with Cancelled. May be called again."""
         with self._lock:
             self._closed = True
-        self._channel.close()
+            channels = list(self._channels.values())
+        for channel in channels:
+            channel.close()
         self.watchdog.close()
 
     # --- one request, one reply ------------------------------------------------------------------------------
@@ -94,39 +112,56 @@ class Connection:
         (reads) or OutcomeUnknown (writes).
         """
         attempts = self.attempts(getattr(request, "request_id", b""), timeout_s)
+        encoded = request.SerializeToString()
+        anywhere = method.is_read_at and self._may_go_anywhere(request)
         while True:
-            left_s = attempts.deadline_s - self.environment.monotonic_s()
+            channel = self._channel(anywhere=anywhere and not attempts.count)
             try:
-                reply = self._attempt(method, request, max(left_s, 0.001))
-            except grpc.RpcError as error:
-                failure = failure_of(error)
+                reply = self._attempt(channel, method, encoded, attempts)
+            except Failed as failed:
+                failure = failed.failure
             else:
                 self.observe(reply.header)
                 if attempts.request_id:
                     self.request_ids.observe(timestamp_of(reply.header.timestamp), attempts.started_s)
                 return reply
-            # Outside of the handler, so that gRPC's error is not the context of ours.
-            self.rest_after(attempts, failure)
+            # Outside of the handler, so that the attempt's error is not the context of ours.
+            self.rest_after(attempts, failure, channel)
 
     def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
         """As :meth:`call`, under a new request id."""
         request.request_id = self.new_request_id(timeout_s)
         return self.call(method, request, timeout_s=timeout_s)
 
-    def _attempt(self, method: Method, request: Any, timeout_s: float | None) -> Any:
-        self.check_open()
-        try:
-            return method(request, timeout=timeout_s)
-        except ValueError as error:
-            raise self._closed_meanwhile() from error
-
     def new_request_id(self, timeout_s: float) -> bytes:
-        """An id for one write; asks for the server's clock where no reply was seen recently."""
+        """An id for one write; asks for the cluster's clock where no reply was seen recently."""
         if not self.request_ids.is_recent:
-            asked_s = self.environment.monotonic_s()
+            asked_s = self._now_s()
             clock = self.call(self.stubs.cluster.Clock, cluster_pb2.ClockRequest(), timeout_s=timeout_s)
             self.request_ids.observe(timestamp_of(clock.now), asked_s)
         return self.request_ids.new()
+
+    def _attempt(self, channel: Channel, method: Method, request: bytes, attempts: Attempts) -> Any:
+        left_s = max(attempts.deadline_s - self._now_s(), 0.001)
+        address = channel.address
+        try:
+            return channel.call(
+                method, request, left_s, lambda: self._search.is_elsewhere(address), patient=attempts.is_patient
+            )
+        except ValueError as error:
+            raise self._closed_meanwhile() from error
+        except Failed as failed:
+            failure = failed.failure
+        if isinstance(failure.error, DeadlineExceeded) and not failure.answered and self._now_s() < attempts.deadline_s:
+            # It was the attempt that was late, not yet the call.
+            attempts.is_patient = True
+            failure = Failure(Unavailable(f"no answer within {SILENCE_S} s"), answered=False, sent=failure.sent)
+        raise Failed(failure)
+
+    def _may_go_anywhere(self, request: Any) -> bool:
+        if not request.HasField("at"):
+            return False
+        return self._reads_anywhere or request.at.WhichOneof("kind") == "stale_ms"
 
     # --- one request, many replies ---------------------------------------------------------------------------
 
@@ -138,67 +173,103 @@ class Connection:
         stops the server's work.
         """
         attempts = self.attempts(b"", timeout_s)
-        resumable = "page_token" in request.DESCRIPTOR.fields_by_name
+        anywhere = method.is_read_at and self._may_go_anywhere(request)
         started = False
         while True:
+            channel = self._channel(anywhere=anywhere and not attempts.count)
             try:
-                with closing(self._stream(method, request, timeout_s)) as stream:
+                with closing(self._replies_of(channel, method, request.SerializeToString(), timeout_s)) as stream:
                     for reply in stream:
                         started = True
                         yield reply
                         attempts = self.attempts(b"", timeout_s)
-                        if resumable:
+                        if method.is_resumable:
                             if not reply.next_page_token:
                                 # The end, whatever becomes of the stream: to go on would be to repeat this reply.
                                 return
                             request.page_token = reply.next_page_token
-                if not resumable:
+                if not method.is_resumable:
                     return
                 failure = Failure(Unavailable("the stream ended before the scan did"), answered=False, sent=True)
-            except grpc.RpcError as error:
-                failure = failure_of(error)
-            if started and not resumable:
+            except Failed as failed:
+                failure = failed.failure
+            if started and not method.is_resumable:
                 raise failure.error
-            self.rest_after(attempts, failure)
+            self.rest_after(attempts, failure, channel)
 
-    def _stream(self, method: Method, request: Any, timeout_s: float) -> Generator[Any, None, None]:
-        call = self._attempt(method, request, None)
-        watch = self.watchdog.watch(call.cancel, timeout_s)
-        try:
+    def _replies_of(
+        self, channel: Channel, method: Method, request: bytes, timeout_s: float
+    ) -> Generator[Any, None, None]:
+        with self.stream(channel, method, request, timeout_s) as (call, watch):
             while True:
                 try:
-                    with watch:
-                        reply = next(call)
+                    reply = receive(call, watch)
                 except StopIteration:
                     return
-                except grpc.RpcError:
-                    if watch.fired:
-                        raise DeadlineExceeded(timeout_ms=round(timeout_s * 1000)) from None
-                    raise
                 self.observe(reply.header)
                 yield reply
-        finally:
-            watch.close()
-            call.cancel()
+
+    # --- streams of any kind ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def stream(
+        self, channel: Channel, method: Method, request: bytes | Iterator[bytes], timeout_s: float
+    ) -> Iterator[tuple[Any, Watch]]:
+        """A call for :func:`receive`, which bounds the wait for each reply. It is cancelled at the end."""
+        with ExitStack() as stack:
+            try:
+                call = stack.enter_context(channel.stream(method, request))
+            except ValueError as error:
+                raise self._closed_meanwhile() from error
+            address = channel.address
+            watch = self.watchdog.watch(call.cancel, timeout_s, lambda: self._search.is_elsewhere(address))
+            stack.callback(watch.close)
+            yield call, watch
+
+    def leader_channel(self) -> Channel:
+        """The channel to the node that is believed to lead. Raises Cancelled once the client was closed."""
+        return self._channel(anywhere=False)
 
     # --- what all of them share ------------------------------------------------------------------------------
 
     def attempts(self, request_id: bytes, timeout_s: float) -> Attempts:
         """The bookkeeping of a call that begins now."""
-        now_s = self.environment.monotonic_s()
+        now_s = self._now_s()
         connect_deadline_s = None if self._reached else now_s + CONNECT_TIMEOUT_S
         return Attempts(request_id, now_s, timeout_s, self.environment.random, connect_deadline_s)
 
-    def rest_after(self, attempts: Attempts, failure: Failure) -> None:
-        """Waits until the next attempt may be made. Raises how the call ends, where there is none."""
+    def rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
+        """Waits until the next attempt may be made, here or elsewhere. Raises how the call ends where there is none."""
         if failure.answered:
             self._reached = True
         if self._closed:
             failure = Failure(self._closed_meanwhile(), answered=False, sent=failure.sent)
+        is_known = self._redirect(failure, channel.address)
+        has_others = len(self._route.addresses) > 1
+        delay_s = attempts.delay_after(
+            failure, self._now_s(), channel.address, is_known=is_known, has_others=has_others
+        )
+        if delay_s:
+            self.environment.sleep_s(delay_s)
+
+    def _redirect(self, failure: Failure, address: str) -> bool:
+        """Turns to where the next attempt should go; True where that is known to be better than here."""
         error = failure.error
-        if isinstance(error, Unavailable) and not failure.answered:
-            error.problem = f"cannot reach {self.endpoint}: {error.problem}"
-        self.environment.sleep_s(attempts.delay_after(failure, self.environment.monotonic_s()))
+        if isinstance(error, NotLeader):
+            if error.leader and self._route.follow(error.leader, address):
+                return True
+            avoid = ""
+        elif isinstance(error, Unavailable):
+            if not failure.answered:
+                self._route.failed(address)
+            avoid = address
+        else:
+            return False
+        if self._search.look(avoid) not in ("", address):
+            return True
+        if isinstance(error, NotLeader) or not failure.answered:
+            self._route.turn_from(address)
+        return False
 
     def observe(self, header: common_pb2.Header) -> None:
         """A reply came: notice another cluster behind the same address."""
@@ -209,6 +280,7 @@ class Connection:
                 self._cluster_id = header.cluster_id
             if changed:
                 self.request_ids.forget()
+                self._route.forget_terms()
                 for forget in self.on_other_cluster:
                     forget()
 
@@ -220,13 +292,60 @@ class Connection:
     def _closed_meanwhile(self) -> Cancelled:
         return Cancelled(problem=f"the client of {self.endpoint} was closed")
 
+    # --- channels --------------------------------------------------------------------------------------------
 
-def check_endpoint(endpoint: str) -> str:
-    """``endpoint``, where it looks like ``host:port``. Raises InvalidArgument."""
-    match = _ENDPOINT.fullmatch(text(endpoint, "endpoint"))
-    if match is None or not 0 < int(match[2]) < 65536:
-        raise InvalidArgument("endpoint", "must look like host:port, such as 127.0.0.1:7621", endpoint)
-    return endpoint
+    def _channel(self, *, anywhere: bool) -> Channel:
+        self.check_open()
+        address = self._route.anyone() if anywhere else self._route.target
+        channel = self._channels.get(address)
+        if channel is None or channel.is_closed:
+            try:
+                channel = self._channel_to(address)
+            except ValueError as error:
+                raise self._closed_meanwhile() from error
+        if self._reached and self._now_s() - self._members_asked_s > MEMBERS_RECENT_S:
+            self._ask_members(channel)
+        return channel
+
+    def _channel_to(self, address: str) -> Channel:
+        """Raises ValueError where the client was closed."""
+        with self._lock:
+            if self._closed:
+                raise ValueError("the client was closed")
+            channel = self._channels.get(address)
+            if channel is None or channel.is_closed:
+                channel = self._channels[address] = Channel(address, self._tls, self._now_s)
+            return channel
+
+    def _forget_channel(self, address: str) -> None:
+        """No member has this address any more."""
+        with self._lock:
+            channel = self._channels.pop(address, None)
+        if channel is not None:
+            channel.retire()
+
+    def _ask_members(self, channel: Channel) -> None:
+        """Learns of the members beside the calls: when their node is gone it is too late to ask it for the others."""
+        self._members_asked_s = self._now_s()
+        try:
+            self._search.ask_beside(channel)
+        except ValueError:
+            return  # Closed meanwhile: the call says so.
+
+
+def receive(call: Any, watch: Watch) -> Any:
+    """The next reply of a stream. Raises StopIteration at its end, Failed where it broke or was silent for long."""
+    try:
+        with watch:
+            return next(call)
+    except grpc.RpcError as error:
+        if watch.is_late:
+            failure = Failure(DeadlineExceeded(timeout_ms=round(watch.timeout_s * 1000)), answered=False, sent=True)
+        elif watch.is_moved:
+            failure = Failure(Unavailable("the node is silent, and another leads"), answered=False, sent=True)
+        else:
+            failure = failure_of(error)
+    raise Failed(failure)
 
 
 def check_timeout(timeout_s: float) -> float:

@@ -10,13 +10,14 @@ One call of the client is one or more *attempts* within one deadline. After each
 Only a refusal that the server itself sent proves that a write did not happen. A connection that breaks after sending
 proves nothing, nor does a server that ends while it stores the write and says so; both are tried again, since the id
 makes it one request. From then on the call can end as a success or as a refusal of the server's, and otherwise only as
-OutcomeUnknown. Source of the backoff: *Exponential Backoff And Jitter*, Brooker 2015 ("full jitter").
+OutcomeUnknown. Where the next attempt goes is not decided here, only that one to a leader that is known needs no pause.
+Source of the backoff: *Exponential Backoff And Jitter*, Brooker 2015 ("full jitter").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import grpc
@@ -35,6 +36,10 @@ from cortado.store.rpc_errors import from_rpc_error, was_answered
 
 BACKOFF_FIRST_S: Final = 0.02
 BACKOFF_MAX_S: Final = 1.0
+SEARCH_BACKOFF_MAX_S: Final = 0.2
+"""Where there are several nodes, one of them may lead again at any moment."""
+MOVES_MAX: Final = 6
+"""So often a call goes to a leader that was named to it without a pause."""
 
 # How gRPC's core words that no connection could be made, so that nothing was sent.
 _NEVER_SENT: Final = ("failed to connect to all addresses", "DNS resolution failed")
@@ -62,6 +67,14 @@ def failure_of(error: grpc.RpcError) -> Failure:
     return Failure(translated, answered, sent)
 
 
+class Failed(Exception):
+    """An attempt failed. It does not leave the client: see :class:`Failure`."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
 @dataclass(slots=True)
 class Attempts:
     """The attempts of one call. ``request_id`` is empty for a read. Times are seconds on a monotonic clock.
@@ -76,41 +89,79 @@ class Attempts:
     random: Callable[[], float]
     connect_deadline_s: float | None = None
     count: int = 0
+    is_patient: bool = field(default=False, init=False)
+    """An attempt was late: the next ones wait for as long as the call may."""
     maybe_happened: bool = field(default=False, init=False)
+    _moves: int = field(default=0, init=False)
+    _tried: dict[str, str] = field(default_factory=dict, init=False)
 
     @property
     def deadline_s(self) -> float:
         return self.started_s + self.timeout_s
 
-    def delay_after(self, failure: Failure, now_s: float) -> float:
-        """Seconds to wait before the next attempt. Raises how the call ends, where there is none."""
+    def delay_after(
+        self, failure: Failure, now_s: float, address: str = "", *, is_known: bool = False, has_others: bool = False
+    ) -> float:
+        """Seconds to wait before the next attempt. Raises how the call ends, where there is none.
+
+        ``address`` is where the attempt was made; ``is_known``: it is known that another node leads; ``has_others``:
+        there are other nodes that may come to lead.
+        """
         self.count += 1
         error = failure.error
+        self._tried[address] = str(error) if failure.answered else f"cannot reach it: {error}"
         if self.request_id and failure.sent and not (failure.answered and not isinstance(error, OutcomeUnknown)):
             self.maybe_happened = True
         if not isinstance(error, TryAgain | OutcomeUnknown):
-            raise self._ending(error, failure.answered)
-        backoff_s = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0 ** min(self.count - 1, 10)) * self.random()
-        delay_s = max(backoff_s, error.retry_delay_ms / 1000 if isinstance(error, TryAgain) else 0.0)
+            raise self._ending(error, failure)
+        delay_s = self._delay_s(error, is_known, has_others and not isinstance(error, ResourceExhausted))
         deadline_s = self.deadline_s
         if not failure.sent and self.connect_deadline_s is not None:
             deadline_s = min(deadline_s, self.connect_deadline_s)
         if now_s + delay_s >= deadline_s:
-            raise self._ending(error, failure.answered)
+            raise self._ending(error, failure)
         return delay_s
 
-    def _ending(self, error: CortadoError, answered: bool) -> CortadoError:
+    def _delay_s(self, error: CortadoError, is_known: bool, is_search: bool) -> float:
+        if is_known and self._moves < MOVES_MAX:
+            self._moves += 1
+            return 0.0
+        backoff_s = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0 ** min(self.count - 1, 10))
+        asked_s = error.retry_delay_ms / 1000 if isinstance(error, TryAgain) else 0.0
+        if is_search:
+            backoff_s, asked_s = min(backoff_s, SEARCH_BACKOFF_MAX_S), min(asked_s, SEARCH_BACKOFF_MAX_S)
+        return max(backoff_s * self.random(), asked_s)
+
+    def _ending(self, error: CortadoError, failure: Failure) -> CortadoError:
         if isinstance(error, OutcomeUnknown):
             return OutcomeUnknown(error.problem, error.request_id or self.request_id.hex())
-        proven = answered and not isinstance(error, TryAgain | DeadlineExceeded | Cancelled | Internal)
-        if self.maybe_happened and not proven:
-            problem = f"no answer within {self._timeout_ms} ms" if isinstance(error, DeadlineExceeded) else str(error)
-            return OutcomeUnknown(problem, self.request_id.hex())
-        if isinstance(error, DeadlineExceeded):
-            if self.request_id:
-                return OutcomeUnknown(f"no answer within {self._timeout_ms} ms", self.request_id.hex())
-            return DeadlineExceeded(timeout_ms=self._timeout_ms)
+        is_late = isinstance(error, DeadlineExceeded)
+        proven = failure.answered and not isinstance(error, TryAgain | DeadlineExceeded | Cancelled | Internal)
+        if (self.maybe_happened or (is_late and self.request_id)) and not proven:
+            return OutcomeUnknown(self._late() if is_late else self._why(failure), self.request_id.hex())
+        if is_late:
+            problem = self._late()
+            return DeadlineExceeded("" if problem == self._late_alone else problem, self._timeout_ms)
+        if isinstance(error, TryAgain):
+            # A new one: threads whose stream broke together share the old one.
+            return replace(error, problem=self._why(failure))
         return error
+
+    def _why(self, failure: Failure) -> str:
+        """What went wrong, where: of one address as it was, of several each."""
+        if len(self._tried) > 1:
+            return "; ".join(f"{address}: {why}" for address, why in self._tried.items())
+        [(address, _)] = self._tried.items()
+        problem = str(failure.error)
+        return problem if failure.answered or not address else f"cannot reach {address}: {problem}"
+
+    def _late(self) -> str:
+        others = [f"{address}: {why}" for address, why in list(self._tried.items())[:-1]]
+        return "; ".join([self._late_alone, *others])
+
+    @property
+    def _late_alone(self) -> str:
+        return f"no answer within {self._timeout_ms} ms"
 
     @property
     def _timeout_ms(self) -> int:

@@ -1,30 +1,68 @@
-"""The generated stubs, made once for a channel: the one file that calls their untyped constructors."""
+"""The methods of ``cortado.v1``, by name: ``stubs.kv.Put`` is a :class:`Method`, made once from the descriptors.
+
+A method is of no connection: which one a call goes to is decided when it is made.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Final
 
-import grpc
+from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
 
-from cortado.proto.v1.cluster_pb2_grpc import ClusterStub
-from cortado.proto.v1.documents_pb2_grpc import DocumentsStub
-from cortado.proto.v1.kv_pb2_grpc import KeyValueStub
-from cortado.proto.v1.schemas_pb2_grpc import SchemasStub
-from cortado.proto.v1.tables_pb2_grpc import TablesStub
+from cortado.proto.v1 import calls_pb2, cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
+
+# What these ask for takes a server milliseconds, so that to ask again costs nobody much. Any other may be long at work.
+_QUICK: Final = {
+    "cortado.v1.KeyValue": {"Get", "Put", "Delete", "Batch"},
+    "cortado.v1.Documents": {"Get", "Put", "Update", "Delete", "Batch"},
+    "cortado.v1.Cluster": {"Clock", "Status", "Members"},
+}
 
 
-class Method(Protocol):
-    """A call of a stub: takes a request (or an iterator of them), answers with a reply (or an iterator)."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Method:
+    """A call of a service. ``name`` is such as "cortado.v1.KeyValue/Put"; ``is_quick``: it may be asked again soon.
 
-    def __call__(self, request: Any, *, timeout: float | None = None) -> Any: ...
+    ``is_read_at``: its requests say in ``at`` when to read. ``is_resumable``: a stream whose replies carry tokens.
+    """
+
+    name: str
+    reply_of: Callable[[bytes], Any]
+    client_streaming: bool
+    server_streaming: bool
+    is_quick: bool
+    is_read_at: bool
+    is_resumable: bool
+
+
+def _method(descriptor: MethodDescriptor) -> Method:
+    service = descriptor.containing_service.full_name
+    fields = descriptor.input_type.fields_by_name
+    return Method(
+        name=f"{service}/{descriptor.name}",
+        reply_of=GetMessageClass(descriptor.output_type).FromString,
+        client_streaming=descriptor.client_streaming,
+        server_streaming=descriptor.server_streaming,
+        is_quick=descriptor.name in _QUICK.get(service, ()),
+        is_read_at="at" in fields,
+        is_resumable="page_token" in fields,
+    )
+
+
+def _methods(file: FileDescriptor, service: str) -> Any:
+    return SimpleNamespace(**{each.name: _method(each) for each in file.services_by_name[service].methods})
 
 
 class Stubs:
-    """The services of ``cortado.v1`` on one channel."""
+    """The services."""
 
-    def __init__(self, channel: grpc.Channel) -> None:
-        self.cluster: Any = ClusterStub(channel)  # type: ignore[no-untyped-call]
-        self.documents: Any = DocumentsStub(channel)  # type: ignore[no-untyped-call]
-        self.kv: Any = KeyValueStub(channel)  # type: ignore[no-untyped-call]
-        self.schemas: Any = SchemasStub(channel)  # type: ignore[no-untyped-call]
-        self.tables: Any = TablesStub(channel)  # type: ignore[no-untyped-call]
+    calls: Final[Any] = _methods(calls_pb2.DESCRIPTOR, "Calls")
+    cluster: Final[Any] = _methods(cluster_pb2.DESCRIPTOR, "Cluster")
+    documents: Final[Any] = _methods(documents_pb2.DESCRIPTOR, "Documents")
+    kv: Final[Any] = _methods(kv_pb2.DESCRIPTOR, "KeyValue")
+    schemas: Final[Any] = _methods(schemas_pb2.DESCRIPTOR, "Schemas")
+    tables: Final[Any] = _methods(tables_pb2.DESCRIPTOR, "Tables")

@@ -22,6 +22,7 @@ Nothing is coerced beyond this table: text is not a number, and a ``datetime`` w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Final, TypeAlias
@@ -29,7 +30,7 @@ from uuid import UUID
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2
-from cortado.store.client.arguments import text
+from cortado.store.client.arguments import text, whole
 from cortado.store.clock.text import parse_time, wall_ms_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
@@ -43,13 +44,23 @@ Key: TypeAlias = tuple[Part, ...]
 KeyLike: TypeAlias = Part | Sequence[Part]
 """A key as an application may pass it: its parts, or for a key of one part just that."""
 
-At: TypeAlias = Timestamp | datetime | str | None
-"""When to read: a timestamp or its text, a wall time with a zone (or its RFC 3339 text), or None for the newest."""
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Read at any member, a state that contains everything that was acknowledged ``ms`` milliseconds ago or earlier."""
+
+    ms: int
+
+
+At: TypeAlias = Timestamp | datetime | str | Stale | None
+"""When to read: a timestamp or its text, a wall time with a zone (or its RFC 3339 text), how stale it may be, or None
+for the newest."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY: Final = _EPOCH.toordinal()
 _MICROSECOND: Final = timedelta(microseconds=1)
 _INT64_MAX: Final = (1 << 63) - 1
+_UINT32_MAX: Final = (1 << 32) - 1
 _FLOAT64_EXACT_MAX: Final = 1 << 53
 _DECIMAL_DIGITS_MAX: Final = 1_000
 
@@ -200,7 +211,10 @@ def at_to_proto(at: At) -> common_pb2.ReadAt | None:
             return common_pb2.ReadAt(timestamp=timestamp_to_proto(at))
         case datetime():
             return common_pb2.ReadAt(wall_ms=wall_ms_of(at))
-    raise InvalidArgument("at", "must be a Timestamp, its text, or a datetime with a time zone", type(at).__name__)
+        case Stale():
+            return common_pb2.ReadAt(stale_ms=whole(at.ms, "at.ms", 1, _UINT32_MAX))
+    problem = "must be a Timestamp, its text, a datetime with a time zone, or Stale"
+    raise InvalidArgument("at", problem, type(at).__name__)
 
 
 def parse_at(when: str) -> Timestamp | datetime:

@@ -2,8 +2,11 @@
 
 A stream may rightly last for hours, so a deadline over the whole of it says nothing; what a caller wants to bound is
 the wait for the *next* message. gRPC's blocking iterators have no such timeout, and a timer per message would be a
-thread per message. So one daemon thread watches all of a connection's streams and wakes at the earliest deadline only;
-a stream that moves on costs a lock and two attribute writes a message.
+thread per message. So one daemon thread watches all of a connection's streams and wakes at the earliest moment only; a
+stream that moves on costs a lock and a few attribute writes a message.
+
+Well before a wait is too long, the thread asks from time to time whether there is a better node to ask, and cancels the
+stream where there is. That question takes a moment, during which other streams may overrun their bound by as much.
 """
 
 from __future__ import annotations
@@ -12,30 +15,47 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from cortado.store.client.channel import SILENCE_AGAIN_S, SILENCE_S, IsMoved
+
 _NEVER: Final = float("inf")
 
 
 class Watch:
-    """One stream's bound. ``fired`` is true once the stream was cancelled for being silent."""
+    """One stream's bound. Once the stream was cancelled, ``is_late`` or ``is_moved`` says why."""
 
-    def __init__(self, watchdog: Watchdog, cancel: Callable[[], object], timeout_s: float) -> None:
+    def __init__(self, watchdog: Watchdog, cancel: Callable[[], object], timeout_s: float, moved: IsMoved) -> None:
         self._watchdog = watchdog
         self._cancel = cancel
-        self._timeout_s = timeout_s
+        self._moved = moved
+        self.timeout_s = timeout_s
+        self.began_s = 0.0
         self.deadline_s = _NEVER
-        self.fired = False
+        self.look_s = _NEVER
+        self.is_late = False
+        self.is_moved = False
 
     def __enter__(self) -> None:
         """The caller begins to wait for a message."""
-        self._watchdog.wait_until(self, self._watchdog.now_s() + self._timeout_s)
+        self._watchdog.begin(self, self._watchdog.now_s())
 
     def __exit__(self, *_: object) -> None:
         """The message came, or the stream ended."""
-        self.deadline_s = _NEVER
+        self.deadline_s = self.look_s = _NEVER
 
-    def fire(self) -> None:
-        self.fired = True
-        self.deadline_s = _NEVER
+    @property
+    def due_s(self) -> float:
+        return min(self.deadline_s, self.look_s)
+
+    def look(self, now_s: float) -> None:
+        """The moment has come: too late, or time to look around."""
+        if self.deadline_s <= now_s:
+            self.is_late = True
+        else:
+            self.look_s = now_s + max(SILENCE_AGAIN_S, (now_s - self.began_s) / 8)
+            if not self._moved() or self.deadline_s == _NEVER:
+                return
+            self.is_moved = True
+        self.deadline_s = self.look_s = _NEVER
         self._cancel()
 
     def close(self) -> None:
@@ -53,9 +73,10 @@ class Watchdog:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def watch(self, cancel: Callable[[], object], timeout_s: float) -> Watch:
-        """A watch that calls ``cancel`` when one wait takes longer than ``timeout_s``. Use it as ``with watch:``."""
-        watch = Watch(self, cancel, timeout_s)
+    def watch(self, cancel: Callable[[], object], timeout_s: float, moved: IsMoved) -> Watch:
+        """A watch that calls ``cancel`` when one wait takes longer than ``timeout_s``, or takes a while and ``moved``
+        says that there is no use in it. Use it as ``with watch:``."""
+        watch = Watch(self, cancel, timeout_s, moved)
         with self._condition:
             self._watches.add(watch)
             if self._thread is None and not self._closed:
@@ -67,11 +88,13 @@ class Watchdog:
         with self._condition:
             self._watches.discard(watch)
 
-    def wait_until(self, watch: Watch, deadline_s: float) -> None:
+    def begin(self, watch: Watch, now_s: float) -> None:
         with self._condition:
-            watch.deadline_s = deadline_s
-            if deadline_s < self._wake_s:
-                self._wake_s = deadline_s
+            watch.began_s = now_s
+            watch.deadline_s = now_s + watch.timeout_s
+            watch.look_s = now_s + SILENCE_S
+            if watch.due_s < self._wake_s:
+                self._wake_s = watch.due_s
                 self._condition.notify()
 
     def close(self) -> None:
@@ -88,10 +111,10 @@ class Watchdog:
                 if self._closed:
                     return
                 now_s = self.now_s()
-                late = [watch for watch in self._watches if watch.deadline_s <= now_s]
-                if not late:
-                    self._wake_s = min((watch.deadline_s for watch in self._watches), default=_NEVER)
+                due = [watch for watch in self._watches if watch.due_s <= now_s]
+                if not due:
+                    self._wake_s = min((watch.due_s for watch in self._watches), default=_NEVER)
                     self._condition.wait(None if self._wake_s == _NEVER else self._wake_s - now_s)
                     continue
-            for watch in late:
-                watch.fire()
+            for watch in due:
+                watch.look(now_s)

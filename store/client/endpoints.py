@@ -1,0 +1,81 @@
+"""Where a client connects to, and how connections are protected: checked before anything is opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import grpc
+
+from cortado.errors import InvalidArgument
+from cortado.store.client.arguments import text, texts
+
+Endpoints: TypeAlias = str | Sequence[str]
+"""One endpoint (``host:port``), several in one text with commas between them, or a list."""
+
+ENDPOINTS_MAX: Final = 100
+
+_ENDPOINT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+
+
+def parse_endpoints(endpoints: Endpoints) -> tuple[str, ...]:
+    """The endpoints, each once, in their order. Raises InvalidArgument."""
+    if isinstance(endpoints, str):
+        given = [each.strip() for each in text(endpoints, "endpoint").split(",")]
+    else:
+        given = texts(endpoints, "endpoint")
+    if not 1 <= len(given) <= ENDPOINTS_MAX:
+        raise InvalidArgument("endpoint", f"must be 1 to {ENDPOINTS_MAX} of host:port", f"{len(given)} endpoints")
+    return tuple(dict.fromkeys(check_endpoint(each) for each in given))
+
+
+def check_endpoint(endpoint: str) -> str:
+    """``endpoint``, where it looks like ``host:port``. Raises InvalidArgument."""
+    if not is_endpoint(text(endpoint, "endpoint")):
+        raise InvalidArgument("endpoint", "must look like host:port, such as 127.0.0.1:7621", endpoint)
+    return endpoint
+
+
+def is_endpoint(address: str) -> bool:
+    """Whether ``address`` looks like ``host:port``."""
+    match = _ENDPOINT.fullmatch(address)
+    return match is not None and 0 < int(match[2]) < 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files (PEM) for connections that are encrypted, and both sides of which show who they are.
+
+    ``ca`` holds the authorities that a server's certificate must come from. ``cert`` and ``key`` are the client's own,
+    for servers that ask for one; both or neither. They are read when a connection is made, so renewed files need no
+    restart.
+    """
+
+    ca: str | Path
+    cert: str | Path | None = None
+    key: str | Path | None = None
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """What the files hold. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
+        if (self.cert is None) != (self.key is None):
+            given = "cert" if self.key is None else "key"
+            raise InvalidArgument("tls", "must have both cert and key, or neither", f"{given} alone")
+        ca = _pem(self.ca, "tls.ca")
+        if self.cert is None or self.key is None:
+            return grpc.ssl_channel_credentials(ca)
+        return grpc.ssl_channel_credentials(ca, _pem(self.key, "tls.key"), _pem(self.cert, "tls.cert"))
+
+
+def _pem(path: str | Path, field: str) -> bytes:
+    if not isinstance(path, str | Path):
+        raise InvalidArgument(field, "must be the path of a file", type(path).__name__)
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidArgument(field, f"cannot be read: {error.strerror}", str(path)) from None
+    if b"-----BEGIN " not in content:
+        raise InvalidArgument(field, "must be a PEM file", str(path))
+    return content

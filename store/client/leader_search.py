@@ -1,0 +1,109 @@
+"""Who leads? All known members are asked at once, by one thread for all that want to know.
+
+It is asked when a call failed and nobody said where to go, and while a call waits in vain: a node that is stopped
+(SIGSTOP), or cut off, keeps its connections and says nothing. Whoever waits asks the *others*. Where they name another
+leader, in a term as new as any seen, the call is given up and made there; where they name the same one, or none yet,
+the call goes on waiting, since an answer that takes long is no sign of anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import grpc
+
+from cortado.proto.v1 import cluster_pb2
+from cortado.store.client.channel import Channel
+from cortado.store.client.route import Route
+from cortado.store.client.stubs import Stubs
+
+ASK_S: Final = 0.3
+"""How long a member may take to say who leads."""
+ASK_BESIDE_S: Final = 2.0
+AGAIN_S: Final = 0.1
+"""What was found is not asked again for so long."""
+
+_REQUEST: Final = cluster_pb2.MembersRequest().SerializeToString()
+
+
+class LeaderSearch:
+    """``channel_of`` gives the channel to an address, ``forget`` drops it."""
+
+    def __init__(
+        self,
+        route: Route,
+        channel_of: Callable[[str], Channel],
+        forget: Callable[[str], None],
+        now_s: Callable[[], float],
+    ) -> None:
+        self._route = route
+        self._channel_of = channel_of
+        self._forget = forget
+        self._now_s = now_s
+        self._lock = threading.Lock()
+        self._asked_s = float("-inf")
+        self._found: str = ""
+
+    def is_elsewhere(self, silent: str) -> bool:
+        """Whether another node than ``silent`` leads now; the route then goes there."""
+        return self.look(silent) not in ("", silent)
+
+    def look(self, avoid: str = "") -> str:
+        """The leader's address, where members other than ``avoid`` name one that may be gone to; else empty."""
+        target = self._route.target
+        if avoid and target != avoid:
+            return target  # Somebody has found out meanwhile.
+        with self._lock:
+            if self._now_s() - self._asked_s >= AGAIN_S:
+                self._found = self._ask([each for each in self._route.addresses if each != avoid], avoid)
+                self._asked_s = self._now_s()
+            return "" if self._found == avoid else self._found
+
+    def ask_beside(self, channel: Channel) -> None:
+        """Ask one node who the members are, and do not wait for it. Raises ValueError where the client was closed."""
+        channel.ask(Stubs.cluster.Members, _REQUEST, ASK_BESIDE_S).add_done_callback(self._learn)
+
+    def _learn(self, call: Any) -> None:
+        reply = self._answer(call)
+        if reply is not None:
+            for gone in self._route.learn(member.address for member in reply.members):
+                self._forget(gone)
+
+    def _ask(self, addresses: list[str], avoid: str) -> str:
+        asked = [self._begin(each) for each in addresses]
+        term, leader = -1, ""
+        known: list[str] = []
+        for call in asked:
+            reply = self._answer(call)
+            if reply is None or reply.header.term < term:
+                continue
+            named = _leader_of(reply)
+            if reply.header.term > term or named:
+                term, leader = reply.header.term, named
+                known = [member.address for member in reply.members]
+        for gone in self._route.learn(known):
+            self._forget(gone)
+        return leader if leader and leader != avoid and self._route.lead(leader, term) else ""
+
+    def _begin(self, address: str) -> Any:
+        try:
+            return self._channel_of(address).ask(Stubs.cluster.Members, _REQUEST, ASK_S)
+        except ValueError:
+            return None  # The client was closed.
+
+    def _answer(self, call: Any) -> cluster_pb2.MembersResponse | None:
+        try:
+            reply: cluster_pb2.MembersResponse | None = None if call is None else call.result()
+        except (grpc.RpcError, grpc.FutureCancelledError):
+            return None
+        return reply
+
+
+def _leader_of(reply: cluster_pb2.MembersResponse) -> str:
+    """The leader's address, whether the reply names it by that or by its id."""
+    for member in reply.members:
+        if reply.leader in (member.node_id, member.address):
+            return member.address
+    return reply.leader if ":" in reply.leader else ""
