@@ -154,18 +154,16 @@ class Watch:
         if life is None or not life.is_listening:
             return
         decided = life.node.log.decided
-        index = log.checked_to + 1
-        if index <= log.applied.index - 500:
-            index = log.applied.index
-        while index <= decided:
+        if log.checked_to >= decided or not log.entries:
+            return
+        # Below the first entry that is kept everything is applied, and compared as a state.
+        for index in range(max(log.checked_to + 1, next(iter(log.entries))), decided + 1):
             entry = log.entries.get(index)
-            if entry is None:
-                if index > log.applied.index:
-                    return
-            else:
+            if entry is not None:
                 self._decide(host, index, entry, life.node.log.term)
+            elif index > log.applied.index:
+                return
             log.checked_to = index
-            index += 1
 
     def _decide(self, host: Host, index: int, entry: StoredEntry, term: int) -> None:
         known = self._decided.get(index)

@@ -1,0 +1,180 @@
+"""The watch over logs and states must see each thing that must never be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.log import Encoded, Payload
+from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, Record, entry_key
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Space
+from cortado.store.node.state import AppliedState
+from support.simulation.cluster import Cluster
+from support.simulation.watch import APPLIED_KEY, Watch
+
+
+@dataclass
+class FakeLog:
+    term: int = 1
+    leader: str = ""
+    decided: int = 0
+
+
+@dataclass
+class FakeLife:
+    """As much of a life as the watch looks at."""
+
+    node_id: str
+    host: Any
+    loop: Any
+    log: FakeLog = field(default_factory=FakeLog)
+    is_listening: bool = True
+
+    @property
+    def node(self) -> SimpleNamespace:
+        return SimpleNamespace(log=self.log)
+
+
+class Scene:
+    """A cluster of fakes, whose disks and words a test sets."""
+
+    def __init__(self, *node_ids: str) -> None:
+        self.cluster = Cluster("scene")
+        self.watch = Watch(self.cluster)
+        self.lives: dict[str, FakeLife] = {}
+        for node_id in node_ids:
+            host = self.cluster.add_host(node_id)
+            self.watch.attach(host)
+            life = FakeLife(node_id, host, SimpleNamespace(name=f"{node_id}#1", is_dead=False))
+            life.loop.life = life
+            host.life = life  # type: ignore[assignment]
+            self.lives[node_id] = life
+
+    def write(self, node_id: str, *changes: tuple[Space, bytes, bytes | None]) -> None:
+        disk = self.cluster.hosts[node_id].disk
+        disk.commit(list(changes))
+        disk.finish_sync()
+
+    def entry(self, node_id: str, index: int, term: int, body: bytes = b"x", *, payload: Payload | None = None) -> None:
+        kind = KIND_DATA if payload is None else KIND_CONFIGURATION
+        record = Record(kind, payload or Encoded(body), index, term)
+        self.write(node_id, (Space.LOG, entry_key(1, index), record.stored(1)))
+
+    def cut(self, node_id: str, index: int) -> None:
+        self.write(node_id, (Space.LOG, entry_key(1, index), None))
+
+    def apply(self, node_id: str, index: int, term: int, value: bytes = b"v") -> None:
+        state = AppliedState(index=index, term=term, last_ts=Timestamp(0, 1_000 + index, 0))
+        self.write(node_id, (Space.DATA, b"k%d" % index, value), (Space.META, APPLIED_KEY, state.encode()))
+
+    def says(self, node_id: str, *, term: int, leader: str = "", decided: int = 0) -> None:
+        life = self.lives[node_id]
+        life.log = FakeLog(term, leader, decided)
+        self.watch.after_step(life.loop)
+
+    def found(self, *words: str) -> bool:
+        return bool(self.cluster.violations) and all(word in self.cluster.violations[0] for word in words)
+
+
+def test_a_good_history_is_taken() -> None:
+    scene = Scene("a", "b")
+    for node_id in ("a", "b"):
+        scene.entry(node_id, 2, 1)
+        scene.entry(node_id, 3, 1, b"y")
+    scene.says("a", term=1, leader="a", decided=3)
+    scene.says("b", term=1, leader="a", decided=2)
+    for node_id in ("a", "b"):
+        scene.apply(node_id, 3, 1)
+    scene.entry("b", 4, 1, b"lost")
+    scene.cut("b", 4)
+    scene.says("a", term=2, leader="b")
+    assert scene.cluster.violations == ["a#1 took back what was decided: 3 to 0"]
+    assert scene.cluster.counts["entries truncated"] == 1
+
+
+def test_two_leaders_in_a_term() -> None:
+    scene = Scene("a", "b")
+    scene.says("a", term=2, leader="a")
+    scene.says("b", term=2, leader="a")
+    scene.says("b", term=2, leader="b")
+    assert scene.found("two leaders in term 2")
+
+
+def test_a_term_that_goes_back() -> None:
+    scene = Scene("a")
+    scene.says("a", term=5)
+    scene.says("a", term=4)
+    assert scene.found("went back from term 5 to 4")
+
+
+def test_two_entries_of_one_place() -> None:
+    scene = Scene("a", "b")
+    scene.entry("a", 2, 1, b"x")
+    scene.entry("b", 2, 1, b"y")
+    assert scene.found("log matching", "entry 2 of term 1")
+
+
+def test_one_entry_after_two_different_ones() -> None:
+    scene = Scene("a", "b")
+    scene.entry("a", 2, 1)
+    scene.entry("a", 3, 2)
+    scene.entry("b", 2, 2)
+    scene.entry("b", 3, 2)
+    assert scene.found("log matching", "follows term")
+
+
+def test_two_entries_decided_at_one_index() -> None:
+    scene = Scene("a", "b")
+    scene.entry("a", 2, 1)
+    scene.says("a", term=1, leader="a", decided=2)
+    scene.entry("b", 2, 2)
+    scene.says("b", term=2, decided=2)
+    assert scene.found("two entries are decided at 2")
+
+
+def test_a_leader_without_what_was_decided() -> None:
+    scene = Scene("a", "b")
+    scene.entry("a", 2, 1)
+    scene.says("a", term=1, leader="a", decided=2)
+    scene.says("b", term=2, leader="b")
+    assert scene.found("leader completeness", "without entry 2")
+
+
+def test_a_leader_need_not_hold_what_a_later_term_decided() -> None:
+    scene = Scene("a", "b")
+    scene.entry("a", 2, 1)
+    scene.says("a", term=3, leader="a", decided=2)
+    scene.says("b", term=2, leader="b")
+    assert scene.cluster.violations == []
+
+
+def test_a_decided_entry_that_is_truncated() -> None:
+    scene = Scene("a")
+    scene.entry("a", 2, 1)
+    scene.says("a", term=1, leader="a", decided=2)
+    scene.cut("a", 2)
+    assert scene.found("truncated entry 2")
+
+
+def test_states_that_differ_at_one_entry() -> None:
+    scene = Scene("a", "b")
+    scene.apply("a", 3, 1, b"v")
+    scene.apply("b", 3, 1, b"w")
+    assert scene.found("states differ at entry 3")
+
+
+def test_an_applied_index_that_goes_back() -> None:
+    scene = Scene("a")
+    scene.apply("a", 3, 1)
+    scene.apply("a", 2, 1)
+    assert scene.found("went back from applied 3 to 2")
+
+
+def test_a_member_change_that_was_rolled_back_is_counted() -> None:
+    scene = Scene("a")
+    scene.entry("a", 2, 1, payload=Configuration((Member("a", "a:1", "s"),)))
+    scene.entry("a", 2, 2, b"another")
+    assert scene.cluster.counts["member changes rolled back"] == 1
