@@ -1,0 +1,364 @@
+"""Members of a group as far as snapshots see them: engines with a state, logs that need or offer one, turns that pause,
+and streams between them that a test can break, corrupt or keep waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar, cast
+
+from cortado.errors import CortadoError, NotFound, Unavailable
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.log import PeerProgress, ReplicatedLog, SnapshotMeta, SnapshotOffer
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Engine, Space, WriteTransaction
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.versions import encode_versions
+from cortado.store.node.requests import Remembered, encode_remembered
+from cortado.store.node.snapshots.marker import applied_key
+from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.node.snapshots.snapshots import Snapshots
+from cortado.store.node.snapshots.spools import MemorySpools, SpoolDirectory
+from cortado.store.node.state import AppliedState
+from cortado.store.node.storage import Done, Job
+
+T = TypeVar("T")
+
+CLUSTER = "cluster-a"
+GROUP = 1
+WAIT_S = 20.0
+LOG_KEY = b"log's base"
+MEMBERS = Configuration(
+    voters=tuple(Member(name, f"{name}:7621", f"disk of {name}") for name in ("n1", "n2", "n3")),
+)
+SMALL = SnapshotSettings(
+    slice_bytes=2_000,
+    slice_items=16,
+    chunk_bytes=700,
+    sync_bytes=5_000,
+    transaction_bytes=5_000,
+    transaction_items=40,
+    reserve_bytes=0,
+    retry_ms_min=0,
+    retry_ms_max=1,
+)
+"""Bounds so small that a little state has many blocks, chunks and transactions."""
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+def ts_of(number: int) -> Timestamp:
+    return Timestamp(0, 1_763_643_600_000 + number, 0)
+
+
+def fill(engine: Engine, *, index: int, term: int = 3, rows: int = 100, value_bytes: int = 50) -> AppliedState:
+    """Give an engine a state: ``rows`` versions, a third as many remembered requests, and the applied record."""
+    source = random.Random(index)
+    keys = [LogicalKey(b"k%06d" % (number * 7 % 1_000_003)) for number in range(rows)]
+    payloads = [source.randbytes(value_bytes) for _ in keys]
+    ids = [bytes(ts_of(number)) + number.to_bytes(8) for number in range(rows // 3)]
+    state = AppliedState(index=index, term=term, last_ts=ts_of(index), requests=len(ids))
+    with engine.write() as txn:
+        txn.put_many(Space.DATA, sorted(encode_versions(keys, payloads, ts_of(index))))
+        for request_id in ids:
+            record = encode_remembered(request_id, Remembered(b"h" * 16, ts_of(index), b"reply"))
+            txn.put(Space.REQUESTS, GROUP.to_bytes(4) + request_id, record)
+        txn.put(Space.META, applied_key(GROUP), state.encode())
+    return state
+
+
+def contents(engine: Engine) -> dict[Space, dict[bytes, bytes]]:
+    """All that an engine holds, without its log."""
+    held: dict[Space, dict[bytes, bytes]] = {}
+    with engine.read() as txn:
+        for space in (Space.DATA, Space.REQUESTS, Space.META):
+            page = txn.page(space, b"\x00", b"\xff" * 512, max_items=1 << 30, max_bytes=1 << 40)
+            held[space] = dict(zip(page.keys, page.values, strict=True))
+    return held
+
+
+def stored_state(engine: Engine) -> AppliedState:
+    with engine.read() as txn:
+        encoded = txn.get(Space.META, applied_key(GROUP))
+    return AppliedState() if encoded is None else AppliedState.decode(encoded)
+
+
+class CountingEngine(MemoryEngine):
+    """Ends the process at a commit: ``crash_at`` (from 1) before it is durable, or after, where ``is_durable``.
+    ``failures`` are raised by the commits after ``fail_after``, one each."""
+
+    def __init__(self, *, limit_bytes: int = 1 << 30) -> None:
+        super().__init__(limit_bytes=limit_bytes)
+        self.commits = 0
+        self.crash_at = 0
+        self.is_durable = False
+        self.failures: list[Exception] = []
+        self.fail_after = 0
+
+    def write(self) -> Iterator[WriteTransaction]:  # type: ignore[override]
+        return self._write()  # type: ignore[return-value]
+
+    @contextmanager
+    def _write(self) -> Iterator[WriteTransaction]:
+        with super().write() as txn:
+            yield txn
+            if self.failures and self.commits >= self.fail_after:
+                raise self.failures.pop(0)
+            self.commits += 1
+            if self.commits == self.crash_at and not self.is_durable:
+                raise Crash
+        if self.commits == self.crash_at:
+            raise Crash
+
+
+class FakeLog:
+    """The part of a :class:`~cortado.raft.log.ReplicatedLog` that snapshots use."""
+
+    def __init__(self, node_id: str) -> None:
+        self.node_id = node_id
+        self.term = 3
+        self.leader = ""
+        self.decided = 0
+        self.first_index = 1
+        self.configuration = MEMBERS
+        self.snapshot_needs: Sequence[str] = ()
+        self.snapshot_offer: SnapshotOffer | None = None
+        self.progress: Sequence[PeerProgress] = ()
+        self.offered: list[tuple[str, SnapshotMeta]] = []
+        self.installs: list[SnapshotMeta] = []
+        self.may_lead = True
+
+    def offer_snapshot(self, to: str, meta: SnapshotMeta) -> None:
+        self.offered.append((to, meta))
+
+    def install(self, meta: SnapshotMeta) -> Sequence[tuple[bytes, bytes | None]]:
+        return [(LOG_KEY, b"%d" % meta.index), (b"old entry", None)]
+
+    def installed(self, meta: SnapshotMeta) -> None:
+        self.installs.append(meta)
+        self.decided = max(self.decided, meta.index)
+
+
+class FakeTurns:
+    """Turns that are either paused or not."""
+
+    def __init__(self) -> None:
+        self.is_paused = False
+        self.resumed: list[AppliedState] = []
+        self.on_pause: Callable[[], None] = lambda: None
+
+    async def pause(self) -> None:
+        self.is_paused = True
+        await asyncio.sleep(0)
+        self.on_pause()
+
+    def resume(self, state: AppliedState) -> None:
+        assert self.is_paused, "resumed, but not paused"
+        self.is_paused = False
+        self.resumed.append(state)
+
+
+class InlineStorage:
+    """Runs each job a little later, on the loop, until ``jobs_max`` were run. A crash ends everything: nobody hears of
+    anything any more."""
+
+    def __init__(self) -> None:
+        self.crashed = asyncio.Event()
+        self.jobs = 0
+        self.jobs_max = 1 << 60
+
+    def submit(self, job: Job, done: Done) -> None:
+        asyncio.get_running_loop().call_soon(self._run, job, done)
+
+    def stop(self) -> None:
+        """Nothing runs beside the loop."""
+
+    def _run(self, job: Job, done: Done) -> None:
+        if self.crashed.is_set() or self.jobs == self.jobs_max:
+            return
+        self.jobs += 1
+        try:
+            outcome: object = job()
+        except Crash:
+            self.crashed.set()
+            return
+        except BaseException as error:
+            outcome = error
+        asyncio.get_running_loop().call_soon(done, outcome)
+
+
+class Network:
+    """Streams between the members of one test, broken by hand."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, Replica] = {}
+        self.break_after: list[int] = []
+        """Each next stream breaks after so many bytes."""
+        self.flip_at: set[int] = set()
+        """Offsets in a spool where the next stream that passes flips a bit; each once."""
+        self.fetches: list[tuple[str, str, int]] = []
+        self.hold: asyncio.Event | None = None
+        self.sent_bytes = 0
+
+    async def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        self.fetches.append((peer, snapshot_id, offset))
+        assert group_id == GROUP
+        left = self.break_after.pop(0) if self.break_after else 1 << 60
+        member = self.members.get(peer)
+        if member is None:
+            raise Unavailable(f"{peer} can't be reached")
+        async for chunk in member.snapshots.read(snapshot_id, offset):
+            if self.hold is not None:
+                await self.hold.wait()
+            if len(chunk) > left:
+                yield chunk[:left]
+                raise Unavailable("the stream broke")
+            left -= len(chunk)
+            sent = bytearray(chunk)
+            for place in [each for each in self.flip_at if offset <= each < offset + len(chunk)]:
+                sent[place - offset] ^= 1
+                self.flip_at.discard(place)
+            offset += len(chunk)
+            self.sent_bytes += len(chunk)
+            yield bytes(sent)
+
+
+class _Transport:
+    def __init__(self, network: Network) -> None:
+        self.fetch_snapshot = network.fetch_snapshot
+
+    def configure(self, configuration: Configuration) -> None:
+        """Everybody is connected."""
+
+    def send(self, group_id: int, messages: Sequence[object]) -> None:
+        raise AssertionError("snapshots send no messages of the log's")
+
+
+class Replica:
+    """One member: an engine and spools, which survive, and a life on them."""
+
+    def __init__(
+        self,
+        network: Network,
+        node_id: str,
+        *,
+        engine: Engine | None = None,
+        spools: SpoolDirectory | None = None,
+        settings: SnapshotSettings = SMALL,
+        cluster_id: str = CLUSTER,
+    ) -> None:
+        self.network = network
+        self.node_id = node_id
+        self.engine: Engine = engine or CountingEngine()
+        self.spools: SpoolDirectory = spools or MemorySpools()
+        self.settings = settings
+        self.cluster_id = cluster_id
+        self.now_ms = 0.0
+        self.begin_life()
+
+    def begin_life(self) -> None:
+        """What a start of the process makes anew."""
+        self.log = FakeLog(self.node_id)
+        self.log.decided = stored_state(self.engine).index
+        self.turns = FakeTurns()
+        self.storage = InlineStorage()
+        self.failures: list[BaseException] = []
+        self.changes: list[tuple[str, bool]] = []
+        self.scan_steps = 0
+        self.snapshots = Snapshots(
+            engine=self.engine,
+            log=cast(ReplicatedLog, self.log),
+            cluster_id=self.cluster_id,
+            node_id=self.node_id,
+            group_id=GROUP,
+            spools=self.spools,
+            transport=_Transport(self.network),
+            turns=self.turns,
+            storage=self.storage,
+            run_scan=self.run_scan,
+            configuration_at=lambda index: MEMBERS,
+            first_index=lambda: self.log.first_index,
+            monotonic_ms=lambda: self.now_ms,
+            random_=random.Random(self.node_id),
+            on_change=self._changed,
+            on_failure=self.failures.append,
+            settings=self.settings,
+        )
+        self.network.members[self.node_id] = self
+
+    async def restart(self) -> None:
+        """Power loss: nothing of this life goes on, and what was not synced is gone."""
+        await self.snapshots.stop()
+        assert isinstance(self.spools, MemorySpools)
+        self.spools.crash()
+        if isinstance(self.engine, CountingEngine):
+            self.engine.crash_at = 0
+        self.begin_life()
+        await self.snapshots.start()
+
+    def run_scan(self, step: Callable[[], T]) -> Awaitable[T]:
+        async def run() -> T:
+            await asyncio.sleep(0)
+            self.scan_steps += 1
+            return step()
+
+        return asyncio.ensure_future(run())
+
+    def _changed(self) -> None:
+        self.changes.append((self.snapshots.unreadable, self.snapshots.may_lead))
+
+    def is_readable(self) -> bool:
+        try:
+            self.snapshots.check_readable()
+        except Unavailable:
+            return False
+        return True
+
+
+async def until(condition: Callable[[], object], *polled: Replica) -> None:
+    """Let the loop run, polling as turns do, until ``condition`` holds."""
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        for replica in polled:
+            if not replica.turns.is_paused:
+                replica.snapshots.poll()
+        await asyncio.sleep(0.0005)
+        assert time.monotonic() < deadline, "it did not happen in time"
+
+
+async def offer(leader: Replica, follower: Replica) -> SnapshotMeta:
+    """Let the follower need a snapshot, the leader make and offer one, and the offer arrive."""
+    leader.log.snapshot_needs = (follower.node_id,)
+    before = len(leader.log.offered)
+    await until(lambda: len(leader.log.offered) > before, leader)
+    to, meta = leader.log.offered[-1]
+    assert to == follower.node_id
+    follower.log.leader = leader.node_id
+    follower.log.snapshot_offer = SnapshotOffer(leader.node_id, meta)
+    return meta
+
+
+async def read_all(replica: Replica, snapshot_id: str, offset: int = 0) -> bytes:
+    return b"".join([chunk async for chunk in replica.snapshots.read(snapshot_id, offset)])
+
+
+def is_gone(spools: SpoolDirectory, name: str) -> bool:
+    try:
+        spools.size(name)
+    except NotFound:
+        return True
+    except CortadoError:
+        return False
+    return False
+
+
+async def stop_all(*replicas: Replica) -> None:
+    for replica in replicas:
+        await replica.snapshots.stop()
+        assert not replica.failures, replica.failures

@@ -1,0 +1,440 @@
+"""A member that fell behind gets the leader's state, whole or not at all, and answers nothing from half of one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cortado.errors import ResourceExhausted
+from cortado.raft.log import SnapshotOffer
+from cortado.store.engine.interface import Space
+from cortado.store.node.snapshots.spools import MemorySpools
+from support.nodes import run
+from support.spools import (
+    LOG_KEY,
+    SMALL,
+    CountingEngine,
+    Network,
+    Replica,
+    contents,
+    fill,
+    offer,
+    stop_all,
+    stored_state,
+    until,
+)
+
+OLD, NEW = 40, 900
+
+
+def pair(network: Network, **settings: object) -> tuple[Replica, Replica]:
+    """A leader that stands at NEW, and a follower with another, older state."""
+    leader = Replica(network, "n1")
+    fill(leader.engine, index=NEW, rows=300)
+    follower_engine = CountingEngine()
+    fill(follower_engine, index=OLD, rows=130)
+    follower_engine.commits = 0
+    leader.begin_life()
+    return leader, Replica(network, "n2", engine=follower_engine)
+
+
+def log_base(replica: Replica) -> bytes | None:
+    with replica.engine.read() as txn:
+        return txn.get(Space.LOG, LOG_KEY)
+
+
+def has_installed(replica: Replica) -> bool:
+    return bool(replica.turns.resumed) and not replica.snapshots.is_installing and replica.is_readable()
+
+
+def test_a_follower_gets_the_leaders_state_and_its_log_goes_on_behind_it() -> None:
+    async def scenario() -> None:
+        leader, follower = pair(Network())
+        meta = await offer(leader, follower)
+        await until(lambda: has_installed(follower), follower)
+        assert contents(follower.engine) == contents(leader.engine)
+        assert (meta.index, meta.term) == (NEW, 3)
+        assert log_base(follower) == b"%d" % NEW
+        assert follower.log.installs == [meta]
+        assert follower.turns.resumed == [stored_state(leader.engine)]
+        await until(lambda: follower.spools.names() == [], follower)
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_the_old_state_serves_until_all_of_the_new_one_is_here() -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        before = contents(follower.engine)
+        network.hold = asyncio.Event()
+        meta = await offer(leader, follower)
+        await until(lambda: network.fetches, follower)
+        assert follower.is_readable()
+        assert not follower.turns.is_paused
+        assert contents(follower.engine) == before
+        network.break_after = [meta.size_bytes - 1]
+        network.hold.set()
+        await until(lambda: has_installed(follower), follower)
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_from_the_first_transaction_to_the_last_nothing_can_be_read_and_nobody_led() -> None:
+    async def scenario() -> None:
+        leader, follower = pair(Network())
+        before, after = contents(follower.engine), contents(leader.engine)
+        await offer(leader, follower)
+        seen = set()
+        while not has_installed(follower):
+            follower.snapshots.poll()
+            now = contents(follower.engine)
+            is_state = now in (before, after)
+            assert is_state or not (follower.is_readable() or follower.snapshots.may_lead)
+            assert is_state or follower.turns.is_paused
+            seen.add(is_state)
+            await asyncio.sleep(0)
+        assert seen == {True, False}, "the installation was not seen in the middle"
+        assert [may_lead for _, may_lead in follower.changes] == [False, True]
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_a_broken_stream_goes_on_where_it_stopped() -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        network.break_after = [9_001, 0, 10_000]
+        meta = await offer(leader, follower)
+        await until(lambda: has_installed(follower), follower)
+        offsets = [offset for _, _, offset in network.fetches]
+        assert offsets[0] == 0
+        assert offsets[1] > 8_000
+        assert offsets == sorted(offsets)
+        assert network.sent_bytes < meta.size_bytes + 10_000
+        assert contents(follower.engine) == contents(leader.engine)
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("place", [3, 60, 5_000, -60, -1])
+def test_what_was_corrupted_on_the_way_is_fetched_again(place: int) -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        network.hold = asyncio.Event()
+        meta = await offer(leader, follower)
+        network.flip_at = {place % meta.size_bytes}
+        network.hold.set()
+        await until(lambda: has_installed(follower), follower)
+        assert not network.flip_at
+        assert contents(follower.engine) == contents(leader.engine)
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_a_spool_that_is_damaged_at_its_source_is_given_up_and_another_one_taken() -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        first = await offer(leader, follower)
+        assert isinstance(leader.spools, MemorySpools)
+        leader.spools.damage(f"out-{first.snapshot_id}", 7_000)
+        await until(lambda: len(network.fetches) == 2, follower)
+        await until(lambda: follower.snapshots.progress is None, follower)
+        assert has_installed(follower) is False
+        assert follower.is_readable()
+        leader.now_ms += 61_000
+        await offer(leader, follower)
+        await until(lambda: has_installed(follower), follower)
+        assert contents(follower.engine) == contents(leader.engine)
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_a_newer_offer_takes_the_place_of_the_one_that_is_being_fetched() -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        other = Replica(network, "n3")
+        fill(other.engine, index=NEW + 5, rows=310)
+        network.hold = asyncio.Event()
+        await offer(leader, follower)
+        await until(lambda: network.fetches, follower)
+        newer = await offer(other, follower)
+        network.hold.set()
+        await until(lambda: has_installed(follower), follower)
+        assert follower.log.installs == [newer]
+        assert contents(follower.engine) == contents(other.engine)
+        await stop_all(leader, follower, other)
+
+    run(scenario)
+
+
+def test_a_leader_that_dies_in_the_middle_is_replaced_by_the_next_one() -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        network.break_after = [10_000] + [0] * 1_000
+        await offer(leader, follower)
+        await until(lambda: network.fetches, follower)
+        del network.members["n1"]
+        network.break_after.clear()
+        other = Replica(network, "n3")
+        fill(other.engine, index=NEW + 1, rows=310)
+        await until(lambda: len(network.fetches) > 4, follower)
+        await offer(other, follower)
+        await until(lambda: has_installed(follower), follower)
+        assert contents(follower.engine) == contents(other.engine)
+        await stop_all(leader, follower, other)
+
+    run(scenario)
+
+
+def test_a_follower_that_caught_up_by_its_log_installs_nothing() -> None:
+    async def scenario() -> None:
+        leader, follower = pair(Network())
+        before = contents(follower.engine)
+        meta = await offer(leader, follower)
+
+        def caught_up() -> None:
+            follower.log.decided = meta.index
+
+        follower.turns.on_pause = caught_up
+        await until(lambda: follower.turns.resumed, follower)
+        assert contents(follower.engine) == before
+        assert follower.turns.resumed == [stored_state(follower.engine)]
+        assert follower.log.installs == []
+        assert has_installed(follower)
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_a_fetch_ends_where_the_log_caught_up() -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        network.hold = asyncio.Event()
+        meta = await offer(leader, follower)
+        await until(lambda: network.fetches, follower)
+        follower.log.decided = meta.index
+        await until(lambda: follower.snapshots.progress is None, follower)
+        assert follower.turns.resumed == []
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+@pytest.mark.parametrize("commit", range(1, 23))
+def test_killed_at_any_transaction_it_has_the_old_state_or_gets_the_new_one(commit: int, is_durable: bool) -> None:
+    """The last numbers are behind the end, which the test checks: every transaction was hit."""
+
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        engine = follower.engine
+        assert isinstance(engine, CountingEngine)
+        before, after = contents(engine), contents(leader.engine)
+        engine.crash_at, engine.is_durable = commit, is_durable
+        await offer(leader, follower)
+        await until(lambda: follower.storage.crashed.is_set() or has_installed(follower), follower)
+        if not follower.storage.crashed.is_set():
+            assert commit >= 20, "an installation of fewer transactions than this test means to hit"
+            await stop_all(leader, follower)
+            return
+        del network.members["n1"]
+        await follower.restart()
+        if contents(engine) == before:
+            assert follower.is_readable()
+            assert (commit, is_durable) == (1, False)
+        else:
+            # Nobody else is there: the spool that was synced before is enough.
+            assert follower.is_readable() == (contents(engine) == after)
+            assert follower.turns.is_paused == (contents(engine) != after)
+            await until(lambda: follower.is_readable() and not follower.turns.is_paused, follower)
+            assert contents(engine) == after
+            assert log_base(follower) == b"%d" % NEW
+        await until(lambda: follower.spools.names() == [], follower)
+        await stop_all(follower)
+
+    run(scenario)
+
+
+def test_a_marker_without_its_file_keeps_the_replica_out_until_another_state_is_here() -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        engine = follower.engine
+        assert isinstance(engine, CountingEngine)
+        engine.crash_at = 7
+        await offer(leader, follower)
+        await until(lambda: follower.storage.crashed.is_set(), follower)
+        for name in follower.spools.names():
+            follower.spools.remove(name)
+        del network.members["n1"]
+        await follower.restart()
+        await until(lambda: len(network.fetches) > 8, follower)
+        assert not follower.is_readable()
+        assert not follower.snapshots.may_lead
+        assert follower.turns.is_paused
+        assert "installation was cut off" in follower.snapshots.unreadable
+        network.members["n1"] = leader
+        await until(follower.is_readable, follower)
+        assert contents(engine) == contents(leader.engine)
+        assert follower.turns.resumed == [stored_state(leader.engine)]
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_a_marker_whose_file_is_damaged_gets_another_one() -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        engine = follower.engine
+        assert isinstance(engine, CountingEngine)
+        engine.crash_at = 9
+        meta = await offer(leader, follower)
+        await until(lambda: follower.storage.crashed.is_set(), follower)
+        assert isinstance(follower.spools, MemorySpools)
+        follower.spools.damage(f"in-{meta.snapshot_id}", 4_000)
+        await follower.restart()
+        await until(follower.is_readable, follower)
+        assert contents(engine) == contents(leader.engine)
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_a_file_that_is_damaged_while_it_is_installed_is_replaced() -> None:
+    async def scenario() -> None:
+        leader, follower = pair(Network())
+        meta = await offer(leader, follower)
+
+        def damage() -> None:
+            assert isinstance(follower.spools, MemorySpools)
+            follower.spools.damage(f"in-{meta.snapshot_id}", meta.size_bytes - 500)
+
+        follower.turns.on_pause = damage
+        await until(lambda: has_installed(follower), follower)
+        assert contents(follower.engine) == contents(leader.engine)
+        assert [each.snapshot_id == meta.snapshot_id for each in follower.log.installs] == [True]
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("before", [0, 1, 5, 17])
+def test_a_full_disk_in_the_middle_is_waited_for(before: int) -> None:
+    async def scenario() -> None:
+        leader, follower = pair(Network())
+        engine = follower.engine
+        assert isinstance(engine, CountingEngine)
+        full = ResourceExhausted("the disk is full", 1_000, "disk")
+        engine.fail_after, engine.failures = before, [full] * 5
+        await offer(leader, follower)
+        await until(lambda: not engine.failures, follower)
+        await until(lambda: has_installed(follower), follower)
+        assert contents(engine) == contents(leader.engine)
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_a_state_that_can_never_fit_leaves_the_old_one_serving() -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        engine = follower.engine
+        assert isinstance(engine, CountingEngine)
+        before = contents(engine)
+        engine.limit_bytes = 20_000
+        await offer(leader, follower)
+        await until(lambda: len(follower.turns.resumed) > 2, follower)
+        assert contents(engine) == before
+        await until(follower.is_readable, follower)
+        progress = follower.snapshots.progress
+        assert progress is not None
+        assert "does not fit" in progress.problem
+        engine.limit_bytes = 1 << 30
+        await until(lambda: follower.log.installs, follower)
+        assert contents(engine) == contents(leader.engine)
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_without_room_for_the_file_nothing_is_fetched_until_there_is() -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        assert isinstance(follower.spools, MemorySpools)
+        follower.spools.limit_bytes = 20_000
+        await offer(leader, follower)
+        await until(lambda: follower.snapshots.progress and follower.snapshots.progress.problem, follower)
+        assert network.fetches == []
+        assert follower.is_readable()
+        follower.spools.limit_bytes = 1 << 30
+        await until(lambda: has_installed(follower), follower)
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_a_spool_of_another_cluster_is_refused_before_its_state() -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        leader.cluster_id = "cluster-b"
+        leader.begin_life()
+        meta = await offer(leader, follower)
+        await until(lambda: len(network.fetches) == 2, follower)
+        await until(lambda: follower.snapshots.progress is None, follower)
+        assert network.sent_bytes < meta.size_bytes
+        assert follower.turns.resumed == []
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_an_offer_whose_id_is_no_name_writes_no_file() -> None:
+    async def scenario() -> None:
+        leader, follower = pair(Network())
+        meta = await offer(leader, follower)
+        evil = type(meta)("../../engine/data", meta.index, meta.term, meta.configuration, meta.size_bytes)
+        follower.log.snapshot_offer = SnapshotOffer("n1", evil)
+        follower.snapshots.poll()
+        await until(lambda: follower.snapshots.progress and follower.snapshots.progress.problem, follower)
+        assert follower.spools.names() == []
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_a_stop_in_the_middle_of_an_installation_is_taken_up_by_the_next_start() -> None:
+    async def scenario() -> None:
+        leader, follower = pair(Network())
+        engine = follower.engine
+        assert isinstance(engine, CountingEngine)
+        follower.storage.jobs_max = 6
+        await offer(leader, follower)
+        await until(lambda: engine.commits == 6, follower)
+        await follower.restart()
+        await until(lambda: follower.is_readable() and follower.turns.resumed, follower)
+        assert contents(engine) == contents(leader.engine)
+        await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_small_bounds_are_what_these_tests_rest_on() -> None:
+    assert SMALL.transaction_items < 130
