@@ -11,14 +11,18 @@ As bytes a configuration is ``cortado.internal.Configuration`` (``proto/internal
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cortado.errors import DataLoss  # noqa: F401
+from google.protobuf.message import DecodeError
+
+from cortado.errors import DataLoss
+from cortado.proto.internal import raft_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """``address`` (host:port) is where it serves peers and clients; ``storage_id`` is empty until it presented itself."""
+    """Serves peers and clients at ``address`` (host:port). ``storage_id`` is empty until it has presented itself."""
 
     node_id: str
     address: str
@@ -42,10 +46,44 @@ class Configuration:
     def is_voter(self, node_id: str) -> bool:
         return any(each.node_id == node_id for each in self.voters)
 
+    def is_alone(self, node_id: str) -> bool:
+        """True where ``node_id`` is the one voter, and nobody else belongs to the group."""
+        return not self.learners and len(self.voters) == 1 and self.voters[0].node_id == node_id
+
+    def others(self, node_id: str) -> tuple[Member, ...]:
+        return tuple(each for each in self.members if each.node_id != node_id)
+
+    @property
+    def majority(self) -> int:
+        """How many voters decide."""
+        return len(self.voters) // 2 + 1
+
     def encode(self) -> bytes:
-        raise NotImplementedError
+        return self.to_message().SerializeToString(deterministic=True)
 
     @classmethod
     def decode(cls, encoded: bytes) -> Configuration:
         """Raises DataLoss on malformed bytes."""
-        raise NotImplementedError
+        try:
+            return cls.from_message(pb.Configuration.FromString(encoded))
+        except DecodeError as error:
+            raise DataLoss("a configuration", str(error)) from error
+
+    def to_message(self) -> pb.Configuration:
+        return pb.Configuration(voters=_to_messages(self.voters), learners=_to_messages(self.learners))
+
+    @classmethod
+    def from_message(cls, message: pb.Configuration) -> Configuration:
+        return cls(_from_messages(message.voters), _from_messages(message.learners))
+
+
+def sorted_members(members: Iterable[Member]) -> tuple[Member, ...]:
+    return tuple(sorted(members, key=lambda member: member.node_id))
+
+
+def _to_messages(members: Iterable[Member]) -> list[pb.Member]:
+    return [pb.Member(node_id=m.node_id, address=m.address, storage_id=m.storage_id) for m in members]
+
+
+def _from_messages(messages: Iterable[pb.Member]) -> tuple[Member, ...]:
+    return sorted_members(Member(each.node_id, each.address, each.storage_id) for each in messages)

@@ -127,8 +127,8 @@ class ReplicatedLog(Protocol):
 
     @property
     def is_leader(self) -> bool:
-        """True where this node leads, has applied an entry of its own term, and no hand-over is under way: only then may
-        commands be evaluated and appended."""
+        """True where this node leads, has applied an entry of its own term, and no hand-over is under way: only then
+        may commands be evaluated and appended."""
 
     @property
     def leader(self) -> str:

@@ -22,3 +22,135 @@ class Configuration(_message.Message):
     voters: _containers.RepeatedCompositeFieldContainer[Member]
     learners: _containers.RepeatedCompositeFieldContainer[Member]
     def __init__(self, voters: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., learners: _Optional[_Iterable[_Union[Member, _Mapping]]] = ...) -> None: ...
+
+class HardState(_message.Message):
+    __slots__ = ("format", "term", "voted_for", "base_index", "base_term", "base_configuration", "keeps_entries")
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    VOTED_FOR_FIELD_NUMBER: _ClassVar[int]
+    BASE_INDEX_FIELD_NUMBER: _ClassVar[int]
+    BASE_TERM_FIELD_NUMBER: _ClassVar[int]
+    BASE_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    KEEPS_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    format: int
+    term: int
+    voted_for: str
+    base_index: int
+    base_term: int
+    base_configuration: Configuration
+    keeps_entries: bool
+    def __init__(self, format: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_configuration: _Optional[_Union[Configuration, _Mapping]] = ..., keeps_entries: bool = ...) -> None: ...
+
+class LogRecord(_message.Message):
+    __slots__ = ("term", "kind", "body")
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    term: int
+    kind: int
+    body: bytes
+    def __init__(self, term: _Optional[int] = ..., kind: _Optional[int] = ..., body: _Optional[bytes] = ...) -> None: ...
+
+class RaftMessage(_message.Message):
+    __slots__ = ("term", "sent_ms", "echo_ms", "fresh_index", "append", "heartbeat", "acknowledgement", "vote_request", "vote_response", "timeout_now", "snapshot")
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    SENT_MS_FIELD_NUMBER: _ClassVar[int]
+    ECHO_MS_FIELD_NUMBER: _ClassVar[int]
+    FRESH_INDEX_FIELD_NUMBER: _ClassVar[int]
+    APPEND_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    ACKNOWLEDGEMENT_FIELD_NUMBER: _ClassVar[int]
+    VOTE_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    VOTE_RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_NOW_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    term: int
+    sent_ms: float
+    echo_ms: float
+    fresh_index: int
+    append: AppendEntries
+    heartbeat: Heartbeat
+    acknowledgement: Acknowledgement
+    vote_request: VoteRequest
+    vote_response: VoteResponse
+    timeout_now: TimeoutNow
+    snapshot: SnapshotNotice
+    def __init__(self, term: _Optional[int] = ..., sent_ms: _Optional[float] = ..., echo_ms: _Optional[float] = ..., fresh_index: _Optional[int] = ..., append: _Optional[_Union[AppendEntries, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., acknowledgement: _Optional[_Union[Acknowledgement, _Mapping]] = ..., vote_request: _Optional[_Union[VoteRequest, _Mapping]] = ..., vote_response: _Optional[_Union[VoteResponse, _Mapping]] = ..., timeout_now: _Optional[_Union[TimeoutNow, _Mapping]] = ..., snapshot: _Optional[_Union[SnapshotNotice, _Mapping]] = ...) -> None: ...
+
+class AppendEntries(_message.Message):
+    __slots__ = ("prev_index", "prev_term", "commit_index", "round", "records")
+    PREV_INDEX_FIELD_NUMBER: _ClassVar[int]
+    PREV_TERM_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_INDEX_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    prev_index: int
+    prev_term: int
+    commit_index: int
+    round: int
+    records: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, prev_index: _Optional[int] = ..., prev_term: _Optional[int] = ..., commit_index: _Optional[int] = ..., round: _Optional[int] = ..., records: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class Heartbeat(_message.Message):
+    __slots__ = ("commit_index", "round")
+    COMMIT_INDEX_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    commit_index: int
+    round: int
+    def __init__(self, commit_index: _Optional[int] = ..., round: _Optional[int] = ...) -> None: ...
+
+class Acknowledgement(_message.Message):
+    __slots__ = ("matched_index", "wanted_index", "heard", "rejected_prev_index", "round")
+    MATCHED_INDEX_FIELD_NUMBER: _ClassVar[int]
+    WANTED_INDEX_FIELD_NUMBER: _ClassVar[int]
+    HEARD_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_PREV_INDEX_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    matched_index: int
+    wanted_index: int
+    heard: bool
+    rejected_prev_index: int
+    round: int
+    def __init__(self, matched_index: _Optional[int] = ..., wanted_index: _Optional[int] = ..., heard: bool = ..., rejected_prev_index: _Optional[int] = ..., round: _Optional[int] = ...) -> None: ...
+
+class VoteRequest(_message.Message):
+    __slots__ = ("term", "is_pre_vote", "last_index", "last_term", "is_transfer")
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    IS_PRE_VOTE_FIELD_NUMBER: _ClassVar[int]
+    LAST_INDEX_FIELD_NUMBER: _ClassVar[int]
+    LAST_TERM_FIELD_NUMBER: _ClassVar[int]
+    IS_TRANSFER_FIELD_NUMBER: _ClassVar[int]
+    term: int
+    is_pre_vote: bool
+    last_index: int
+    last_term: int
+    is_transfer: bool
+    def __init__(self, term: _Optional[int] = ..., is_pre_vote: bool = ..., last_index: _Optional[int] = ..., last_term: _Optional[int] = ..., is_transfer: bool = ...) -> None: ...
+
+class VoteResponse(_message.Message):
+    __slots__ = ("term", "is_pre_vote", "is_granted")
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    IS_PRE_VOTE_FIELD_NUMBER: _ClassVar[int]
+    IS_GRANTED_FIELD_NUMBER: _ClassVar[int]
+    term: int
+    is_pre_vote: bool
+    is_granted: bool
+    def __init__(self, term: _Optional[int] = ..., is_pre_vote: bool = ..., is_granted: bool = ...) -> None: ...
+
+class TimeoutNow(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SnapshotNotice(_message.Message):
+    __slots__ = ("snapshot_id", "index", "term", "configuration", "size_bytes")
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    snapshot_id: str
+    index: int
+    term: int
+    configuration: Configuration
+    size_bytes: int
+    def __init__(self, snapshot_id: _Optional[str] = ..., index: _Optional[int] = ..., term: _Optional[int] = ..., configuration: _Optional[_Union[Configuration, _Mapping]] = ..., size_bytes: _Optional[int] = ...) -> None: ...

@@ -41,6 +41,7 @@ FOLDERS = {
 # Which installations a part is for: a package that it imports is in the base or in each of these. Longest prefix wins.
 EXTRAS_OF = {
     "cortado": [],
+    "cortado.raft": ["server"],
     "cortado.schema.columnar": ["server", "spark"],
     "cortado.schema.columnar.arrow": ["spark"],
     "cortado.schema.columnar.arrow_read": ["spark"],

@@ -1,0 +1,51 @@
+"""What the rooms of one replica share: who we are, the time, the journal, the engine and the way out."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.configuration import Configuration
+from cortado.raft.engine import LEADER, Engine
+from cortado.raft.journal import Journal
+from cortado.raft.outbox import AT_ONCE, Outbox
+from cortado.raft.settings import RaftSettings
+
+
+@dataclass(slots=True)
+class Core:
+    """``now_ms`` is the time of the last tick: what happens between two ticks is as old as the first of them."""
+
+    node_id: str
+    group_id: int
+    settings: RaftSettings
+    random: random.Random
+    journal: Journal
+    engine: Engine
+    outbox: Outbox
+    now_ms: float
+    applied: tuple[int, int]
+    may_lead: bool = True
+
+    @property
+    def is_leading(self) -> bool:
+        """Leads in the engine's eyes; its term may have no applied entry yet."""
+        return self.engine.role == LEADER
+
+    @property
+    def has_applied_own_term(self) -> bool:
+        return self.applied[1] == self.journal.term
+
+    @property
+    def configuration(self) -> Configuration:
+        return self.journal.configuration
+
+    @property
+    def decided(self) -> int:
+        """A leader's own disk may be behind what the engine counts where no other voter is counted."""
+        commit_index = self.engine.commit_index
+        return min(commit_index, self.journal.durable_index) if self.is_leading else commit_index
+
+    def send(self, to: str, message: pb.RaftMessage, needs: int = AT_ONCE) -> None:
+        self.outbox.put(to, message, self.now_ms, needs)

@@ -1,0 +1,163 @@
+"""The follower's side: what of a leader's message is new, and what it proves.
+
+PySyncObj deletes everything behind the place that a message follows, whether it conflicts or not, and a message that
+arrives late would so take back what was acknowledged. Here a message is compared with the log first::
+
+    held:      .. 5 6 7 8            message: behind 5: 6 7 8 9
+    delivered:                                behind 8: 9
+    answered:  we hold durably what you hold up to 9
+
+Nothing at or below the commit index is ever truncated: a leader that asks for it contradicts what was decided, and the
+replica stops with DataLoss.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from cortado.errors import DataLoss
+from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.configuration import Configuration
+from cortado.raft.core import Core
+from cortado.raft.log import SnapshotMeta, SnapshotOffer
+from cortado.raft.reads import Freshness
+from cortado.raft.records import Record, decode_record
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Following:
+    """Takes messages of our own term's leader; the caller has dealt with terms."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.freshness = Freshness()
+        self.offer: SnapshotOffer | None = None
+        self.was_heard = False
+
+    def _hear(self, sender: str, message: pb.RaftMessage) -> bool:
+        """Whether the message is from the term's one leader; notes that it lives."""
+        core = self._core
+        if core.is_leading or core.engine.leader not in ("", sender):
+            _LOG.error("%s leads term %d of group %d beside us or another", sender, message.term, core.group_id)
+            return False
+        self.was_heard = True
+        if message.fresh_index:
+            self.freshness.heard(message.echo_ms, message.fresh_index, core.applied[0])
+        return True
+
+    # --- entries ------------------------------------------------------------------------------------------------------
+
+    def on_append(self, sender: str, message: pb.RaftMessage) -> None:
+        """Raises DataLoss where the leader contradicts what was decided."""
+        if not self._hear(sender, message):
+            return
+        core, append = self._core, message.append
+        try:
+            records = [
+                decode_record(core.group_id, append.prev_index + 1 + place, stored)
+                for place, stored in enumerate(append.records)
+            ]
+        except DataLoss as error:
+            _LOG.warning("dropped a message of %s that was damaged on its way: %s", sender, error)
+            return
+        last = append.prev_index + len(records)
+        base = core.journal.base
+        prev = append.prev_index, append.prev_term
+        if last < base[0]:
+            # What the log begins after was decided, and so is whatever a leader sends from before it.
+            self._accept(sender, message, last)
+            return
+        if prev[0] < base[0]:
+            at_base = records[base[0] - prev[0] - 1]
+            if at_base.term != base[1]:
+                self._contradicted(sender, base[0], at_base.term)
+            records = records[base[0] - prev[0] :]
+            prev = base
+        if core.journal.term_at(prev[0]) != prev[1]:
+            self._reject(sender, message)
+            return
+        self._take(sender, prev, records, min(append.commit_index, last))
+        self._accept(sender, message, last)
+
+    def _take(self, sender: str, prev: tuple[int, int], records: Sequence[Record], commit_index: int) -> None:
+        """Give the engine what follows ``prev``, which is held, without what is held already."""
+        core = self._core
+        held = 0
+        while held < len(records) and core.journal.term_at(records[held].index) == records[held].term:
+            held += 1
+        if held == len(records):
+            self._touch(sender, commit_index)
+            return
+        first_new = records[held].index
+        if first_new <= core.engine.commit_index:
+            self._contradicted(sender, first_new, records[held].term)
+        if held:
+            prev = records[held - 1].index, records[held - 1].term
+        core.engine.receive_entries(sender, prev, records[held:], commit_index)
+
+    def _touch(self, sender: str, commit_index: int) -> None:
+        """Nothing new but who leads, and what is decided. Behind our own last entry nothing can be deleted."""
+        core = self._core
+        if core.engine.leader != sender or commit_index > core.engine.commit_index:
+            core.engine.receive_entries(sender, core.journal.last, (), commit_index)
+
+    def _contradicted(self, sender: str, index: int, term: int) -> None:
+        core = self._core
+        ours = core.journal.term_at(index)
+        detail = f"{sender} has an entry of term {term} at {index}, where one of term {ours} was decided"
+        raise DataLoss(f"the log of group {core.group_id}", detail)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def _accept(self, sender: str, message: pb.RaftMessage, matched_index: int) -> None:
+        answer = pb.Acknowledgement(matched_index=matched_index, round=message.append.round)
+        needs = self._core.journal.sequence_of(matched_index)
+        self._core.send(sender, pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms), needs)
+
+    def _reject(self, sender: str, message: pb.RaftMessage) -> None:
+        core, append = self._core, message.append
+        self._touch(sender, 0)
+        answer = pb.Acknowledgement(
+            wanted_index=core.engine.commit_index + 1, rejected_prev_index=append.prev_index, round=append.round
+        )
+        reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms)
+        core.send(sender, reply, core.journal.hard_state_sequence)
+
+    def on_heartbeat(self, sender: str, message: pb.RaftMessage) -> None:
+        if not self._hear(sender, message):
+            return
+        core, heartbeat = self._core, message.heartbeat
+        self._touch(sender, min(heartbeat.commit_index, core.journal.last_index))
+        if heartbeat.round:
+            answer = pb.Acknowledgement(heard=True, round=heartbeat.round)
+            reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms)
+            core.send(sender, reply, core.journal.hard_state_sequence)
+
+    # --- snapshots ----------------------------------------------------------------------------------------------------
+
+    def on_snapshot(self, sender: str, message: pb.RaftMessage) -> None:
+        """An offer, unless we hold what it brings: then that is the answer."""
+        if not self._hear(sender, message):
+            return
+        core, notice = self._core, message.snapshot
+        if notice.index <= core.engine.commit_index or core.journal.term_at(notice.index) == notice.term:
+            self._touch(sender, notice.index)
+            self.offer = None
+            self._accept(sender, message, notice.index)
+            return
+        self._touch(sender, 0)
+        configuration = Configuration.from_message(notice.configuration)
+        meta = SnapshotMeta(notice.snapshot_id, notice.index, notice.term, configuration, notice.size_bytes)
+        self.offer = SnapshotOffer(sender, meta)
+
+    def installed(self, meta: SnapshotMeta) -> None:
+        """We hold ``meta``'s state now: say so at once, to whoever leads."""
+        core = self._core
+        self.offer = None
+        leader = core.engine.leader
+        if leader and leader != core.node_id:
+            answer = pb.Acknowledgement(matched_index=meta.index)
+            core.send(leader, pb.RaftMessage(acknowledgement=answer), core.journal.hard_state_sequence)

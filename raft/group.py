@@ -1,0 +1,457 @@
+"""One replica of a replicated log: the adapter around PySyncObj, assembled.
+
+::
+
+    step ─► terms ─► elections ─┐                          ┌─► outbox (held until durable)
+                     following ─┼─► engine (PySyncObj) ─► journal ─► ready ─► synced
+                     replication┘                          └─► committed entries
+    tick ─► timers of all of them
+
+Each room has a file: :mod:`~cortado.raft.elections`, :mod:`~cortado.raft.following`, :mod:`~cortado.raft.replication`,
+:mod:`~cortado.raft.reads`, :mod:`~cortado.raft.transfer`, :mod:`~cortado.raft.membership`; this one orders their calls,
+hands over what is committed, and keeps the log's window. ``docs/adr/0008-raft-over-pysyncobj.md`` says what the adapter
+must never let the engine see, and why.
+"""
+
+from __future__ import annotations
+
+import random as random_module
+from collections.abc import Sequence
+
+from google.protobuf.message import DecodeError
+
+from cortado.errors import DataLoss, Internal, NotLeader, TooLarge
+from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.core import Core
+from cortado.raft.elections import Elections
+from cortado.raft.engine import LEADER, Engine, Sent
+from cortado.raft.following import Following
+from cortado.raft.journal import Journal
+from cortado.raft.log import Entry, Message, Payload, PeerProgress, Ready, SnapshotMeta, SnapshotOffer
+from cortado.raft.membership import Membership
+from cortado.raft.outbox import Outbox
+from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, Record, decode_stored
+from cortado.raft.replication import Replication
+from cortado.raft.settings import RaftSettings
+from cortado.raft.transfer import Transfer
+
+# What one Ready applies at most: a replica that learns of many decided entries at once applies them in steps.
+_COMMITTED_BYTES_MAX = 16 << 20
+_COMMITTED_ENTRIES_MAX = 4096
+# When nothing is due.
+_IDLE_MS = 60_000.0
+
+
+class RaftLog:
+    """A :class:`~cortado.raft.log.ReplicatedLog` of any number of members."""
+
+    def __init__(
+        self,
+        node_id: str,
+        settings: RaftSettings,
+        *,
+        group_id: int,
+        random: random_module.Random,
+        stored: Sequence[tuple[bytes, bytes]],
+        applied: tuple[int, int],
+        now_ms: float,
+    ) -> None:
+        """``stored`` are the group's keys and values of the log's space, ``applied`` is the last applied entry's index
+        and term. Nothing stored is a replica that has not joined: it has no configuration, never votes or campaigns.
+
+        Raises DataLoss where ``stored`` is damaged, or contradicts ``applied``."""
+        settings.check()
+        if not stored and applied != (0, 0):
+            raise DataLoss(f"the log of group {group_id}", f"it is empty, but entry {applied[0]} is applied")
+        journal = Journal(group_id, decode_stored(group_id, stored), applied)
+        engine = Engine(
+            node_id,
+            journal,
+            applied_index=applied[0],
+            heartbeat_ms=settings.heartbeat_ms,
+            fallback_ms=settings.election_ms_max,
+            batch_bytes=settings.entry_bytes_max + settings.message_bytes_max + 1024,
+            now_ms=now_ms,
+        )
+        engine.on_send = self._engine_sends
+        self._core = Core(node_id, group_id, settings, random, journal, engine, Outbox(journal), now_ms, applied)
+        self._replication = Replication(self._core)
+        self._following = Following(self._core)
+        self._elections = Elections(self._core, is_first_life=not stored)
+        self._transfer = Transfer(self._core, self._replication)
+        self._membership = Membership(self._core, self._replication)
+        self._members: Configuration | None = None
+        self._was_leading = False
+        self._handed_index = applied[0]
+        self._outstanding: Ready | None = None
+        self._outstanding_since_ms = 0.0
+        self._is_suffix_kept = True
+        self._changed()
+
+    # --- what it knows ----------------------------------------------------------------------------------------------
+
+    @property
+    def term(self) -> int:
+        return self._core.journal.term
+
+    @property
+    def is_leader(self) -> bool:
+        core = self._core
+        return core.is_leading and core.has_applied_own_term and not self._transfer.target
+
+    @property
+    def leader(self) -> str:
+        return self._core.engine.leader
+
+    @property
+    def last(self) -> tuple[int, int]:
+        return self._core.journal.last
+
+    @property
+    def decided(self) -> int:
+        return self._core.decided
+
+    @property
+    def configuration(self) -> Configuration:
+        return self._core.configuration
+
+    @property
+    def has_members(self) -> bool:
+        """Whether anyone else belongs to the group."""
+        return bool(self._core.configuration.others(self._core.node_id))
+
+    @property
+    def progress(self) -> Sequence[PeerProgress]:
+        return self._replication.progress() if self._core.is_leading else ()
+
+    # --- input ------------------------------------------------------------------------------------------------------
+
+    def append(self, payload: Payload) -> Entry:
+        """Append at the leader. Raises NotLeader, and TooLarge over the bound of an entry."""
+        self._check_leads()
+        return self._append(KIND_DATA, payload)
+
+    def _append(self, kind: int, payload: Payload) -> Entry:
+        core = self._core
+        record = Record(kind, payload, core.journal.last_index + 1, core.journal.term)
+        entry = record.entry
+        assert entry is not None
+        if self._members is None or not self._members.is_alone(core.node_id):
+            size, limit = len(record.stored(core.group_id)), core.settings.entry_bytes_max
+            if size > limit:
+                problem = f"an entry of the log may have at most {limit} bytes"
+                raise TooLarge("entry", problem, str(size), size, limit)
+        core.engine.set_time(core.now_ms)
+        core.engine.append(record)
+        return entry
+
+    def step(self, sender: str, body: bytes) -> None:
+        """Take a message. Raises DataLoss where a leader contradicts what was decided here: the node must stop."""
+        try:
+            message = pb.RaftMessage.FromString(body)
+        except DecodeError:
+            return
+        kind = message.WhichOneof("kind")
+        if kind is None or sender == self._core.node_id:
+            return
+        self._core.engine.set_time(self._core.now_ms)
+        if kind == "vote_request":
+            self._elections.on_request(sender, message)
+        elif self._is_of_our_term(sender, message, kind):
+            self._dispatch(sender, message, kind)
+        self._changed()
+
+    def _is_of_our_term(self, sender: str, message: pb.RaftMessage, kind: str) -> bool:
+        """Enter a higher term; let the leader of a lower one know of ours. Messages of a lower one change nothing."""
+        core = self._core
+        if message.term > core.journal.term:
+            core.engine.step_down(message.term)
+        elif message.term < core.journal.term:
+            if kind in ("append", "heartbeat", "snapshot"):
+                core.send(sender, pb.RaftMessage(acknowledgement=pb.Acknowledgement(heard=True)))
+            return False
+        return True
+
+    def _dispatch(self, sender: str, message: pb.RaftMessage, kind: str) -> None:
+        if kind == "append":
+            self._following.on_append(sender, message)
+        elif kind == "heartbeat":
+            self._following.on_heartbeat(sender, message)
+        elif kind == "snapshot":
+            self._following.on_snapshot(sender, message)
+        elif kind == "vote_response":
+            self._elections.on_response(sender, message.vote_response)
+        elif kind == "timeout_now":
+            self._on_timeout_now(sender)
+        elif self._core.is_leading:
+            self._replication.on_acknowledgement(sender, message)
+
+    def _on_timeout_now(self, sender: str) -> None:
+        core = self._core
+        if sender == core.engine.leader and core.may_lead and core.configuration.is_voter(core.node_id):
+            self._elections.campaign(is_transfer=True)
+
+    def tick(self, now_ms: float) -> None:
+        core = self._core
+        core.now_ms = max(core.now_ms, now_ms)
+        core.engine.set_time(core.now_ms)
+        if self._following.was_heard:
+            self._following.was_heard = False
+            self._elections.heard_of_leader()
+        is_disk_hung = self._is_disk_hung()
+        self._elections.tick(is_disk_hung=is_disk_hung)
+        core.engine.tick()
+        self._changed()
+        if core.is_leading:
+            self._lead(is_disk_hung)
+
+    def _lead(self, is_disk_hung: bool) -> None:
+        core = self._core
+        if is_disk_hung and core.configuration.majority > 1:
+            # Nothing that we count as ours becomes durable: another node can do better.
+            core.engine.step_down(core.journal.term + 1)
+            self._changed()
+            return
+        if not core.may_lead and not self._transfer.target and self._replication.reachable_voters():
+            self._transfer.begin("")
+        self._replication.tick()
+        self._transfer.tick()
+
+    def _is_disk_hung(self) -> bool:
+        core = self._core
+        return (
+            self._outstanding is not None and core.now_ms - self._outstanding_since_ms > core.settings.election_ms_max
+        )
+
+    @property
+    def next_tick_ms(self) -> float:
+        core = self._core
+        if not core.is_leading:
+            if self._following.was_heard:
+                return core.now_ms
+            return self._elections.deadline_ms if core.configuration.is_voter(core.node_id) else core.now_ms + _IDLE_MS
+        return self._replication.next_tick_ms if self.has_members else core.now_ms + _IDLE_MS
+
+    def _changed(self) -> None:
+        """After whatever may have moved the engine: a leadership that began or ended, another configuration."""
+        core = self._core
+        configuration = core.journal.configuration
+        if configuration is not self._members:
+            self._members = configuration
+            others = [each.node_id for each in configuration.others(core.node_id)]
+            voters = [each for each in others if configuration.is_voter(each)]
+            core.engine.set_members(voters, [each for each in others if not configuration.is_voter(each)])
+            if core.is_leading and self._was_leading:
+                self._replication.set_members()
+        if core.is_leading != self._was_leading:
+            self._was_leading = core.is_leading
+            if core.is_leading:
+                self._replication.begin()
+                self._following.offer = None
+            else:
+                self._replication.end()
+                self._transfer.end()
+                self._elections.restart_timer()
+
+    def _engine_sends(self, to: str, message: Sent) -> None:
+        kind = message["type"]
+        if kind == "append_entries":
+            self._replication.send_entries(to, message)
+        elif kind == "request_vote":
+            self._elections.send_request(to, message)
+        elif kind == "response_vote":
+            self._elections.send_vote(to, message)
+        # next_node_idx: what a message proved is answered by the rooms, which know.
+
+    # --- output -----------------------------------------------------------------------------------------------------
+
+    def outbox(self) -> Sequence[Message]:
+        return self._core.outbox.take()
+
+    def ready(self) -> Ready:
+        if self._outstanding is not None:
+            return Ready()
+        core, journal = self._core, self._core.journal
+        committed = self._take_committed()
+        is_alone = core.is_leading and core.configuration.is_alone(core.node_id)
+        keeps_entries = (journal.keeps_entries or not is_alone) and not (
+            is_alone and self._handed_index == journal.last_index
+        )
+        if not committed and not journal.is_dirty and keeps_entries == journal.keeps_entries:
+            return Ready()
+        self._outstanding = Ready(journal.take_writes(keeps_entries), committed)
+        self._outstanding_since_ms = core.now_ms
+        return self._outstanding
+
+    def _take_committed(self) -> list[Entry]:
+        journal = self._core.journal
+        first, last = self._handed_index + 1, self._core.engine.commit_index
+        taken: list[Entry] = []
+        size = 0
+        for record in journal.records(first, min(last, first + _COMMITTED_ENTRIES_MAX - 1)) if first <= last else ():
+            taken.append(record.taken_entry())
+            size += len(record)
+            if size >= _COMMITTED_BYTES_MAX:
+                break
+        self._handed_index += len(taken)
+        return taken
+
+    def synced(self, ready: Ready) -> None:
+        core = self._core
+        if self._outstanding is not ready:
+            raise Internal("a Ready that is not outstanding cannot have become durable")
+        self._outstanding = None
+        core.journal.synced()
+        if ready.committed:
+            core.applied = ready.committed[-1].index, ready.committed[-1].term
+            self._following.freshness.applied(core.applied[0])
+        if not core.journal.keeps_entries:
+            core.journal.drop_to(core.applied[0])
+        if core.is_leading:
+            core.engine.set_time(core.now_ms)
+            self._replication.became_durable()
+            core.engine.tick()
+            self._changed()
+
+    def withdraw(self, ready: Ready) -> bool:
+        core = self._core
+        if self._outstanding is not ready:
+            raise Internal("a Ready that is not outstanding cannot be withdrawn")
+        # A term or a configuration that others may know of stands.
+        if ready.writes or not core.is_leading or not core.configuration.is_alone(core.node_id):
+            return False
+        self._outstanding = None
+        core.journal.withdrawn(core.applied[0])
+        core.engine.set_applied(core.applied[0])
+        self._handed_index = core.applied[0]
+        self._changed()
+        return True
+
+    # --- linearizable reads -------------------------------------------------------------------------------------------
+
+    def read_round(self) -> int:
+        """See :class:`~cortado.raft.log.ReplicatedLog`. With a lease, the next tick confirms it: the tick brings the
+        time, and a lease must not be judged by an old one."""
+        core, rounds = self._core, self._replication.rounds
+        if not core.is_leading or not core.has_applied_own_term:
+            raise self._not_leader()
+        if core.configuration.majority == 1:
+            rounds.confirm_now(core.now_ms)
+            return rounds.confirmed
+        return rounds.join()
+
+    @property
+    def confirmed_round(self) -> int:
+        return self._replication.rounds.confirmed
+
+    @property
+    def fresh_as_of_ms(self) -> float | None:
+        times = (self._replication.rounds.fresh_as_of_ms, self._following.freshness.as_of_ms)
+        return max((each for each in times if each is not None), default=None)
+
+    # --- membership ---------------------------------------------------------------------------------------------------
+
+    def add_learner(self, member: Member) -> Entry:
+        self._check_leads()
+        return self._configure(self._membership.add_learner(member))
+
+    def bind(self, node_id: str, storage_id: str, address: str) -> Entry | None:
+        self._check_leads()
+        configuration = self._membership.bind(node_id, storage_id, address)
+        return None if configuration is None else self._configure(configuration)
+
+    def promote(self, node_id: str) -> Entry:
+        self._check_leads()
+        return self._configure(self._membership.promote(node_id))
+
+    def remove(self, node_id: str) -> Entry:
+        self._check_leads()
+        return self._configure(self._membership.remove(node_id))
+
+    def _configure(self, configuration: Configuration) -> Entry:
+        # A member that leaves is sent this entry, too: the engine sends before it learns who is left.
+        entry = self._append(KIND_CONFIGURATION, configuration)
+        self._changed()
+        return entry
+
+    # --- leadership ---------------------------------------------------------------------------------------------------
+
+    def transfer(self, to: str = "") -> str:
+        self._check_leads()
+        return self._transfer.begin(to)
+
+    @property
+    def may_lead(self) -> bool:
+        return self._core.may_lead
+
+    @may_lead.setter
+    def may_lead(self, value: bool) -> None:
+        self._core.may_lead = value
+
+    def _check_leads(self) -> None:
+        if not self.is_leader:
+            raise self._not_leader()
+
+    def _not_leader(self) -> NotLeader:
+        core = self._core
+        if core.is_leading:
+            problem = "leadership is being handed over" if self._transfer.target else "the new leader is not ready yet"
+            return NotLeader(problem)
+        member = core.configuration.member(core.engine.leader)
+        address = "" if member is None else member.address
+        return NotLeader(f"{core.node_id} does not lead group {core.group_id}", leader=address)
+
+    # --- compaction and snapshots -------------------------------------------------------------------------------------
+
+    def compact(self, index: int) -> None:
+        core, journal = self._core, self._core.journal
+        if not journal.keeps_entries:
+            return
+        index = min(index, core.applied[0], journal.durable_index)
+        new_base = journal.base[0]
+        lowest = self._replication.lowest_proved() if core.is_leading else None
+        count, size = journal.last_index - new_base, journal.size_bytes
+        while new_base < index:
+            is_wanted = not core.is_leading or (lowest is not None and lowest <= new_base)
+            if is_wanted and count <= core.settings.retain_entries and size <= core.settings.retain_bytes:
+                break
+            new_base += 1
+            count -= 1
+            size -= len(journal.record_at(new_base))
+        if new_base > journal.base[0]:
+            journal.drop_to(new_base)
+            if core.is_leading:
+                self._replication.log_moved()
+
+    @property
+    def snapshot_needs(self) -> Sequence[str]:
+        return self._replication.snapshot_needs() if self._core.is_leading else ()
+
+    def offer_snapshot(self, to: str, meta: SnapshotMeta) -> None:
+        if self._core.is_leading:
+            self._replication.offer(to, meta)
+
+    @property
+    def snapshot_offer(self) -> SnapshotOffer | None:
+        offer = self._following.offer
+        return offer if offer is not None and offer.sender == self._core.engine.leader else None
+
+    def install(self, meta: SnapshotMeta) -> Sequence[tuple[bytes, bytes | None]]:
+        if self._outstanding is not None:
+            raise Internal("a snapshot cannot be installed while a Ready is outstanding")
+        writes, self._is_suffix_kept = self._core.journal.reset_writes(meta.index, meta.term, meta.configuration)
+        return writes
+
+    def installed(self, meta: SnapshotMeta) -> None:
+        core = self._core
+        core.journal.reset(meta.index, meta.term, meta.configuration, was_kept=self._is_suffix_kept)
+        core.applied = meta.index, meta.term
+        self._handed_index = meta.index
+        core.engine.set_applied(meta.index)
+        self._following.freshness.applied(meta.index)
+        self._changed()
+        self._following.installed(meta)
+
+
+assert LEADER == 2

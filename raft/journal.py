@@ -1,0 +1,347 @@
+"""The log of one group: a window of entries in memory, and what of it must still be written.
+
+::
+
+    base          applied        durable      last
+     |  entries stored  |            |          |
+     +---------------------------------+--------+
+                                       dirty_from ..  go with the next Ready
+
+PySyncObj reads and writes it as its journal, by positions: position 0 is the base, the place that the log begins after.
+Writes are not queued one by one. The journal remembers which indexes are stored and from which one on memory differs,
+so that what is appended and truncated again within a turn costs nothing, and a Ready is the difference.
+
+A group without other members keeps no entries: each is applied in the transaction that would store it. The log then
+begins after what is applied (:meth:`Journal.drop_applied`), and says so in its hard state.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from cortado.errors import DataLoss, Internal
+from cortado.raft.configuration import Configuration
+from cortado.raft.records import (
+    KIND_CONFIGURATION,
+    HardState,
+    Record,
+    StoredLog,
+    Writes,
+    entry_key,
+    nothing,
+)
+
+EngineEntry = tuple[Record, int, int]
+# How many dropped places may stand before the window before memory is given back.
+_SLACK: Final = 256
+
+
+class Journal:
+    """Indexes count from the base; at most one Ready's writes are outstanding at a time."""
+
+    def __init__(self, group_id: int, stored: StoredLog, applied: tuple[int, int]) -> None:
+        """``applied`` is what the data contains. Raises DataLoss where the log does not reach to it."""
+        state = stored.hard_state
+        self.group_id = group_id
+        self.term = state.term
+        self.voted_for = state.voted_for
+        self._base = _checked_base(group_id, stored, applied)
+        self._base_configuration = state.base_configuration
+        self._entries: list[EngineEntry] = [(nothing(*self._base), *self._base)]
+        self._start = 0
+        self._configurations: list[tuple[int, Configuration]] = []
+        self._keeps_entries = state.keeps_entries
+        self._stored_from = self._base[0] + 1
+        self._bytes = 0
+        for record in stored.records:
+            self._push(record)
+            self._count(record)
+        self._stored_to = self.last_index
+        self._dirty_from = self.last_index + 1
+        self.durable_index = self.last_index
+        self._commit_on_start = applied[0]
+        self.is_hard_state_dirty = False
+        # Numbers of Readys: of the next one, of the last one that is durable, of the one that holds the hard state.
+        self.open_sequence = 1
+        self.synced_sequence = 0
+        self.hard_state_sequence = 0
+        self._handed_to: int | None = None
+
+    # --- the places ---------------------------------------------------------------------------------------------
+
+    @property
+    def base(self) -> tuple[int, int]:
+        """Index and term that the log begins after."""
+        return self._base
+
+    @property
+    def last_index(self) -> int:
+        return self._entries[-1][1]
+
+    @property
+    def last(self) -> tuple[int, int]:
+        entry = self._entries[-1]
+        return entry[1], entry[2]
+
+    @property
+    def keeps_entries(self) -> bool:
+        """False while the log of a group without other members begins after what is applied."""
+        return self._keeps_entries
+
+    @property
+    def is_dirty(self) -> bool:
+        return self.is_hard_state_dirty or self._dirty_from <= self.last_index or self._stored_to > self.last_index
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the stored entries in the window."""
+        return self._bytes
+
+    def __contains__(self, index: int) -> bool:
+        return self._base[0] <= index <= self.last_index
+
+    def term_at(self, index: int) -> int | None:
+        """The term of the entry at ``index``, or of the base; None where it is not held."""
+        if not self._base[0] <= index <= self.last_index:
+            return None
+        return self._entries[self._start + index - self._base[0]][2]
+
+    def record_at(self, index: int) -> Record:
+        return self._entries[self._start + index - self._base[0]][0]
+
+    def records(self, first: int, last: int) -> list[Record]:
+        """Those at ``first`` to ``last``, both included, which must be held."""
+        start = self._start + first - self._base[0]
+        return [each[0] for each in islice(self._entries, start, start + last - first + 1)]
+
+    @property
+    def configuration(self) -> Configuration:
+        """The newest one, committed or not."""
+        return self._configurations[-1][1] if self._configurations else self._base_configuration
+
+    @property
+    def configuration_index(self) -> int:
+        """Where the newest configuration stands; the base's index where it is not an entry of the window."""
+        return self._configurations[-1][0] if self._configurations else self._base[0]
+
+    def configuration_at(self, index: int) -> Configuration:
+        return next((each for at, each in reversed(self._configurations) if at <= index), self._base_configuration)
+
+    def sequence_of(self, index: int) -> int:
+        """The number of the Ready after which ``index``, the term and the vote are durable."""
+        if index <= self.durable_index:
+            return self.hard_state_sequence
+        if self._handed_to is not None and index <= self._handed_to:
+            return max(self.hard_state_sequence, self.open_sequence - 1)
+        return self.open_sequence
+
+    # --- what PySyncObj calls -------------------------------------------------------------------------------------
+
+    def add(self, command: Record | bytes, idx: int, term: int) -> None:
+        """Append. Bytes are PySyncObj's own first entry of a term."""
+        if idx != self.last_index + 1:
+            raise Internal(f"entry {idx} cannot follow {self.last_index}")
+        record = nothing(idx, term) if isinstance(command, bytes) else command
+        self._push(record)
+
+    def __getitem__(self, item: int | slice) -> EngineEntry | list[EngineEntry]:
+        if isinstance(item, slice):
+            start = self._start + (item.start or 0)
+            stop = None if item.stop is None else self._start + item.stop
+            return self._entries[start:stop]
+        return self._entries[item if item < 0 else self._start + item]
+
+    def __len__(self) -> int:
+        return len(self._entries) - self._start
+
+    def deleteEntriesFrom(self, position: int) -> None:
+        self.truncate(self._base[0] + position)
+
+    def deleteEntriesTo(self, _position: int) -> None:
+        raise Internal("compaction is not PySyncObj's business")
+
+    def clear(self) -> None:
+        raise Internal("snapshots are not PySyncObj's business")
+
+    def setCurrentTerm(self, term: int, voted_for: str | None) -> None:
+        self.term = term
+        self.voted_for = voted_for or ""
+        self.touch_hard_state()
+
+    def getCurrentTerm(self) -> int:
+        return self.term
+
+    def getVotedForNodeId(self) -> str | None:
+        return self.voted_for or None
+
+    def setRaftCommitIndex(self, index: int) -> None:
+        """Not stored: after a restart everything up to the applied index is committed, and a leader tells the rest."""
+
+    def getRaftCommitIndex(self) -> int:
+        return self._commit_on_start
+
+    def onOneSecondTimer(self) -> None:
+        """Nothing to flush."""
+
+    # --- changes -----------------------------------------------------------------------------------------------
+
+    def truncate(self, index: int) -> None:
+        """Remove the entries from ``index`` on, which must be above the base."""
+        if index <= self._base[0]:
+            raise Internal(f"entry {index} cannot be truncated: the log begins after {self._base[0]}")
+        position = self._start + index - self._base[0]
+        for record, _, _ in islice(self._entries, position, None):
+            self._uncount(record)
+        del self._entries[position:]
+        while self._configurations and self._configurations[-1][0] >= index:
+            self._configurations.pop()
+        self._dirty_from = min(self._dirty_from, index)
+        self.durable_index = min(self.durable_index, index - 1)
+        if self._handed_to is not None:
+            self._handed_to = min(self._handed_to, index - 1)
+
+    def drop_to(self, index: int) -> None:
+        """Let the log begin after ``index``, which is held, applied and durable."""
+        if index <= self._base[0]:
+            return
+        term = self.term_at(index)
+        assert term is not None
+        position = self._start + index - self._base[0]
+        for record, _, _ in islice(self._entries, self._start, position + 1):
+            self._uncount(record)
+        self._set_base((index, term), self.configuration_at(index))
+        self._entries[position] = (nothing(index, term), index, term)
+        self._start = position
+        if self._start > max(_SLACK, len(self)):
+            del self._entries[: self._start]
+            self._start = 0
+        self._dirty_from = max(self._dirty_from, index + 1)
+
+    def reset(self, index: int, term: int, configuration: Configuration, *, was_kept: bool) -> None:
+        """Begin after a snapshot's place, whose reset of the disk (:meth:`reset_writes`) is durable. Entries behind it
+        that agree with it stay."""
+        if self.term_at(index) == term:
+            self.drop_to(index)
+            self._base_configuration = configuration
+        else:
+            self._entries, self._start, self._bytes = [(nothing(index, term), index, term)], 0, 0
+            self._set_base((index, term), configuration)
+            self._configurations.clear()
+        if not was_kept:
+            self._stored_to = index
+            self._dirty_from = index + 1
+            self.durable_index = index
+        self._stored_from = index + 1
+        self._stored_to = max(self._stored_to, index)
+        self._dirty_from = max(self._dirty_from, index + 1)
+        self.durable_index = max(self.durable_index, index)
+        self._keeps_entries = True
+
+    def reset_writes(self, index: int, term: int, configuration: Configuration) -> tuple[Writes, bool]:
+        """The writes of a reset, and whether what is stored behind ``index`` stays."""
+        is_kept = self.term_at(index) == term
+        last_deleted = min(index, self._stored_to) if is_kept else self._stored_to
+        writes: Writes = [(entry_key(self.group_id, each), None) for each in range(self._stored_from, last_deleted + 1)]
+        state = HardState(max(self.term, term), self.voted_for if self.term >= term else "", index, term, configuration)
+        writes.append(state.write(self.group_id))
+        return writes, is_kept
+
+    def touch_hard_state(self) -> None:
+        self.is_hard_state_dirty = True
+        self.hard_state_sequence = self.open_sequence
+
+    # --- durability ----------------------------------------------------------------------------------------------
+
+    def take_writes(self, keeps_entries: bool) -> Writes:
+        """What differs from the disk, as a Ready's writes. ``keeps_entries`` is False where all entries are applied
+        with this Ready, and nobody else will ever ask for them."""
+        writes: Writes = []
+        if keeps_entries != self._keeps_entries:
+            self._keeps_entries = keeps_entries
+            self.touch_hard_state()
+        base, last = self._base[0], self.last_index
+        first_kept = base + 1 if keeps_entries else last + 1
+        for index in range(self._stored_from, min(first_kept, self._stored_to + 1)):
+            writes.append((entry_key(self.group_id, index), None))
+        for index in range(max(last, self._stored_from - 1) + 1, self._stored_to + 1):
+            writes.append((entry_key(self.group_id, index), None))
+        for index in range(max(self._dirty_from, first_kept), last + 1):
+            record = self.record_at(index)
+            writes.append((entry_key(self.group_id, index), record.stored(self.group_id)))
+            self._count(record)
+        self._stored_from, self._stored_to = first_kept, last
+        self._dirty_from = last + 1
+        if self.is_hard_state_dirty:
+            writes.append(self._hard_state(keeps_entries).write(self.group_id))
+            self.is_hard_state_dirty = False
+        self._handed_to = last
+        self.open_sequence += 1
+        return writes
+
+    def synced(self) -> None:
+        """The writes taken last are durable."""
+        assert self._handed_to is not None
+        self.durable_index = max(self.durable_index, self._handed_to)
+        self._handed_to = None
+        self.synced_sequence = self.open_sequence - 1
+
+    def withdrawn(self, durable: int) -> None:
+        """The writes taken last never happened, and everything above ``durable`` is gone. None of it was kept."""
+        self._handed_to = None
+        self.synced_sequence = self.open_sequence - 1
+        if durable < self.last_index:
+            self.truncate(durable + 1)
+        self._stored_to = self._stored_from - 1
+        self._dirty_from = durable + 1
+        self.durable_index = durable
+
+    def _hard_state(self, keeps_entries: bool) -> HardState:
+        # Where none are kept, the log begins after what is applied, and so with the newest configuration.
+        configuration = self._base_configuration if keeps_entries else self.configuration
+        return HardState(self.term, self.voted_for, *self._base, configuration, keeps_entries)
+
+    def _set_base(self, base: tuple[int, int], configuration: Configuration) -> None:
+        self._base = base
+        self._base_configuration = configuration
+        self._configurations = [each for each in self._configurations if each[0] > base[0]]
+        if self._keeps_entries:
+            self.touch_hard_state()
+
+    def _push(self, record: Record) -> None:
+        self._entries.append((record, record.index, record.term))
+        if record.kind == KIND_CONFIGURATION:
+            self._configurations.append((record.index, record.configuration))
+            if not self._keeps_entries:
+                self.touch_hard_state()
+
+    def _count(self, record: Record) -> None:
+        if not record.is_counted:
+            record.is_counted = True
+            self._bytes += len(record)
+
+    def _uncount(self, record: Record) -> None:
+        if record.is_counted:
+            record.is_counted = False
+            self._bytes -= len(record)
+
+
+def _checked_base(group_id: int, stored: StoredLog, applied: tuple[int, int]) -> tuple[int, int]:
+    """Where the log begins. Raises DataLoss where it and ``applied`` contradict each other."""
+    place = f"the log of group {group_id}"
+    state, last = stored.hard_state, stored.last
+    base = (state.base_index, state.base_term)
+    if applied[0] < base[0]:
+        raise DataLoss(place, f"it begins after entry {base[0]}, but only {applied[0]} is applied")
+    if not state.keeps_entries:
+        if applied[1] > state.term:
+            raise DataLoss(place, f"its term {state.term} is below the last applied entry's term {applied[1]}")
+        return applied
+    if applied[0] > last[0]:
+        raise DataLoss(place, f"it ends at entry {last[0]}, but entry {applied[0]} is applied")
+    at_applied = base if applied[0] == base[0] else applied
+    if applied[0] > base[0]:
+        at_applied = (applied[0], stored.records[applied[0] - base[0] - 1].term)
+    if at_applied != applied:
+        raise DataLoss(place, f"entry {applied[0]} is of term {at_applied[1]}, but was applied as one of {applied[1]}")
+    return base

@@ -1,0 +1,141 @@
+"""The rules of changing who belongs to a group. Each function returns the configuration to append, or refuses.
+
+One member at a time, and only when the last change is committed and an entry of the leader's own term is applied: two
+leaders could otherwise each complete a change that the other does not know (Ongaro's erratum to §4.1). New members
+begin as learners; one becomes a voter when it is bound to a data directory and has caught up. A leader is not removed:
+it hands leadership over first.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cortado.errors import InvalidArgument, Unavailable
+from cortado.raft.configuration import Configuration, Member, sorted_members
+from cortado.raft.core import Core
+from cortado.raft.replication import Replication
+
+_NODE_ID: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62})")
+_STORAGE_ID_LENGTH_MAX: Final = 128
+_RETRY_MS: Final = 500
+
+
+class Membership:
+    """For the leader; the caller has checked that we are."""
+
+    def __init__(self, core: Core, replication: Replication) -> None:
+        self._core = core
+        self._replication = replication
+
+    def add_learner(self, member: Member) -> Configuration:
+        current = self._core.configuration
+        check_node_id(member.node_id)
+        check_address(member.address)
+        if current.member(member.node_id) is not None:
+            raise InvalidArgument("node_id", "is a member already", member.node_id)
+        self._check_address_is_free(member.node_id, member.address)
+        self._check_last_change_is_committed()
+        return Configuration(current.voters, sorted_members((*current.learners, member)))
+
+    def bind(self, node_id: str, storage_id: str, address: str) -> Configuration | None:
+        current = self._core.configuration
+        member = self._known(node_id)
+        check_address(address)
+        if not 0 < len(storage_id) <= _STORAGE_ID_LENGTH_MAX:
+            raise InvalidArgument("storage_id", f"must have 1 to {_STORAGE_ID_LENGTH_MAX} characters", storage_id)
+        if member.storage_id and member.storage_id != storage_id:
+            problem = f"{node_id} is known by another data directory; a lost one comes back under a new node id"
+            raise InvalidArgument("storage_id", problem, storage_id)
+        bound = Member(node_id, address, storage_id)
+        if bound == member:
+            return None
+        self._check_address_is_free(node_id, address)
+        self._check_last_change_is_committed()
+        return Configuration(
+            tuple(bound if each is member else each for each in current.voters),
+            tuple(bound if each is member else each for each in current.learners),
+        )
+
+    def promote(self, node_id: str) -> Configuration:
+        current = self._core.configuration
+        member = self._known(node_id)
+        if current.is_voter(node_id):
+            raise InvalidArgument("node_id", "is a voter already", node_id)
+        self._check_last_change_is_committed()
+        self._check_has_caught_up(member)
+        return Configuration(
+            sorted_members((*current.voters, member)), tuple(each for each in current.learners if each is not member)
+        )
+
+    def remove(self, node_id: str) -> Configuration:
+        core, current = self._core, self._core.configuration
+        member = self._known(node_id)
+        if node_id == core.node_id:
+            raise InvalidArgument("node_id", "leads the group: hand leadership over first", node_id)
+        self._check_last_change_is_committed()
+        left = Configuration(
+            tuple(each for each in current.voters if each is not member),
+            tuple(each for each in current.learners if each is not member),
+        )
+        if current.is_voter(node_id):
+            self._check_keeps_a_majority(node_id, left)
+        return left
+
+    def _known(self, node_id: str) -> Member:
+        member = self._core.configuration.member(node_id)
+        if member is None:
+            raise InvalidArgument("node_id", "is not a member", node_id)
+        return member
+
+    def _check_last_change_is_committed(self) -> None:
+        core = self._core
+        if core.journal.configuration_index > core.decided:
+            raise Unavailable("the last change of members is not committed yet", retry_delay_ms=_RETRY_MS)
+
+    def _check_address_is_free(self, node_id: str, address: str) -> None:
+        for each in self._core.configuration.members:
+            if each.address == address and each.node_id != node_id:
+                raise InvalidArgument("address", f"belongs to member {each.node_id}", address)
+
+    def _check_has_caught_up(self, member: Member) -> None:
+        core = self._core
+        progress = self._replication.member(member.node_id)
+        assert progress is not None
+        behind = core.journal.last_index - progress.proved_index
+        if not member.storage_id:
+            problem = "has not joined yet: start it with --join"
+        elif not progress.was_heard_within(core.settings.election_ms_min, core.now_ms):
+            problem = f"has not answered for {core.settings.election_ms_min:.0f} ms"
+        elif progress.needs_snapshot:
+            problem = "waits for a snapshot"
+        elif behind > core.settings.caught_up_entries:
+            problem = f"is {behind} entries behind, at most {core.settings.caught_up_entries} are allowed"
+        else:
+            return
+        raise Unavailable(f"{member.node_id} cannot become a voter now: it {problem}", retry_delay_ms=_RETRY_MS)
+
+    def _check_keeps_a_majority(self, node_id: str, left: Configuration) -> None:
+        core = self._core
+        reachable = {each.node_id for each in self._replication.reachable_voters()} | {core.node_id}
+        count = sum(each.node_id in reachable for each in left.voters)
+        if count < left.majority:
+            raise Unavailable(
+                f"without {node_id}, {count} of the {len(left.voters)} voters left can be reached, "
+                f"and {left.majority} are needed",
+                retry_delay_ms=_RETRY_MS,
+            )
+
+
+def check_node_id(node_id: str) -> None:
+    """Raises InvalidArgument."""
+    if _NODE_ID.fullmatch(node_id) is None:
+        problem = "must be 1 to 63 letters, digits, '.', '_' or '-', and begin with a letter or digit"
+        raise InvalidArgument("node_id", problem, repr(node_id))
+
+
+def check_address(address: str) -> None:
+    """Raises InvalidArgument."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise InvalidArgument("address", "must be host:port", repr(address))

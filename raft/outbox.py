@@ -1,0 +1,53 @@
+"""Messages on their way out, each held until what it says is durable.
+
+A vote or an acknowledgement that leaves before its state is on the disk is a promise that a crash breaks: two leaders
+in one term, or an acknowledged entry lost. So each message carries the number of the Ready after which it may leave.
+A held message whose term has passed is dropped: what it acknowledged may have been truncated since.
+"""
+
+from __future__ import annotations
+
+from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.journal import Journal
+from cortado.raft.log import Message
+
+# Needs nothing to be durable.
+AT_ONCE = 0
+
+
+class Outbox:
+    """In the order of putting, for each peer and each need."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._free: list[Message] = []
+        self._held: list[tuple[int, int, Message]] = []
+
+    def put(self, to: str, message: pb.RaftMessage, sent_ms: float, needs: int = AT_ONCE) -> None:
+        """Stamp ``message`` with our term and ``sent_ms``, and let it leave once Ready number ``needs`` is durable."""
+        journal = self._journal
+        message.term = journal.term
+        message.sent_ms = sent_ms
+        out = Message(to, message.SerializeToString())
+        if needs <= journal.synced_sequence:
+            self._free.append(out)
+        else:
+            self._held.append((needs, journal.term, out))
+
+    def take(self) -> list[Message]:
+        if self._held:
+            self._release()
+        out, self._free = self._free, []
+        return out
+
+    def _release(self) -> None:
+        synced, term = self._journal.synced_sequence, self._journal.term
+        still: list[tuple[int, int, Message]] = []
+        for held in self._held:
+            if held[1] != term:
+                continue
+            if held[0] <= synced:
+                self._free.append(held[2])
+            else:
+                still.append(held)
+        self._held = still

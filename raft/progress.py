@@ -1,0 +1,108 @@
+"""What a leader knows of one member: how far it is, what is under way to it, and whether it can be sent to at all.
+
+::
+
+    probing      one message under way, to find where the logs agree
+       |  ^
+   ack |  | a message did not fit, or was not answered
+       v  |
+    streaming    up to a window of messages under way
+
+    waiting for a snapshot: its next entry is gone from our log
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from cortado.raft.settings import RaftSettings
+
+
+class Progress:
+    """``proved_index`` is what the member's own acknowledgements in this term proved; it never falls."""
+
+    __slots__ = (
+        "echoed_ms",
+        "entered_index",
+        "fresh_ms",
+        "fresh_round",
+        "heard_ms",
+        "in_flight",
+        "in_flight_bytes",
+        "is_probing",
+        "moved_ms",
+        "needs_snapshot",
+        "node_id",
+        "pending_fresh_ms",
+        "probe_prev",
+        "proved_index",
+        "round",
+        "told_commit",
+    )
+
+    def __init__(self, node_id: str, now_ms: float) -> None:
+        self.node_id = node_id
+        self.proved_index = 0
+        # What of it the engine was told: never more than is durable at the leader.
+        self.entered_index = 0
+        self.is_probing = True
+        self.probe_prev = 0
+        self.needs_snapshot = False
+        # (last index, bytes) of each message with entries that is not acknowledged.
+        self.in_flight: deque[tuple[int, int]] = deque()
+        self.in_flight_bytes = 0
+        self.moved_ms = now_ms
+        self.heard_ms: float | None = None
+        self.told_commit = 0
+        # The last round that it answered, and the newest send time of ours that it echoed.
+        self.round = 0
+        self.echoed_ms = float("-inf")
+        # A time of the member's, the round that makes it valid, and the newest valid one.
+        self.pending_fresh_ms = 0.0
+        self.fresh_round = 0
+        self.fresh_ms = 0.0
+
+    def has_window(self, settings: RaftSettings) -> bool:
+        """Whether a message with entries may be sent."""
+        if self.needs_snapshot:
+            return False
+        if not self.in_flight:
+            return True
+        return (
+            not self.is_probing
+            and len(self.in_flight) < settings.window_messages_max
+            and self.in_flight_bytes < settings.window_bytes_max
+        )
+
+    def sent(self, prev_index: int, last_index: int, size_bytes: int, now_ms: float) -> None:
+        if not self.in_flight:
+            self.moved_ms = now_ms
+        if self.is_probing:
+            self.probe_prev = prev_index
+        self.in_flight.append((last_index, size_bytes))
+        self.in_flight_bytes += size_bytes
+
+    def proved(self, index: int, now_ms: float) -> None:
+        """The member holds, durably, what we hold up to ``index``."""
+        if index > self.proved_index:
+            self.proved_index = index
+            self.moved_ms = now_ms
+        while self.in_flight and self.in_flight[0][0] <= self.proved_index:
+            self.in_flight_bytes -= self.in_flight.popleft()[1]
+        if self.is_probing and not self.in_flight:
+            self.is_probing = False
+
+    def is_stale_rejection(self, prev_index: int) -> bool:
+        """Whether a message that did not fit behind ``prev_index`` was sent before what we know now."""
+        if self.is_probing:
+            return prev_index != self.probe_prev
+        return prev_index <= self.proved_index
+
+    def probe(self) -> None:
+        """Begin again with one message: what is under way will not be answered, or does not fit."""
+        self.is_probing = True
+        self.in_flight.clear()
+        self.in_flight_bytes = 0
+
+    def was_heard_within(self, duration_ms: float, now_ms: float) -> bool:
+        return self.heard_ms is not None and now_ms - self.heard_ms <= duration_ms

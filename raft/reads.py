@@ -1,0 +1,98 @@
+"""Linearizable reads without a log entry, and how fresh a replica is.
+
+*Read-index* (Ongaro 2014, §6.4): a read that begins now may be answered from what is decided now, once a majority has
+answered a heartbeat that was sent after the read began: until then, nobody else can have decided anything. Each
+heartbeat carries the number of its round, and all reads that wait share one.
+
+*Lease* (§6.4.1): a majority that answered a heartbeat sent at time *t* will not vote for another before
+``t + election_ms_min`` on its own clocks. Counted from the leader's *send* time, which the answer echoes, and shortened
+by the drift between clocks, that spares the round. A hand-over asks voters to vote at once: it voids the lease for the
+rest of the term.
+
+*Freshness*: a replica puts its own time in each answer. The leader gives it back once a round that began after the
+answer came was confirmed, together with the last decided index: everything decided by that time is at or below it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+# Rounds that may be under way beside each other; more reads wait for the next one.
+_ROUNDS_MAX: Final = 4
+_PENDING_MAX: Final = 32
+
+
+def reached_by(majority: int, values: Sequence[float]) -> float:
+    """The largest value that ``majority`` of ``values`` have reached."""
+    return sorted(values, reverse=True)[majority - 1]
+
+
+class Rounds:
+    """The leader's rounds. Their numbers go on over terms, so that none is ever confirmed twice."""
+
+    def __init__(self) -> None:
+        self.current = 0
+        self.confirmed = 0
+        self.is_wanted = False
+        self.fresh_as_of_ms: float | None = None
+        self._began: deque[tuple[int, float]] = deque()
+
+    def join(self) -> int:
+        """The number of a round that has not begun."""
+        self.is_wanted = True
+        return self.current + 1
+
+    @property
+    def may_begin(self) -> bool:
+        return self.is_wanted and self.current - self.confirmed < _ROUNDS_MAX
+
+    def begin(self, now_ms: float) -> int:
+        self.current += 1
+        self.is_wanted = False
+        self._began.append((self.current, now_ms))
+        return self.current
+
+    def confirm(self, number: int) -> None:
+        """A majority answered round ``number``: nobody else led when it began."""
+        if number <= self.confirmed:
+            return
+        self.confirmed = number
+        while self._began and self._began[0][0] <= number:
+            self._note_fresh(self._began.popleft()[1])
+
+    def confirm_now(self, now_ms: float) -> None:
+        """Nobody else can lead now, by the lease or because there is nobody else: no message is needed."""
+        self.current += 1
+        self.is_wanted = False
+        self._began.clear()
+        self.confirmed = self.current
+        self._note_fresh(now_ms)
+
+    def leadership_ended(self) -> None:
+        """What was asked is never confirmed: an answer of a later term says nothing about this one."""
+        self._began.clear()
+        self.is_wanted = False
+
+    def _note_fresh(self, at_ms: float) -> None:
+        self.fresh_as_of_ms = at_ms if self.fresh_as_of_ms is None else max(self.fresh_as_of_ms, at_ms)
+
+
+class Freshness:
+    """A follower's side: times of ours that came back, each with the index that must be applied before it counts."""
+
+    def __init__(self) -> None:
+        self.as_of_ms: float | None = None
+        self._pending: deque[tuple[int, float]] = deque()
+
+    def heard(self, echo_ms: float, fresh_index: int, applied_index: int) -> None:
+        if len(self._pending) == _PENDING_MAX:
+            self._pending.pop()
+        self._pending.append((fresh_index, echo_ms))
+        self.applied(applied_index)
+
+    def applied(self, index: int) -> None:
+        while self._pending and self._pending[0][0] <= index:
+            at_ms = self._pending.popleft()[1]
+            self.as_of_ms = at_ms if self.as_of_ms is None else max(self.as_of_ms, at_ms)

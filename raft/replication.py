@@ -1,0 +1,342 @@
+"""The leader's side: entries and heartbeats to every member, and what their answers prove.
+
+PySyncObj decides what each member is sent next, and counts what is committed. This room bounds what is under way,
+splits it into messages, sends what was lost again, and lets an acknowledgement in only as far as our own disk is:
+entries leave before the leader's sync, so a majority that counts the leader must wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.core import Core
+from cortado.raft.engine import Sent
+from cortado.raft.journal import EngineEntry
+from cortado.raft.log import PeerProgress, SnapshotMeta
+from cortado.raft.progress import Progress
+from cortado.raft.reads import Rounds, reached_by
+
+
+class Replication:
+    """All of it belongs to one term of leadership: :meth:`begin` and :meth:`end` clear it."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.rounds = Rounds()
+        self._members: dict[str, Progress] = {}
+        self._offers: dict[str, SnapshotMeta] = {}
+        self._began_ms = core.now_ms
+        self.heartbeat_due_ms = core.now_ms
+        self._decided_ms: float | None = None
+        self._announced = 0
+        self.is_lease_void = False
+
+    # --- a leadership ---------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """We lead: nothing is known of anyone."""
+        core = self._core
+        self._began_ms = core.now_ms
+        self.heartbeat_due_ms = core.now_ms
+        self.is_lease_void = False
+        self._members.clear()
+        self._announced = 0
+        self.set_members()
+
+    def end(self) -> None:
+        self._members.clear()
+        self._offers.clear()
+        self.rounds.leadership_ended()
+        self._core.engine.disconnect_all()
+
+    def set_members(self) -> None:
+        """The configuration changed, or we just began."""
+        core = self._core
+        others = {each.node_id for each in core.configuration.others(core.node_id)}
+        for gone in self._members.keys() - others:
+            del self._members[gone]
+            self._offers.pop(gone, None)
+        for new in sorted(others - self._members.keys()):
+            self._members[new] = Progress(new, core.now_ms)
+            core.engine.set_next_index(new, core.journal.last_index)
+            self._settle(self._members[new])
+        core.engine.send_entries()
+
+    # --- out --------------------------------------------------------------------------------------------------------
+
+    def send_entries(self, to: str, message: Sent) -> None:
+        """PySyncObj wants entries sent, as many as it has: send what the member's window takes."""
+        core = self._core
+        progress = self._members.get(to)
+        entries: Sequence[EngineEntry] = message.get("entries", ())
+        if progress is None or message.get("prevLogIdx") is None:
+            core.engine.disconnect(to)
+            return
+        prev = message["prevLogIdx"], message["prevLogTerm"]
+        for chunk in self._chunks(entries):
+            self._send_chunk(progress, prev, chunk)
+            prev = chunk[-1][1], chunk[-1][2]
+            if not progress.has_window(core.settings):
+                core.engine.set_next_index(to, prev[0] + 1)
+                core.engine.disconnect(to)
+                return
+
+    def _chunks(self, entries: Sequence[EngineEntry]) -> Iterator[list[EngineEntry]]:
+        chunk: list[EngineEntry] = []
+        size = 0
+        for entry in entries:
+            entry_bytes = len(entry[0].stored(self._core.group_id))
+            if chunk and size + entry_bytes > self._core.settings.message_bytes_max:
+                yield chunk
+                chunk, size = [], 0
+            chunk.append(entry)
+            size += entry_bytes
+        if chunk:
+            yield chunk
+
+    def _send_chunk(self, progress: Progress, prev: tuple[int, int], chunk: Sequence[EngineEntry]) -> None:
+        core = self._core
+        records = [entry[0].stored(core.group_id) for entry in chunk]
+        message = pb.RaftMessage(
+            append=pb.AppendEntries(
+                prev_index=prev[0],
+                prev_term=prev[1],
+                commit_index=core.decided,
+                round=self.rounds.current,
+                records=records,
+            )
+        )
+        self._send(progress, message)
+        last_index = chunk[-1][1]
+        progress.sent(prev[0], last_index, sum(map(len, records)), core.now_ms)
+        progress.told_commit = max(progress.told_commit, min(core.decided, last_index))
+
+    def _send(self, progress: Progress, message: pb.RaftMessage) -> None:
+        core = self._core
+        if progress.fresh_ms:
+            message.echo_ms = progress.fresh_ms
+            message.fresh_index = core.decided
+        # Only our term must be durable, or a crash of the only voter would let two of its lives use it.
+        core.send(progress.node_id, message, core.journal.hard_state_sequence)
+
+    def tick(self) -> None:
+        """Heartbeats, entries that were not answered, and news of what is decided."""
+        core, rounds = self._core, self.rounds
+        if core.configuration.majority == 1:
+            # Nobody else's word is needed.
+            rounds.confirm_now(core.now_ms)
+        elif rounds.is_wanted and self._has_lease():
+            rounds.confirm_now(core.now_ms)
+        if not self._members:
+            self.heartbeat_due_ms = core.now_ms + core.settings.heartbeat_ms
+            return
+        if core.now_ms >= self.heartbeat_due_ms:
+            self._beat()
+            self._resend()
+        elif rounds.may_begin:
+            self._beat()
+        self._announce()
+
+    def _beat(self) -> None:
+        core = self._core
+        self.heartbeat_due_ms = core.now_ms + core.settings.heartbeat_ms
+        number = self.rounds.begin(core.now_ms)
+        for progress in self._members.values():
+            self._send_heartbeat(progress, number)
+            meta = self._offers.get(progress.node_id)
+            if meta is not None and progress.needs_snapshot:
+                self._send(progress, pb.RaftMessage(snapshot=_notice(meta)))
+
+    def _send_heartbeat(self, progress: Progress, number: int) -> None:
+        commit_index = min(self._core.decided, progress.proved_index)
+        self._send(progress, pb.RaftMessage(heartbeat=pb.Heartbeat(commit_index=commit_index, round=number)))
+        progress.told_commit = max(progress.told_commit, commit_index)
+
+    def _resend(self) -> None:
+        """What a member that answers has not acknowledged for long was lost on the way."""
+        core = self._core
+        is_any = False
+        for progress in self._members.values():
+            if not progress.in_flight or core.now_ms - progress.moved_ms < core.settings.retransmit_ms:
+                continue
+            if progress.was_heard_within(core.settings.election_ms_min, core.now_ms):
+                self._probe_from(
+                    progress, progress.proved_index + 1 if progress.proved_index else progress.probe_prev + 1
+                )
+                is_any = True
+        if is_any:
+            core.engine.send_entries()
+
+    def _announce(self) -> None:
+        """Tell members what is decided, unless an entry soon does: an apply of its own costs a follower a sync."""
+        core = self._core
+        decided = core.decided
+        if decided > self._announced and self._decided_ms is None:
+            self._decided_ms = core.now_ms
+        if self._decided_ms is None or core.now_ms < self._decided_ms + core.settings.notice_ms:
+            return
+        self._decided_ms = None
+        self._announced = decided
+        for progress in self._members.values():
+            if progress.told_commit < min(decided, progress.proved_index):
+                self._send_heartbeat(progress, 0)
+
+    # --- in -----------------------------------------------------------------------------------------------------------
+
+    def on_acknowledgement(self, sender: str, message: pb.RaftMessage) -> None:
+        """A member's answer, of our term."""
+        core = self._core
+        progress = self._members.get(sender)
+        if progress is None:
+            return
+        answer = message.acknowledgement
+        progress.heard_ms = core.now_ms
+        progress.echoed_ms = max(progress.echoed_ms, min(message.echo_ms, core.now_ms))
+        self._note_round(progress, answer.round, message.sent_ms)
+        outcome = answer.WhichOneof("outcome")
+        if outcome == "matched_index" and answer.matched_index <= core.journal.last_index:
+            self._matched(progress, answer.matched_index)
+        else:
+            core.engine.acknowledge(sender, 0)
+            if outcome == "wanted_index":
+                self._rejected(progress, answer.rejected_prev_index, answer.wanted_index)
+
+    def _matched(self, progress: Progress, index: int) -> None:
+        core = self._core
+        progress.proved(index, core.now_ms)
+        self._enter(progress)
+        if core.engine.next_index(progress.node_id) <= progress.proved_index:
+            core.engine.set_next_index(progress.node_id, progress.proved_index + 1)
+        if progress.needs_snapshot and progress.proved_index >= core.journal.base[0]:
+            progress.needs_snapshot = False
+            self._offers.pop(progress.node_id, None)
+        self._settle(progress)
+        if core.engine.next_index(progress.node_id) <= core.journal.last_index and progress.has_window(core.settings):
+            core.engine.send_entries()
+
+    def _enter(self, progress: Progress) -> None:
+        """Let the engine count an acknowledgement, as far as our own disk is."""
+        core = self._core
+        progress.entered_index = max(progress.entered_index, min(progress.proved_index, core.journal.durable_index))
+        core.engine.acknowledge(progress.node_id, progress.entered_index)
+
+    def _rejected(self, progress: Progress, prev_index: int, wanted_index: int) -> None:
+        if progress.is_stale_rejection(prev_index):
+            return
+        self._probe_from(progress, min(wanted_index, prev_index))
+        self._core.engine.send_entries()
+
+    def _probe_from(self, progress: Progress, index: int) -> None:
+        core = self._core
+        progress.probe()
+        index = max(progress.proved_index + 1, min(index, core.journal.last_index + 1))
+        core.engine.set_next_index(progress.node_id, index)
+        self._settle(progress)
+
+    def _settle(self, progress: Progress) -> None:
+        """Let the engine send to a member, or not."""
+        core = self._core
+        if core.engine.next_index(progress.node_id) <= core.journal.base[0]:
+            progress.needs_snapshot = True
+        if progress.has_window(core.settings):
+            core.engine.connect(progress.node_id)
+        else:
+            core.engine.disconnect(progress.node_id)
+
+    def became_durable(self) -> None:
+        """Our own disk has caught up: acknowledgements that were held back count now."""
+        for progress in self._members.values():
+            if progress.entered_index < progress.proved_index:
+                self._enter(progress)
+
+    def log_moved(self) -> None:
+        """Entries were dropped: a member may need a snapshot now."""
+        for progress in self._members.values():
+            self._settle(progress)
+
+    # --- rounds, the lease, freshness ---------------------------------------------------------------------------------
+
+    def _note_round(self, progress: Progress, number: int, member_ms: float) -> None:
+        core, rounds = self._core, self.rounds
+        if number > progress.round and number <= rounds.current:
+            progress.round = number
+            values = [rounds.current, *(each.round for each in self._voters())]
+            rounds.confirm(int(reached_by(core.configuration.majority, values)))
+        if progress.fresh_round and rounds.confirmed >= progress.fresh_round:
+            progress.fresh_ms, progress.fresh_round = progress.pending_fresh_ms, 0
+        if not progress.fresh_round:
+            # Valid once a round that begins after this has been confirmed.
+            progress.pending_fresh_ms, progress.fresh_round = member_ms, rounds.current + 1
+
+    def _voters(self) -> Iterator[Progress]:
+        configuration = self._core.configuration
+        return (each for each in self._members.values() if configuration.is_voter(each.node_id))
+
+    def _has_lease(self) -> bool:
+        core = self._core
+        if not core.settings.lease or self.is_lease_void or not core.has_applied_own_term:
+            return False
+        echoed = [core.now_ms, *(each.echoed_ms for each in self._voters())]
+        return core.now_ms < reached_by(core.configuration.majority, echoed) + core.settings.lease_ms
+
+    # --- what others ask ----------------------------------------------------------------------------------------------
+
+    def member(self, node_id: str) -> Progress | None:
+        return self._members.get(node_id)
+
+    def reachable_voters(self) -> list[Progress]:
+        """Other voters that answered within an election's time, the one that is furthest first."""
+        core = self._core
+        near = [each for each in self._voters() if each.was_heard_within(core.settings.election_ms_min, core.now_ms)]
+        return sorted(near, key=lambda each: (-each.proved_index, each.node_id))
+
+    def progress(self) -> list[PeerProgress]:
+        core = self._core
+        listed = []
+        for member in core.configuration.others(core.node_id):
+            each = self._members[member.node_id]
+            since_ms = self._began_ms if each.heard_ms is None else each.heard_ms
+            is_voter = core.configuration.is_voter(member.node_id)
+            listed.append(
+                PeerProgress(member, is_voter, each.proved_index, core.now_ms - since_ms, each.needs_snapshot)
+            )
+        return listed
+
+    def snapshot_needs(self) -> list[str]:
+        """Members that answer, and whose next entry is gone."""
+        core = self._core
+        near_ms = core.settings.election_ms_max
+        return [
+            each.node_id
+            for each in self._members.values()
+            if each.needs_snapshot and each.was_heard_within(near_ms, core.now_ms)
+        ]
+
+    def lowest_proved(self) -> int | None:
+        """How far the last member is; None where there is no other."""
+        return min((each.proved_index for each in self._members.values()), default=None)
+
+    def offer(self, to: str, meta: SnapshotMeta) -> None:
+        progress = self._members.get(to)
+        if progress is not None and progress.needs_snapshot:
+            self._offers[to] = meta
+            self._send(progress, pb.RaftMessage(snapshot=_notice(meta)))
+
+    @property
+    def next_tick_ms(self) -> float:
+        core = self._core
+        if self.rounds.may_begin:
+            return core.now_ms
+        due_ms = self.heartbeat_due_ms
+        return due_ms if self._decided_ms is None else min(due_ms, self._decided_ms + core.settings.notice_ms)
+
+
+def _notice(meta: SnapshotMeta) -> pb.SnapshotNotice:
+    return pb.SnapshotNotice(
+        snapshot_id=meta.snapshot_id,
+        index=meta.index,
+        term=meta.term,
+        configuration=meta.configuration.to_message(),
+        size_bytes=meta.size_bytes,
+    )

@@ -1,0 +1,61 @@
+"""Handing leadership over: stop appending, wait until the target has everything, tell it to campaign at once.
+
+Until the target has won or an election timeout has passed, nothing can be appended: what was would be lost to the
+target's log, or delay it. The target's request says that the leader asked for it, so that voters do not refuse it for
+having heard of a leader; from then on a lease proves nothing.
+"""
+
+from __future__ import annotations
+
+from cortado.errors import InvalidArgument, Unavailable
+from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.core import Core
+from cortado.raft.replication import Replication
+
+
+class Transfer:
+    """At most one at a time; :attr:`target` is empty while there is none."""
+
+    def __init__(self, core: Core, replication: Replication) -> None:
+        self._core = core
+        self._replication = replication
+        self.target = ""
+        self._gives_up_ms = 0.0
+        self._next_word_ms = 0.0
+
+    def begin(self, to: str) -> str:
+        """Raises InvalidArgument where ``to`` is no other voter, Unavailable where there is none to be reached."""
+        core = self._core
+        reachable = {each.node_id: each for each in self._replication.reachable_voters()}
+        if to == core.node_id:
+            raise InvalidArgument("to_node_id", "already leads the group", to)
+        if to and not core.configuration.is_voter(to):
+            raise InvalidArgument("to_node_id", "must name a voter of the group", to)
+        if to and to not in reachable:
+            raise Unavailable(f"{to} has not answered for {core.settings.election_ms_min:.0f} ms", retry_delay_ms=500)
+        if not reachable:
+            raise Unavailable("no other voter can be reached", retry_delay_ms=500)
+        self.target = to or next(iter(reachable))
+        self._gives_up_ms = core.now_ms + core.settings.election_ms_max
+        self._next_word_ms = core.now_ms
+        self._replication.is_lease_void = True
+        return self.target
+
+    def end(self) -> None:
+        self.target = ""
+
+    def tick(self) -> None:
+        """Send the word when the target has everything; give up in time."""
+        if not self.target:
+            return
+        core = self._core
+        progress = self._replication.member(self.target)
+        if progress is None or core.now_ms >= self._gives_up_ms:
+            self.end()
+        elif core.now_ms >= self._next_word_ms and progress.proved_index == core.journal.last_index:
+            self._next_word_ms = core.now_ms + core.settings.heartbeat_ms
+            core.send(
+                self.target,
+                pb.RaftMessage(timeout_now=pb.TimeoutNow()),
+                core.journal.sequence_of(core.journal.last_index),
+            )
