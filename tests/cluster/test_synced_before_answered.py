@@ -1,4 +1,4 @@
-"""Seen from the kernel: between a put's arrival and its answer, the data file was synced."""
+"""Seen from the kernel: between a put's arrival and its answer it was synced, on one node or on a majority of three."""
 
 from __future__ import annotations
 
@@ -9,89 +9,74 @@ from pathlib import Path
 import pytest
 
 from cortado.store.client import Client
+from support.cluster import Cluster
 from support.needs import need, need_tool
 from support.server_process import ServerProcess, wait_until
+from support.system_calls import Trace, majority, tracer
 
 pytestmark = pytest.mark.process
 
-SYSTEM_CALLS = "trace=fdatasync,fsync,pwrite64,read,recvmsg,recvfrom,write,writev,sendmsg,sendto"
-CALL = re.compile(r"^(\d+) +(?:(\w+)\(|<\.\.\. (\w+) resumed>)(.*)$")
-RECEIVED = {"read", "recvmsg", "recvfrom"}
-SENT = {"write", "writev", "sendmsg", "sendto"}
+NAMES = [f"key-{number:03}-of-the-trace" for number in range(40)]
+CALLERS = 8
 
 
-class Trace:
-    """What strace wrote: for each call the lines at which it began and ended, and its text."""
+def put_all(endpoint: str) -> list[str]:
+    """Puts all names at once; returns their etags."""
+    with Client(endpoint, timeout_s=30) as client, ThreadPoolExecutor(CALLERS) as pool:
+        kv = client.kv("traced")
+        return list(pool.map(lambda name: kv.put(name.encode(), b"v"), NAMES))
 
-    def __init__(self, text: str) -> None:
-        self.calls: list[tuple[str, int, int, str]] = []
-        open_calls: dict[str, tuple[str, int, str]] = {}
-        for line, content in enumerate(text.splitlines()):
-            match = CALL.match(content)
-            if match is None:
-                continue
-            thread, begun, resumed, rest = match.groups()
-            if resumed is not None:
-                name, start, first = open_calls.pop(thread)
-                self.calls.append((name, start, line, first + rest))
-            elif rest.endswith("<unfinished ...>"):
-                open_calls[thread] = (begun, line, rest)
-            else:
-                self.calls.append((begun, line, line, rest))
 
-    def arrival(self, text: str) -> int:
-        """The line at which the first message with ``text`` had arrived."""
-        return min(end for name, _, end, said in self.calls if name in RECEIVED and text in said)
-
-    def answer(self, text: str) -> int:
-        """The line at which the first message with ``text`` was on its way out."""
-        # The answer is remembered too, so it stands in a page of the data file before it is sent.
-        sent = (call for call in self.calls if call[0] in SENT and "data.mdb" not in call[3])
-        return min(start for _, start, _, said in sent if text in said)
-
-    def synced_between(self, first: int, last: int) -> bool:
-        """Whether data pages were flushed, and after them a meta page was written, within these lines."""
-        flushed = [
-            end
-            for name, start, end, said in self.calls
-            if name in ("fdatasync", "fsync") and "data.mdb" in said and " = 0" in said and first < start and end < last
-        ]
-        return any(
-            name == "pwrite64"
-            and "data.mdb" in said
-            and said.endswith(" = 120")
-            and start > min(flushed)
-            and end < last
-            for name, start, end, said in self.calls
-            if flushed
-        )
+def read_trace(path: Path) -> Trace:
+    wait_until(lambda: "+++ exited with 0 +++" in path.read_text().splitlines()[-1], f"{path.name} is complete", 30)
+    text = path.read_text()
+    assert re.search(r'engine/data\.mdb", O_WRONLY\|O_DSYNC', text), "the meta page is written synchronously"
+    return Trace(text)
 
 
 def test_every_acknowledged_put_was_synced_after_it_arrived_and_before_it_was_answered(tmp_path: Path) -> None:
     need_tool("strace")
-    trace_file = tmp_path / "trace"
-    # The tracer is a child, so that the process started is the server. The meta page goes through a descriptor that
-    # was opened to write synchronously.
-    tracer = ["strace", "-D", "-f", "-y", "-s", "65536", "-o", str(trace_file), "-e", SYSTEM_CALLS + ",openat"]
-    server = ServerProcess(tmp_path / "data", under=tracer)
+    server = ServerProcess(tmp_path / "data", under=tracer(tmp_path / "trace"))
     try:
         try:
             server.start()
         except AssertionError:
             need("ptrace" not in server.log.lower(), "the privilege to trace processes")
             raise
-        with Client(server.endpoint) as client, ThreadPoolExecutor(8) as pool:
-            kv = client.kv("traced")
-            names = [f"key-{number:03}-of-the-trace" for number in range(40)]
-            etags = list(pool.map(lambda name: kv.put(name.encode(), b"v"), names))
+        etags = put_all(server.endpoint)
         assert server.stop() == 0
     finally:
         server.kill()
-    wait_until(lambda: "+++ exited with 0 +++" in trace_file.read_text().splitlines()[-1], "the trace is complete")
-    text = trace_file.read_text()
-    assert re.search(r'engine/data\.mdb", O_WRONLY\|O_DSYNC', text), "the meta page is written synchronously"
-    trace = Trace(text)
-    for name, etag in zip(names, etags, strict=True):
-        arrival, answer = trace.arrival(name), trace.answer(etag)
-        assert arrival < answer
-        assert trace.synced_between(arrival, answer), f"{name} was answered before it was synced"
+    trace = read_trace(tmp_path / "trace")
+    for name, etag in zip(NAMES, etags, strict=True):
+        assert trace.arrival(name) < trace.durable(name), "what is stored is what arrived"
+        assert trace.durable(name) < trace.answer(etag), f"{name} was answered before it was synced"
+
+
+def test_on_three_nodes_every_acknowledged_put_was_synced_by_a_majority_before_it_was_answered(tmp_path: Path) -> None:
+    need_tool("strace")
+    names = ("n1", "n2", "n3")
+    cluster = Cluster(tmp_path, under={name: tracer(tmp_path / f"{name}.trace") for name in names})
+    try:
+        try:
+            cluster.form()
+        except AssertionError:
+            need("ptrace" not in cluster.logs.lower(), "the privilege to trace processes")
+            raise
+        if cluster.leader() != "n1":
+            with Client(cluster.endpoints, timeout_s=30) as client:
+                client.membership.transfer_leader("n1")
+        etags = put_all(cluster.addresses["n1"])
+        assert cluster.leader() == "n1"
+        for node in cluster.nodes.values():
+            assert node.stop() == 0
+    finally:
+        cluster.end()
+    traces = {name: read_trace(tmp_path / f"{name}.trace") for name in names}
+    # The node with the smallest id calls the others: on connections that came to its own port are clients alone.
+    to_clients = cluster.addresses["n1"].partition(":")[2] + "->"
+    for name, etag in zip(NAMES, etags, strict=True):
+        answered = traces["n1"].answer(etag, through=to_clients)
+        durable = [trace.durable(name) for trace in traces.values()]
+        assert traces["n1"].arrival(name) < min(durable), "what is stored is what arrived"
+        assert majority(durable) < answered, f"{name} was answered before a majority had synced it"

@@ -1,0 +1,74 @@
+"""One node's disk is full: the follower's is no hindrance, the leader's hands over or refuses; nothing is lost."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cortado.store.client import Client
+from support.callers import calling
+from support.cluster import Cluster
+from support.needs import need, need_root
+from support.server_process import wait_until
+
+pytestmark = pytest.mark.process
+
+DISK_MIB = 64
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    need_root()
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(disk)], check=False)
+    need(mounted.returncode == 0, "the privilege to mount a tmpfs")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, small_disk: Path) -> Iterator[Cluster]:
+    """Three nodes, of which ``n1`` is on the small disk."""
+    (small_disk / "n1").mkdir()
+    (tmp_path / "n1").symlink_to(small_disk / "n1", target_is_directory=True)
+    formed = Cluster(tmp_path)
+    try:
+        yield formed.form()
+    finally:
+        formed.end()
+
+
+def take_all(disk: Path) -> Path:
+    """Fill the disk to the last byte; removing the file gives it all back."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096):
+            try:
+                while True:
+                    file.write(b"b" * size)
+            except OSError:
+                continue
+    return ballast
+
+
+@pytest.mark.parametrize("role", ["follower", "leader"])
+def test_one_full_disk_stops_nobody_and_loses_nothing(cluster: Cluster, small_disk: Path, role: str) -> None:
+    with Client(cluster.endpoints, timeout_s=30) as client, calling(client, "full") as crowd:
+        if (cluster.leader() == "n1") != (role == "leader"):
+            client.membership.transfer_leader("n1" if role == "leader" else "n2")
+        ballast = take_all(small_disk)
+        crowd.wait_for_progress(100)
+        # A crash on the full disk, too.
+        cluster.kill("n1")
+        crowd.wait_for_progress()
+        cluster.start("n1")
+        crowd.wait_for_progress()
+        ballast.unlink()
+        wait_until(cluster.is_converged, "the node has caught up with room on its disk", 60)
+    cluster.assert_same_contents("full", "full-tokens")

@@ -1,0 +1,98 @@
+"""What a process asked of the kernel, and when: strace's output, read.
+
+The times are the machine's wall clock, so traces of several processes can be laid side by side.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TRACED = "openat,fdatasync,fsync,pwrite64,pwritev,read,recvmsg,recvfrom,write,writev,sendmsg,sendto"
+RECEIVED = {"read", "recvmsg", "recvfrom"}
+SENT = {"write", "writev", "sendmsg", "sendto"}
+STORED = {"pwrite64", "pwritev", "writev"}
+META_PAGE_BYTES = 120
+"""What LMDB writes of a meta page, through a descriptor that was opened to write synchronously."""
+
+_LINE = re.compile(r"^(\d+) +([\d.]+) (?:(\w+)\(|<\.\.\. (\w+) resumed>)(.*)$")
+_TOOK = re.compile(r" <([\d.]+)>$")
+
+
+def tracer(output: Path) -> list[str]:
+    """The command under which a server is traced. It is a child of the server, so that the process is the server."""
+    return ["strace", "-D", "-f", "-yy", "-ttt", "-T", "-s", "65536", "-o", str(output), "-e", f"trace={TRACED}"]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemCall:
+    """``said`` is what strace printed of its arguments and result."""
+
+    name: str
+    start_s: float
+    end_s: float
+    said: str
+
+    @property
+    def is_on_data_file(self) -> bool:
+        return "data.mdb" in self.said
+
+
+class Trace:
+    """The calls of one process, all threads."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.calls = list(_calls(text))
+
+    def arrival(self, text: str) -> float:
+        """When the first message with ``text`` had arrived."""
+        return min(call.end_s for call in self.calls if call.name in RECEIVED and text in call.said)
+
+    def answer(self, text: str, through: str = "") -> float:
+        """When the first message with ``text`` was on its way out, through a connection described so."""
+        sent = (call for call in self.calls if call.name in SENT and not call.is_on_data_file)
+        return min(call.start_s for call in sent if text in call.said and through in call.said)
+
+    def durable(self, text: str) -> float:
+        """When the first page with ``text`` was on the disk: written, flushed, and after that a meta page written."""
+        stored = [call for call in self.calls if call.name in STORED and call.is_on_data_file and text in call.said]
+        flushed = self._first_flush_after(min((call.end_s for call in stored), default=float("inf")))
+        metas = (
+            call.end_s
+            for call in self.calls
+            if call.name == "pwrite64"
+            and call.is_on_data_file
+            and f") = {META_PAGE_BYTES}" in call.said
+            and call.start_s >= flushed
+        )
+        return min(metas, default=float("inf"))
+
+    def _first_flush_after(self, after_s: float) -> float:
+        """When the data file was flushed by a call that began after ``after_s``."""
+        flushes = (call for call in self.calls if call.name in ("fdatasync", "fsync") and call.is_on_data_file)
+        return min((call.end_s for call in flushes if call.start_s >= after_s), default=float("inf"))
+
+
+def _calls(text: str) -> Iterator[SystemCall]:
+    open_calls: dict[str, tuple[str, float, str]] = {}
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        thread, at, begun, _, rest = match.groups()
+        if begun is not None and rest.endswith("<unfinished ...>"):
+            open_calls[thread] = (begun, float(at), rest)
+        elif begun is not None:
+            took = _TOOK.search(rest)
+            yield SystemCall(begun, float(at), float(at) + (float(took[1]) if took else 0.0), rest)
+        elif thread in open_calls:
+            name, start_s, first = open_calls.pop(thread)
+            yield SystemCall(name, start_s, float(at), first + rest)
+
+
+def majority(times_s: Sequence[float]) -> float:
+    """By when more than half of the times had come."""
+    return sorted(times_s)[len(times_s) // 2]
