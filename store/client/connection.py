@@ -122,7 +122,7 @@ class Connection:
                 failure = failed.failure
             else:
                 self.observe(reply.header)
-                if attempts.request_id:
+                if attempts.request_id and not self.request_ids.is_fresh(attempts.started_s):
                     self.request_ids.observe(timestamp_of(reply.header.timestamp), attempts.started_s)
                 return reply
             # Outside of the handler, so that the attempt's error is not the context of ours.

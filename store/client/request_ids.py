@@ -19,6 +19,8 @@ RANDOM_BYTES: Final = 8
 
 RECENT_S: Final = 5.0
 """How long a timestamp is recent enough. A server remembers ids for much longer."""
+FRESH_S: Final = 0.5
+"""For so long a newer timestamp would add nothing."""
 
 
 class RequestIds:
@@ -29,6 +31,7 @@ class RequestIds:
         self._random_bytes = random_bytes
         self._lock = threading.Lock()
         self._newest = ZERO
+        self._newest_bytes = bytes(ZERO)
         self._seen_at_s = float("-inf")
 
     def observe(self, ts: Timestamp, asked_s: float) -> None:
@@ -39,12 +42,14 @@ class RequestIds:
         with self._lock:
             if ts >= self._newest:
                 self._newest = ts
+                self._newest_bytes = bytes(ts)
                 self._seen_at_s = max(self._seen_at_s, asked_s)
 
     def forget(self) -> None:
         """Another cluster answers now, whose time is not comparable."""
         with self._lock:
             self._newest = ZERO
+            self._newest_bytes = bytes(ZERO)
             self._seen_at_s = float("-inf")
 
     @property
@@ -56,6 +61,10 @@ class RequestIds:
         """False where the server's clock must be asked before an id is made."""
         return self._monotonic_s() - self._seen_at_s <= RECENT_S
 
+    def is_fresh(self, now_s: float) -> bool:
+        """Whether the timestamp of a write that was answered now need not be observed."""
+        return now_s - self._seen_at_s <= FRESH_S
+
     def new(self) -> bytes:
         """20 bytes that no one else has."""
-        return bytes(self._newest) + self._random_bytes(RANDOM_BYTES)
+        return self._newest_bytes + self._random_bytes(RANDOM_BYTES)

@@ -93,7 +93,7 @@ class Attempts:
     """An attempt was late: the next ones wait for as long as the call may."""
     maybe_happened: bool = field(default=False, init=False)
     _moves: int = field(default=0, init=False)
-    _tried: dict[str, str] = field(default_factory=dict, init=False)
+    _tried: dict[str, str] | None = field(default=None, init=False)
 
     @property
     def deadline_s(self) -> float:
@@ -109,6 +109,7 @@ class Attempts:
         """
         self.count += 1
         error = failure.error
+        self._tried = self._tried or {}
         self._tried[address] = str(error) if failure.answered else f"cannot reach it: {error}"
         if self.request_id and failure.sent and not (failure.answered and not isinstance(error, OutcomeUnknown)):
             self.maybe_happened = True
@@ -149,14 +150,15 @@ class Attempts:
 
     def _why(self, failure: Failure) -> str:
         """What went wrong, where: of one address as it was, of several each."""
-        if len(self._tried) > 1:
-            return "; ".join(f"{address}: {why}" for address, why in self._tried.items())
-        [(address, _)] = self._tried.items()
+        tried = self._tried or {}
+        if len(tried) > 1:
+            return "; ".join(f"{address}: {why}" for address, why in tried.items())
+        [address] = tried
         problem = str(failure.error)
         return problem if failure.answered or not address else f"cannot reach {address}: {problem}"
 
     def _late(self) -> str:
-        others = [f"{address}: {why}" for address, why in list(self._tried.items())[:-1]]
+        others = [f"{address}: {why}" for address, why in list((self._tried or {}).items())[:-1]]
         return "; ".join([self._late_alone, *others])
 
     @property
