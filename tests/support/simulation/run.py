@@ -138,7 +138,7 @@ class Run:
         finally:
             virtual_ms = cluster.now_ms
             cluster.bury()
-        counts = cluster.counts + cluster.network.counts
+        counts = cluster.counts + cluster.network.counts + self._disk_counts()
         return Outcome(
             self.seed,
             cluster.violations,
@@ -278,6 +278,17 @@ class Run:
                 return None
 
         return truth_of(data, key_of)
+
+    def _disk_counts(self) -> Counter[str]:
+        disks = [host.disk for host in self.cluster.hosts.values()]
+        return Counter(
+            {
+                "commits": sum(disk.commits for disk in disks),
+                "torn commits kept": sum(disk.torn_kept for disk in disks),
+                "torn commits lost": sum(disk.torn_lost for disk in disks),
+                "transactions refused for want of room": sum(disk.refused for disk in disks),
+            }
+        )
 
     def _digest(self) -> str:
         digest = hashlib.sha256()

@@ -61,6 +61,7 @@ class Watch:
         self._digests: dict[int, tuple[int, str]] = {}
         self._seen: dict[str, tuple[int, str, int]] = {}
         cluster.scheduler.after_step = self.after_step
+        cluster.network.on_body = self._on_message
 
     def attach(self, host: Host) -> None:
         """Watch this host's disk."""
@@ -81,6 +82,8 @@ class Watch:
                 self._entry_changed(host, log, int.from_bytes(key[5:]), value)
             elif space is Space.META and key == APPLIED_KEY:
                 is_applied = value is not None
+            elif space is Space.META and key == MARKER_KEY:
+                self._counts["installations begun" if value is not None else "snapshots installed"] += 1
         if is_applied:
             self._applied(host, log)
         self._check_decided(host, log)
@@ -172,6 +175,17 @@ class Watch:
             self._decided_max = max(self._decided_max, index)
         elif known[0] != entry:
             self._violation(f"two entries are decided at {index}: {known[0]} and, on {host.node_id}, {entry}")
+
+    # --- messages ----------------------------------------------------------------------------------------------
+
+    def _on_message(self, _sender: str, _to: str, body: bytes) -> None:
+        """Count what only messages tell."""
+        # A vote's answer is a short message: the many others need not be taken apart.
+        if len(body) > 60:
+            return
+        message = raft_pb2.RaftMessage.FromString(body)
+        if message.WhichOneof("kind") == "vote_response" and not message.vote_response.is_granted:
+            self._counts["pre-votes refused" if message.vote_response.is_pre_vote else "votes refused"] += 1
 
     # --- steps -------------------------------------------------------------------------------------------------
 
