@@ -74,20 +74,28 @@ class Cluster:
         data_dirs: dict[str, Path] | None = None,
         under: dict[str, Sequence[str]] | None = None,
     ) -> None:
-        names = [f"n{number}" for number in range(1, count + 1)]
         self._folder = folder
-        self.addresses = dict(zip(names, (f"127.0.0.1:{port}" for port in free_ports(count)), strict=True))
-        self.nodes = {
-            name: ServerProcess(
-                (data_dirs or {}).get(name, folder / name),
-                *("--node-id", name, "--faults-file", str(self._faults_file(name))),
-                *(("--join", self.addresses["n1"]) if name != "n1" else ()),
-                *options,
-                listen=address,
-                under=(under or {}).get(name, ()),
-            )
-            for name, address in self.addresses.items()
-        }
+        self._options = options
+        self._data_dirs = data_dirs or {}
+        self._under = under or {}
+        self.addresses: dict[str, str] = {}
+        self.nodes: dict[str, ServerProcess] = {}
+        for number in range(1, count + 1):
+            self._make(f"n{number}")
+
+    def _make(self, name: str) -> None:
+        """A node that is not started yet; it joins the others, if there are any."""
+        (port,) = free_ports(1)
+        join = ("--join", ",".join(self.addresses.values())) if self.addresses else ()
+        self.addresses[name] = f"127.0.0.1:{port}"
+        self.nodes[name] = ServerProcess(
+            self._data_dirs.get(name, self._folder / name),
+            *("--node-id", name, "--faults-file", str(self._faults_file(name))),
+            *join,
+            *self._options,
+            listen=self.addresses[name],
+            under=self._under.get(name, ()),
+        )
 
     @property
     def endpoints(self) -> str:
@@ -107,6 +115,8 @@ class Cluster:
 
     def add(self, name: str) -> None:
         """Announce a node, start it, and make it a voter."""
+        if name not in self.nodes:
+            self._make(name)
         leader = self.addresses[self.leader()]
         cortado("member", "add", name, self.addresses[name], "--endpoint", leader)
         self.nodes[name].start()
@@ -115,6 +125,12 @@ class Cluster:
     def promote(self, name: str) -> None:
         """Make a learner a voter, as soon as it has caught up."""
         wait_until(lambda: self._is_promoted(name), f"{name} is a voter", CONVERGED_S)
+
+    def remove(self, name: str) -> None:
+        """Take a node out of the cluster, and end it."""
+        cortado("member", "remove", name, "--endpoint", self.endpoints)
+        self.nodes.pop(name).kill()
+        del self.addresses[name]
 
     def _is_promoted(self, name: str) -> bool:
         address = self.addresses[self.leader()]

@@ -1,0 +1,104 @@
+"""One replica's file is damaged, or gone: the others serve what is right, and it answers nothing from what is wrong."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from cortado.store.client import Client
+from cortado.store.client.values import timestamp_to_proto
+from cortado.store.rpc_errors import from_rpc_error
+from support.cluster import Cluster, running_cluster
+
+pytestmark = pytest.mark.process
+
+RETAIN = ("--raft", "retain_entries=0", "--raft", "retain_bytes=0")
+"""What is applied leaves the log soon, so that the damage is in the data alone."""
+VALUE = b"the value of the key that will be damaged"
+
+
+def flip(data_file: Path, found: bytes) -> None:
+    """Flip one bit in every copy of ``found`` that the file holds."""
+    content = bytearray(data_file.read_bytes())
+    place = content.find(found)
+    assert place >= 0
+    while place >= 0:
+        content[place + len(found) - 1] ^= 0x10
+        place = content.find(found, place + 1)
+    data_file.write_bytes(content)
+
+
+def damage(cluster: Cluster, name: str) -> None:
+    flip(cluster.nodes[name].data_dir / "engine" / "data.mdb", VALUE)
+
+
+def rebuild(cluster: Cluster, lost: str, new: str) -> None:
+    """As an operator does: the damaged node is removed, and another one takes its place."""
+    cluster.remove(lost)
+    cluster.add(new)
+    cluster.wait_converged()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with running_cluster(tmp_path) as formed:
+        yield formed
+
+
+def test_a_flipped_byte_in_a_log_entry_stops_the_replica_and_it_is_rebuilt(cluster: Cluster) -> None:
+    with Client(cluster.endpoints, timeout_s=30) as client:
+        client.kv("n").put(b"k", VALUE)
+        cluster.wait_converged()
+        victim = cluster.follower()
+        assert cluster.nodes[victim].stop() == 0
+        damage(cluster, victim)
+        with pytest.raises(AssertionError, match="damaged"):
+            cluster.nodes[victim].start()
+        assert "Traceback" not in cluster.nodes[victim].log
+        found = client.kv("n").get(b"k")
+        assert found is not None
+        assert found.value == VALUE
+        rebuild(cluster, victim, "n4")
+    with Client(cluster.endpoints, timeout_s=30) as client:
+        cluster.assert_same_contents("n")
+        found = client.kv("n").get(b"k")
+        assert found is not None
+        assert found.value == VALUE
+
+
+def test_a_lost_disk_comes_back_under_a_new_name_only(cluster: Cluster) -> None:
+    with Client(cluster.endpoints, timeout_s=30) as client:
+        client.kv("n").put(b"k", VALUE)
+        victim = cluster.follower()
+        cluster.kill(victim)
+        shutil.rmtree(cluster.nodes[victim].data_dir)
+        with pytest.raises(AssertionError, match=victim):
+            cluster.nodes[victim].start()
+        assert "Traceback" not in cluster.nodes[victim].log
+        client.kv("n").put(b"l", VALUE)
+        rebuild(cluster, victim, "n4")
+    cluster.assert_same_contents("n")
+
+
+def test_a_flipped_byte_in_a_value_is_never_answered_from(tmp_path: Path) -> None:
+    with running_cluster(tmp_path, *RETAIN) as cluster, Client(cluster.endpoints, timeout_s=30) as client:
+        etag_before = client.kv("n").put(b"k", VALUE)
+        for number in range(50):
+            client.kv("n").put(b"other-%d" % number, b"v")
+        cluster.wait_converged()
+        at = timestamp_to_proto(client.now())
+        victim = cluster.follower()
+        assert cluster.nodes[victim].stop() == 0
+        damage(cluster, victim)
+        cluster.start(victim)
+        cluster.wait_converged()
+        with pytest.raises(grpc.RpcError) as refused:
+            cluster.contents(victim, "n", at)
+        assert from_rpc_error(refused.value).reason == "DATA_LOSS"
+        found = client.kv("n").get(b"k")
+        assert found is not None
+        assert (found.value, found.etag) == (VALUE, etag_before)
