@@ -13,7 +13,7 @@ import typer
 import cortado
 from cortado.errors import Cancelled, CortadoError, Internal, InvalidArgument
 from cortado.store.cli import failures
-from cortado.store.cli.commands import clock, database, documents, key, kv, schema, server, status, table
+from cortado.store.cli.commands import cert, clock, database, documents, key, kv, schema, server, status, table
 from cortado.store.cli.session import EndpointOption, Output, OutputOption, Session, TimeoutOption
 
 # The parser's own complaints; typer names only the leaves of their tree.
@@ -34,7 +34,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["--help", "-h"]},
     )
     app.callback()(_globals)
-    for module in (server, status, schema, database, table, documents, kv, clock, key):
+    for module in (server, status, schema, database, table, documents, kv, clock, key, cert):
         module.add_to(app)
     return app
 

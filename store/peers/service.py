@@ -14,7 +14,7 @@ import google_crc32c
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from cortado.errors import CortadoError, Internal, InvalidArgument, PeerRefused
+from cortado.errors import CortadoError, Internal, InvalidArgument, NotFound, PeerRefused
 from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, JoinRequest, JoinResponse, SnapshotChunk
 from cortado.proto.internal.raft_pb2 import Configuration as ConfigurationMessage
 from cortado.store.peers.hello import PROTOCOL, check_certificate
@@ -71,7 +71,12 @@ class PeersService:
         request = _decoded(JoinRequest(), message)
         check_certificate(request.node_id, self._certificate(context))
         self._check_join(request)
-        configuration = await self._node.bind_member(request.node_id, request.storage_id, request.address)
+        self._check_address(request)
+        try:
+            configuration = await self._node.bind_member(request.node_id, request.storage_id, request.address)
+        except NotFound:
+            advice = f"announce it first: cortado member add {request.node_id} {request.address}"
+            raise InvalidArgument("node id", f"no member {request.node_id} is known; {advice}") from None
         _LOG.info("node %s joined at %s with data directory %s", request.node_id, request.address, request.storage_id)
         return JoinResponse(
             cluster_id=self._transport.identity.cluster_id,
@@ -99,6 +104,14 @@ class PeersService:
             raise PeerRefused(
                 f"the node that answers is called {ours.node_id} itself: give the new one another node id"
             )
+
+    def _check_address(self, request: JoinRequest) -> None:
+        """A new node is reached where it was announced. (One that has joined may move.)"""
+        announced = self._transport.configuration.member(request.node_id)
+        if announced is not None and not announced.storage_id and announced.address != request.address:
+            problem = f"node {request.node_id} was announced at {announced.address}, and says to be reached at"
+            advice = "start it with that address, or remove it and announce it again"
+            raise InvalidArgument("address", f"{problem} {request.address}: {advice}")
 
     def _certificate(self, context: Context) -> tuple[str, str] | None:
         """Role and name of the caller's certificate; None where this node serves without any."""

@@ -99,7 +99,7 @@ class PeerTransport:
         self._monotonic_ms = monotonic_ms
         self._chance = chance
         self._node: PeerNode | None = None
-        self._configuration = Configuration()
+        self.configuration = Configuration()
         self._peers: dict[str, _Peer] = {}
         self._handshakes = 0
         self._said = OncePerChange()
@@ -120,15 +120,14 @@ class PeerTransport:
         """Whom to be connected to from now on: every member but ourselves. Streams of others are cut."""
         if self._is_closed:
             return
-        self._configuration = configuration
+        self.configuration = configuration
         for member in configuration.members:
             if member.node_id != self.node_id:
                 self._keep(self._peers.setdefault(member.node_id, _Peer(member.node_id)), member.address)
         for peer in list(self._peers.values()):
             if configuration.member(peer.node_id) is None:
                 self._dismiss(peer)
-        if self._ticking is None:
-            self._ticking = asyncio.ensure_future(self._tick())
+        self._start_ticking()
 
     def send(self, group_id: int, messages: Sequence[Message]) -> None:
         """Queue each for its peer, or drop it where the peer is not connected or its queue is full."""
@@ -186,7 +185,7 @@ class PeerTransport:
         """Whether the sender may be a peer now. Raises PeerRefused, Unavailable; a refusal is logged."""
         try:
             check_certificate(hello.node_id, certificate)
-            check_hello(hello, self.identity, self._configuration, self._position())
+            check_hello(hello, self.identity, self.configuration, self._position())
         except PeerRefused as refusal:
             self._say(hello.node_id, "refused", refusal)
             raise
@@ -229,7 +228,7 @@ class PeerTransport:
             peer.dialling = None
         if peer.link is None:
             del self._peers[peer.node_id]
-        elif self._configuration.members and peer.link.position <= self._position():
+        elif self.configuration.members and peer.link.position <= self._position():
             peer.link.close(PeerRefused(f"node {peer.node_id} was removed from cluster {self.identity.cluster_id}"))
 
     async def _keep_dialling(self, peer: _Peer) -> None:
@@ -276,6 +275,7 @@ class PeerTransport:
             physical_ms=self._physical_ms,
         )
         self._adopt(peer, link)
+        self._start_ticking()
         try:
             await link.run()
         except CortadoError as problem:
@@ -285,7 +285,7 @@ class PeerTransport:
         finally:
             if peer.link is link:
                 peer.put(None)
-                if self._configuration.member(peer.node_id) is None:
+                if self.configuration.member(peer.node_id) is None:
                     self._peers.pop(peer.node_id, None)
 
     def _adopt(self, peer: _Peer, link: Link) -> None:
@@ -301,6 +301,10 @@ class PeerTransport:
         self._said.forget(peer.node_id)
         peer.problem = ""
         _LOG.info("connected to node %s at %s", peer.node_id, peer.address)
+
+    def _start_ticking(self) -> None:
+        if self._ticking is None:
+            self._ticking = asyncio.ensure_future(self._tick())
 
     async def _tick(self) -> None:
         last_ms = self._monotonic_ms()
@@ -333,7 +337,7 @@ class PeerTransport:
         """Log a problem with a peer, or with somebody who says to be one (``node_id`` may be made up)."""
         text = problem.message()
         peer = self._peers.get(node_id)
-        is_known = self._configuration.member(node_id) is not None
+        is_known = self.configuration.member(node_id) is not None
         if peer is not None:
             peer.problem = text
         if self._said.is_new(node_id, f"{what}: {text}", self._monotonic_ms(), known=is_known):

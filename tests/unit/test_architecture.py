@@ -70,7 +70,9 @@ ALLOWED |= {
     | {"cortado.proto", "cortado.raft", "cortado.store.node", "cortado.store.engine", "cortado.store.rpc_errors"},
     "cortado.store.server": NODE | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors"},
     "cortado.store.client": CLIENT,
-    "cortado.store.cli": CLIENT | {"cortado.store.client", "cortado.store.server"},
+    "cortado.store.local_cluster": CLIENT | {"cortado.store.client", "cortado.store.peers"},
+    "cortado.store.cli": CLIENT
+    | {"cortado.store.client", "cortado.store.server", "cortado.store.peers", "cortado.store.local_cluster"},
     "cortado.store": SHARED,
     "pyspark_cortado": CLIENT | {"cortado.store.client"},
 }

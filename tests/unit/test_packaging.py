@@ -53,6 +53,7 @@ EXTRAS_OF = {
     "cortado.store.keys": ["server"],
     "cortado.store.mvcc": ["server"],
     "cortado.store.node": ["server"],
+    "cortado.store.peers": ["server"],
     "cortado.store.server": ["server"],
     "cortado.store.tables": ["server"],
     "pyspark_cortado": ["spark"],

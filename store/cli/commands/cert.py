@@ -1,0 +1,222 @@
+"""``cortado cert``: an authority of one's own, and certificates for nodes and clients. Talks to no server."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from cortado.errors import AlreadyExists, InvalidArgument, Unsupported
+from cortado.store.cli.parse import whole
+from cortado.store.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from cortado.store.peers import certificates as certificates_module
+
+_AUTHORITY: Final = "ca"
+_FILE_BYTES_MAX: Final = 1 << 20
+
+_Dir = Annotated[Path, typer.Option("--dir", help="Where the files lie and go.", metavar="PATH")]
+_Days = Annotated[int, typer.Option(help="How long it is valid.", parser=whole("--days", 1), metavar="DAYS")]
+_Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+_CaCert = Annotated[
+    Path | None, typer.Option(help="The authority's certificate.", show_default="ca.crt in --dir", metavar="PEM")
+]
+_CaKey = Annotated[
+    Path | None, typer.Option(help="The authority's key.", show_default="ca.key in --dir", metavar="PEM")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    group = typer.Typer(help="Certificates for nodes and clients.", no_args_is_help=True)
+    app.add_typer(group, name="cert")
+    _add_ca(group)
+    _add_node(group)
+    _add_client(group)
+    _add_show(group)
+
+
+def _add_ca(group: typer.Typer) -> None:
+    @command(
+        group,
+        "ca",
+        remote=False,
+        examples="""
+            cortado cert ca
+            cortado cert ca --dir /etc/cortado/certs --name "Cortado of Example" --days 3650
+        """,
+    )
+    def ca(
+        session: Session,
+        directory: _Dir = Path("certs"),
+        name: Annotated[str, typer.Option(help="What it is called.", metavar="NAME")] = "Cortado CA",
+        days: _Days = 3650,
+        force: _Force = False,
+    ) -> None:
+        """Make an authority: ca.crt, which everybody gets, and ca.key, which signs; keep that off the nodes.
+
+        Needs the extra \\[server]: pip install 'cortado\\[server]'.
+        """
+        made = _certificates().make_authority(name, days, _now())
+        _write(session, directory, _AUTHORITY, made, force=force)
+
+
+def _add_node(group: typer.Typer) -> None:
+    @command(
+        group,
+        "node",
+        remote=False,
+        examples="""
+            cortado cert node n1 --host 127.0.0.1 --host localhost
+            cortado cert node n2 --host db2.example.com --host 10.0.0.2 --days 90
+        """,
+    )
+    def node(
+        session: Session,
+        node_id: Annotated[str, typer.Argument(help="The node's id.", metavar="NODE_ID", show_default=False)],
+        host: Annotated[
+            list[str] | None,
+            typer.Option(help="A name or address by which clients reach it; may be repeated.", metavar="HOST"),
+        ] = None,
+        directory: _Dir = Path("certs"),
+        ca_cert: _CaCert = None,
+        ca_key: _CaKey = None,
+        days: _Days = 365,
+        force: _Force = False,
+    ) -> None:
+        """Make a node's certificate and key, signed by the authority: NODE_ID.crt and NODE_ID.key."""
+        authority = _authority(directory, ca_cert, ca_key)
+        _write(
+            session, directory, node_id, _certificates().make_node(authority, node_id, host or [], days, _now()), force=force
+        )
+
+
+def _add_client(group: typer.Typer) -> None:
+    @command(
+        group,
+        "client",
+        remote=False,
+        examples="""
+            cortado cert client reports
+            cortado cert client ada --days 30 --dir /etc/cortado/certs
+        """,
+    )
+    def client(
+        session: Session,
+        name: Annotated[str, typer.Argument(help="The client's name.", metavar="NAME", show_default=False)],
+        directory: _Dir = Path("certs"),
+        ca_cert: _CaCert = None,
+        ca_key: _CaKey = None,
+        days: _Days = 365,
+        force: _Force = False,
+    ) -> None:
+        """Make a client's certificate and key, signed by the authority: NAME.crt and NAME.key. It is no peer's."""
+        authority = _authority(directory, ca_cert, ca_key)
+        _write(session, directory, name, _certificates().make_client(authority, name, days, _now()), force=force)
+
+
+def _add_show(group: typer.Typer) -> None:
+    @command(
+        group,
+        "show",
+        remote=False,
+        examples="""
+            cortado cert show certs/n1.crt
+            cortado cert show certs/n1.crt -o json
+        """,
+    )
+    def show(
+        session: Session,
+        file: Annotated[Path, typer.Argument(help="A certificate.", metavar="FILE", show_default=False)],
+    ) -> None:
+        """Show whose a certificate is, who signed it, and until when it is valid."""
+        found = _certificates().describe(_read(file, "FILE"), str(file))
+        now = _now()
+        state = "expired" if now > found.not_after else "not valid yet" if now < found.not_before else "valid"
+        record: dict[str, Any] = {
+            "file": str(file),
+            "state": state,
+            "identities": list(found.uris),
+            "hosts": list(found.hosts),
+            "authority": found.is_authority,
+            "subject": found.subject,
+            "issuer": found.issuer,
+            "serial": found.serial,
+            "not_before": found.not_before.isoformat(),
+            "not_after": found.not_after.isoformat(),
+        }
+        if session.as_json:
+            session.show.json(record)
+        else:
+            lists = {name: ", ".join(record[name]) or "-" for name in ("identities", "hosts")}
+            session.show.record({**record, **lists})
+
+
+def _certificates() -> Any:
+    """What makes certificates. Raises Unsupported where the package behind it is not installed."""
+    try:
+        from cortado.store.peers import certificates
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("cortado"):
+            raise
+        raise Unsupported(f"making certificates without {error.name}", "pip install 'cortado[server]'") from None
+    return certificates
+
+
+def _authority(directory: Path, ca_cert: Path | None, ca_key: Path | None) -> certificates_module.Authority:
+    cert = directory / f"{_AUTHORITY}.crt" if ca_cert is None else ca_cert
+    key = directory / f"{_AUTHORITY}.key" if ca_key is None else ca_key
+    if ca_cert is None and not cert.exists():
+        raise InvalidArgument("--ca-cert", f"there is no authority in {directory}: make one with cortado cert ca")
+    loaded: certificates_module.Authority = _certificates().load_authority(
+        _read(cert, "--ca-cert"), _read(key, "--ca-key"), certificate_name=str(cert), key_name=str(key)
+    )
+    return loaded
+
+
+def _read(path: Path, argument: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise InvalidArgument(argument, f"cannot be read: {error.strerror}", str(path)) from None
+    if len(content) > _FILE_BYTES_MAX:
+        raise InvalidArgument(argument, "is too large to be a certificate or a key", str(path))
+    return content
+
+
+def _write(session: Session, directory: Path, name: str, made: certificates_module.Pair, *, force: bool) -> None:
+    certificate, key = directory / f"{name}.crt", directory / f"{name}.key"
+    for path in (certificate, key):
+        if path.exists() and not force:
+            raise AlreadyExists("file", str(path))
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        # The key first: a certificate without its key is of no use to anybody.
+        _write_file(key, made.key, 0o600)
+        _write_file(certificate, made.certificate, 0o644)
+    except OSError as error:
+        raise InvalidArgument("--dir", f"cannot be written: {error.strerror}", str(directory)) from None
+    if session.as_json:
+        session.show.json({"certificate": str(certificate), "key": str(key)})
+    else:
+        session.show.line(f"wrote {certificate} and {key}")
+
+
+def _write_file(path: Path, content: bytes, mode: int) -> None:
+    """Whole or not at all; a key is never readable to others, not even for a moment."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
