@@ -14,6 +14,7 @@ from cortado.errors import CortadoError, Unavailable
 from cortado.raft.log import SnapshotMeta
 from cortado.store.node.snapshots.seams import RunScan
 from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.node.snapshots.source import any_since
 from cortado.store.node.snapshots.spool_format import SpoolHeader, damaged
 from cortado.store.node.snapshots.spool_reader import check_header, header_in
 from cortado.store.node.snapshots.spools import SpoolDirectory, check_room
@@ -56,7 +57,7 @@ class Fetch:
         self._index_min = index_min
         self._pending = bytearray()
         self._synced_bytes = 0
-        self.snapshot_id = "" if offered is None else offered.snapshot_id
+        self.snapshot_id = any_since(index_min) if offered is None else offered.snapshot_id
         self.header: SpoolHeader | None = None
         self.received_bytes = 0
 

@@ -143,8 +143,9 @@ class Snapshots:
     # --- what others ask ---------------------------------------------------------------------------------------
 
     def read(self, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
-        """The bytes of a spool of ours from ``offset`` on; the empty id asks for any that is new enough, which is made
-        where there is none. Raises, at the first piece, NotFound, InvalidArgument, ResourceExhausted, Unavailable."""
+        """The bytes of a spool of ours from ``offset`` on; ``since-40`` asks for any of index 40 or above, which is
+        made where there is none. On the node's loop alone. Raises, at the first piece, NotFound, InvalidArgument,
+        ResourceExhausted, Unavailable."""
         return self._source.read(snapshot_id, offset)
 
     async def rebuild(self) -> None:

@@ -10,7 +10,8 @@ One spool serves all members that need one, for as long as the log still continu
 spool goes when nobody has read it for a while, and with the process: leftovers are deleted at the next start.
 
 Any replica with a whole state can be read from, not the leader alone: what it has applied is committed, whoever leads
-now. A replica whose own data is damaged asks for ``""``: a spool at least as new as what is applied here when it asks.
+now. A replica that gave its own damaged state up asks for ``since-40``: any spool of index 40 or above, to be made
+where there is none.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ from cortado.store.node.state import AppliedState
 
 _LOG: Final = logging.getLogger(__name__)
 
-ANY: Final = ""
-"""Asks for whatever is new enough, where no spool was offered."""
+_SINCE: Final = "since-"
+
+
+def any_since(index_min: int) -> str:
+    """Asks for any spool of at least this index, where none was offered."""
+    return f"{_SINCE}{index_min}"
 
 
 def spool_name(snapshot_id: str) -> str:
@@ -123,7 +128,7 @@ class SnapshotSource:
             raise ResourceExhausted(f"{self._readers} snapshots are being read", 1_000, "snapshot readers", limit)
         self._readers += 1
         try:
-            spool = await self._newest_enough() if snapshot_id == ANY else self._known(snapshot_id)
+            spool = await self._find(snapshot_id)
             spool.readers += 1
             try:
                 async for chunk in self._chunks(spool, offset):
@@ -221,18 +226,23 @@ class SnapshotSource:
 
     # --- reading out -------------------------------------------------------------------------------------------
 
-    def _known(self, snapshot_id: str) -> _Spool:
+    async def _find(self, snapshot_id: str) -> _Spool:
+        since = snapshot_id.removeprefix(_SINCE)
+        if since != snapshot_id and since.isascii() and since.isdigit():
+            return await self._newest_since(int(since))
         spool = self._made.get(snapshot_id)
         if spool is None:
             raise NotFound("snapshot", snapshot_id)
         return spool
 
-    async def _newest_enough(self) -> _Spool:
-        """A spool of all that is applied here now, or more."""
-        if not self.is_whole:
-            raise Unavailable("this replica has no state of its own to give", 1_000)
-        applied_index = await self._run_scan(self._applied_index)
-        while self._newest is None or self._newest.meta.index < applied_index:
+    async def _newest_since(self, index_min: int) -> _Spool:
+        while self._newest is None or self._newest.meta.index < index_min:
+            if not self.is_whole:
+                raise Unavailable("this replica has no state of its own to give", 1_000)
+            applied_index = await self._run_scan(self._applied_index)
+            if applied_index < index_min:
+                raise Unavailable(f"this replica stands at {applied_index}, behind {index_min}", 1_000)
+            # Made by a task of its own: whoever gives up waiting for it, and asks again, finds it further on.
             await asyncio.shield(self._copy())
         return self._newest
 

@@ -5,7 +5,7 @@
     log.snapshot_offer ──► fetch, resume, verify ──► pause ──► mark, clear, load, finish ──► log.installed, resume
                            (reads go on)                       (no reads, no turns)
     a marker at the start ──► verify its file ─────────────────┘
-    damaged data ──► hand leadership over, pause, mark ──► fetch "" from any member ──► verify ──► clear, load, finish
+    damaged data ──► hand leadership over, pause, mark ──► fetch from any member ──► verify ──► clear, load, finish
 
 While the marker stands this replica is none: :attr:`unreadable` says why, and :attr:`may_lead` is False. What it has
 acknowledged to its leader stays in its log, which an installation keeps behind the snapshot's place; so its vote and
@@ -202,13 +202,13 @@ class SnapshotTarget:
             return
         while not await self._replace(whole):
             await self._wait()
-        self._following = None
 
     async def _replace(self, whole: WholeSpool) -> bool:
         """Install where the old state is whole. False where there is no room: the old state still stands."""
         self.is_installing = True
         await self._turns.pause()
         if whole.header.index <= self._log.decided:
+            self._following = None
             await self._resume_as_before()
             await self._run_scan(self._delete_fetched)
             return True
@@ -348,7 +348,7 @@ class SnapshotTarget:
             return False
         _LOG.info("installed snapshot %s of index %d", header.snapshot_id, header.index)
         self._log.installed(meta)
-        self._fetch = None
+        self._fetch = self._following = None
         self.is_installing = False
         self._became_readable()
         self._turns.resume(state)

@@ -1,0 +1,103 @@
+"""The bytes of a spool and of the marker are formats: a change here is a new format number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import google_crc32c
+import pytest
+
+from cortado.errors import DataLoss
+from cortado.raft.configuration import Configuration, Member
+from cortado.store.engine.interface import Space
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.keys.keyspace import kv_key
+from cortado.store.mvcc.versions import encode_versions
+from cortado.store.node.requests import Remembered, encode_remembered
+from cortado.store.node.snapshots.group_range import GroupRange
+from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
+from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.node.snapshots.spool_copy import SpoolCopy
+from cortado.store.node.snapshots.spool_reader import Verification
+from cortado.store.node.snapshots.spools import MemorySpools
+from cortado.store.node.state import AppliedState
+from support.spools import ts_of
+
+HERE = Path(__file__).parent
+STATE = AppliedState(index=258, term=7, last_ts=ts_of(2), ceiling=ts_of(9), requests=1, request_bytes=41)
+MEMBERS = Configuration(
+    voters=(Member("n1", "10.0.0.1:7621", "disk-1"), Member("n2", "10.0.0.2:7621", "disk-2")),
+    learners=(Member("n3", "10.0.0.3:7621"),),
+)
+
+
+def spool() -> MemorySpools:
+    """A state of two rows and a deleted one, and one remembered request, copied with small blocks."""
+    engine, spools = MemoryEngine(), MemorySpools()
+    keys = [kv_key("notes", name) for name in (b"a", b"b", b"c")]
+    request_id = bytes(ts_of(1)) + b"\xab" * 8
+    with engine.write() as txn:
+        txn.put_many(Space.DATA, encode_versions(keys, [b"first", None, b""], ts_of(2)))
+        record = encode_remembered(request_id, Remembered(b"\x11" * 16, ts_of(2), b"reply"))
+        txn.put(Space.REQUESTS, (5).to_bytes(4) + request_id, record)
+        txn.put(Space.REQUESTS, (6).to_bytes(4) + request_id, b"another group's")
+        txn.put(Space.META, applied_key(5), STATE.encode())
+        txn.put(Space.META, applied_key(6), b"another group's")
+    copy = SpoolCopy(engine, spools, "out-1", GroupRange(5), SnapshotSettings(slice_items=2, reserve_bytes=0))
+    copy.write_header("00feed00", "cluster-a", copy.begin(), MEMBERS)
+    while not copy.step():
+        pass
+    copy.close()
+    return spools
+
+
+def golden(name: str) -> bytes:
+    return bytes.fromhex((HERE / name).read_text())
+
+
+def test_a_spool_has_these_bytes() -> None:
+    spools = spool()
+    assert spools.read("out-1", 0, 1 << 20).hex() == golden("spool.hex").hex()
+
+
+def test_a_spool_reads_back() -> None:
+    spools = MemorySpools()
+    spools.write("in-1", 0, golden("spool.hex"))
+    verification = Verification(spools, "in-1", GroupRange(5), cluster_id="cluster-a", slice_bytes=1 << 20)
+    whole = verification.step()
+    assert whole is not None
+    assert whole.state == STATE
+    header = whole.header
+    assert (header.snapshot_id, header.index, header.term, header.configuration) == ("00feed00", 258, 7, MEMBERS)
+    assert whole.blocks == 4
+
+
+def test_a_spool_of_a_later_format_is_refused_by_its_number() -> None:
+    spools = MemorySpools()
+    bytes_ = golden("spool.hex")
+    spools.write("in-1", 0, bytes_[:16] + b"\x00\x02" + bytes_[18:])
+    verification = Verification(spools, "in-1", GroupRange(5), cluster_id="cluster-a", slice_bytes=1 << 20)
+    with pytest.raises(DataLoss, match="format 2 is unknown, this version reads 1"):
+        verification.step()
+
+
+def test_a_marker_has_these_bytes() -> None:
+    marker = Marker("00feed00", 258, 7)
+    assert marker_key(5).hex() == b"installing\x00\x00\x00\x05".hex()
+    assert marker.encode().hex() == golden("marker.hex").hex()
+    assert Marker.decode(golden("marker.hex")) == marker
+
+
+def test_a_damaged_marker_still_marks() -> None:
+    encoded = golden("marker.hex")
+    for place in range(len(encoded)):
+        damaged = encoded[:place] + bytes([encoded[place] ^ 1]) + encoded[place + 1 :]
+        assert Marker.decode(damaged) == Marker()
+    assert Marker.decode(b"") == Marker()
+
+
+def test_a_marker_of_a_later_format_stops_the_node() -> None:
+    record = b"\x02" + golden("marker.hex")[1:-4]
+    later = record + google_crc32c.value(record).to_bytes(4, "little")
+    with pytest.raises(DataLoss, match="format 2 is unknown"):
+        Marker.decode(later)

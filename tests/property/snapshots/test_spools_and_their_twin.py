@@ -1,0 +1,145 @@
+"""Whatever a state holds, a spool carries all of it and nothing else; and no damage to its bytes passes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cortado.errors import DataLoss
+from cortado.store.engine.interface import Engine, Space
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.node.snapshots.group_range import GroupRange
+from cortado.store.node.snapshots.installation import Installation
+from cortado.store.node.snapshots.settings import SnapshotSettings
+from cortado.store.node.snapshots.spool_copy import SpoolCopy
+from cortado.store.node.snapshots.spool_format import Block, decode_block, encode_block, open_frame
+from cortado.store.node.snapshots.spool_reader import Verification, WholeSpool
+from cortado.store.node.snapshots.spools import MemorySpools
+from support.spools import CLUSTER, GROUP, MEMBERS, contents, fill
+
+items = st.dictionaries(st.binary(min_size=1, max_size=511), st.binary(max_size=300), min_size=1, max_size=40)
+
+
+@given(space=st.sampled_from([Space.DATA, Space.REQUESTS, Space.META]), held=items)
+def test_a_block_reads_back(space: Space, held: dict[bytes, bytes]) -> None:
+    block = Block(space, list(held), list(held.values()))
+    _, body = open_frame(encode_block(block), 0)
+    assert decode_block(body) == block
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_a_block_reader_fail_otherwise_than_by_data_loss(body: bytes) -> None:
+    try:
+        decode_block(body)
+    except DataLoss:
+        return
+
+
+def copied(engine: Engine, bounds: SnapshotSettings) -> MemorySpools:
+    spools = MemorySpools()
+    copy = SpoolCopy(engine, spools, "in-1", GroupRange(GROUP), bounds)
+    copy.write_header("1", CLUSTER, copy.begin(), MEMBERS)
+    while not copy.step():
+        pass
+    copy.close()
+    return spools
+
+
+def verified(spools: MemorySpools, slice_bytes: int) -> WholeSpool:
+    verification = Verification(spools, "in-1", GroupRange(GROUP), cluster_id=CLUSTER, slice_bytes=slice_bytes)
+    while (whole := verification.step()) is None:
+        pass
+    return whole
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.integers(0, 120),
+    old_rows=st.integers(0, 120),
+    value_bytes=st.integers(0, 900),
+    slice_bytes=st.integers(1, 6_000),
+    slice_items=st.integers(1, 64),
+    transaction_bytes=st.integers(1, 9_000),
+    transaction_items=st.integers(1, 90),
+)
+def test_a_copy_installed_over_any_state_equals_what_was_copied(
+    rows: int,
+    old_rows: int,
+    value_bytes: int,
+    slice_bytes: int,
+    slice_items: int,
+    transaction_bytes: int,
+    transaction_items: int,
+) -> None:
+    bounds = SnapshotSettings(
+        slice_bytes=slice_bytes,
+        slice_items=slice_items,
+        transaction_bytes=transaction_bytes,
+        transaction_items=transaction_items,
+        reserve_bytes=0,
+    )
+    source, target = MemoryEngine(), MemoryEngine()
+    state = fill(source, index=70, rows=rows, value_bytes=value_bytes)
+    fill(target, index=30, rows=old_rows)
+    spools = copied(source, bounds)
+    installation = Installation(target, spools, verified(spools, slice_bytes), GroupRange(GROUP), bounds)
+    installation.mark()
+    while not installation.clear():
+        pass
+    while not installation.load():
+        pass
+    assert installation.finish([]) == state
+    assert contents(target) == contents(source)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_flipped_bit_and_no_missing_end_passes(seed: int) -> None:
+    source = random.Random(seed)
+    engine = MemoryEngine()
+    fill(engine, index=70, rows=30)
+    spools = copied(engine, SnapshotSettings(slice_bytes=400, slice_items=5, reserve_bytes=0))
+    whole = spools.read("in-1", 0, 1 << 30)
+    for place in range(0, len(whole), 3):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << source.randrange(8)
+        spools.write("in-1", 0, bytes(damaged))
+        with pytest.raises(DataLoss):
+            verified(spools, 1_000)
+    for length in range(0, len(whole), 7):
+        spools.write("in-1", 0, whole[:length])
+        with pytest.raises(DataLoss):
+            verified(spools, 1_000)
+    spools.write("in-1", 0, whole + b"\x00")
+    with pytest.raises(DataLoss):
+        verified(spools, 1_000)
+
+
+def test_frames_that_are_each_right_but_not_together_do_not_pass() -> None:
+    engine = MemoryEngine()
+    fill(engine, index=70, rows=30)
+    spools = copied(engine, SnapshotSettings(slice_bytes=400, slice_items=5, reserve_bytes=0))
+    whole = spools.read("in-1", 0, 1 << 30)
+    ends = frame_ends(whole)
+    first, second, third = ends[0], ends[1], ends[2]
+    wrong = [
+        whole[:first] + whole[second:],
+        whole[:first] + whole[first:second] + whole[first:],
+        whole[:first] + whole[second:third] + whole[first:second] + whole[third:],
+    ]
+    for each in wrong:
+        spools.write("in-1", 0, each)
+        with pytest.raises(DataLoss):
+            verified(spools, 1_000)
+
+
+def frame_ends(whole: bytes) -> list[int]:
+    """Where the header and each frame after it ends."""
+    ends: list[int] = []
+    place = 18
+    while place < len(whole):
+        place += 5 + int.from_bytes(whole[place + 1 : place + 5]) + 4
+        ends.append(place)
+    return ends
