@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import grpc
 
@@ -49,16 +49,20 @@ _OPTIONS: Final = [
     ("grpc.client_idle_timeout_ms", 60_000),
 ]
 
-IsMoved = Callable[[], bool]
+Coalesce: TypeAlias = Literal["auto", "always", "never"]
+"""Whether calls share the stream: where they meet others, whenever they can, or not at all."""
+
+IsMoved: TypeAlias = Callable[[], bool]
 """Asked while an answer is late: whether there is a better place to ask."""
 
 
 class Channel:
     """The connection to ``address``; made when it is first used, made again when it breaks. For many threads."""
 
-    def __init__(self, address: str, tls: Tls | None, now_s: Callable[[], float]) -> None:
+    def __init__(self, address: str, tls: Tls | None, now_s: Callable[[], float], coalesce: Coalesce) -> None:
         """Raises InvalidArgument for files that hold no certificates."""
         self.address = address
+        self._coalesce = coalesce
         self._now_s = now_s
         if tls is None:
             self._grpc = grpc.insecure_channel(address, options=_OPTIONS)
@@ -67,7 +71,7 @@ class Channel:
         self._lock = threading.Lock()
         self._multicallables: dict[str, Any] = {}
         self._stream: CallStream | None = None
-        self._has_calls = True
+        self._has_calls = coalesce != "never"
         self._was_reached = False
         self._calls = 0
         self._alone = _ALONE_CALLS
@@ -102,7 +106,8 @@ class Channel:
         with self._lock:
             self._calls += 1
             self._alone = min(self._alone + 1, _ALONE_CALLS) if self._calls == 1 else 0
-            merges = self._alone < _ALONE_CALLS and self._was_reached and self._has_calls
+            meets_others = self._alone < _ALONE_CALLS or self._coalesce == "always"
+            merges = meets_others and self._was_reached and self._has_calls
         try:
             if merges and len(request) <= REQUEST_BYTES_MAX:
                 reply = self._merged(method, request, timeout_s, is_moved)

@@ -30,7 +30,7 @@ import grpc
 
 from cortado.errors import Cancelled, DeadlineExceeded, InvalidArgument, NotLeader, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2
-from cortado.store.client.channel import SILENCE_S, Channel
+from cortado.store.client.channel import SILENCE_S, Channel, Coalesce
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.leader_search import LeaderSearch
 from cortado.store.client.request_ids import RequestIds
@@ -70,11 +70,14 @@ class Connection:
         *,
         tls: Tls | None = None,
         read_from: ReadFrom = "leader",
+        coalesce: Coalesce = "auto",
         environment: Environment | None = None,
     ) -> None:
         parsed = parse_endpoints(endpoints)
         if read_from not in ("leader", "any"):
             raise InvalidArgument("read_from", "must be leader or any", repr(read_from))
+        if coalesce not in ("auto", "always", "never"):
+            raise InvalidArgument("coalesce", "must be auto, always or never", repr(coalesce))
         if tls is not None:
             tls.credentials()
         self.endpoint = ",".join(parsed)
@@ -84,6 +87,7 @@ class Connection:
         self.watchdog = Watchdog(self._now_s)
         self.on_other_cluster: list[Callable[[], None]] = []
         self._tls = tls
+        self._coalesce = coalesce
         self._reads_anywhere = read_from == "any"
         self._lock = threading.Lock()
         self._channels: dict[str, Channel] = {}
@@ -314,7 +318,7 @@ class Connection:
                 raise ValueError("the client was closed")
             channel = self._channels.get(address)
             if channel is None or channel.is_closed:
-                channel = self._channels[address] = Channel(address, self._tls, self._now_s)
+                channel = self._channels[address] = Channel(address, self._tls, self._now_s, self._coalesce)
             return channel
 
     def _forget_channel(self, address: str) -> None:

@@ -36,9 +36,12 @@ def server() -> Iterator[FakeServer]:
         yield running
 
 
-@pytest.fixture
-def client(server: FakeServer) -> Iterator[Client]:
-    with Client(server.endpoint, timeout_s=5) as opened:
+@pytest.fixture(params=["never", "always"])
+def client(server: FakeServer, request: pytest.FixtureRequest) -> Iterator[Client]:
+    """A client whose calls are gRPC calls, and one whose calls are merged. What holds for one holds for the other."""
+    with Client(server.endpoint, timeout_s=5, coalesce=request.param) as opened:
+        opened.clock()  # A server that was never reached is asked by a call of its own.
+        server.requests.clear()
         yield opened
 
 
@@ -196,7 +199,7 @@ def test_a_call_that_is_running_when_the_client_closes_is_cancelled(server: Fake
 
 
 def test_another_cluster_behind_the_address_empties_the_caches(server: FakeServer, client: Client) -> None:
-    cluster = ["one"]
+    cluster = ["fake"]
     server.handlers["KeyValue.Get"] = lambda request, context: kv_pb2.KvGetResponse(header=header(10, cluster[0]))
     forgotten: list[bool] = []
     client._connection.on_other_cluster.append(lambda: forgotten.append(True))
@@ -260,14 +263,14 @@ def test_closing_a_scan_stops_the_servers_work(server: FakeServer, client: Clien
             yield kv_pb2.KvScanResponse(header=header(), pairs=[kv_pb2.KvPair(key=b"k")], next_page_token=b"t")
 
     server.handlers["KeyValue.Scan"] = endless
-    connection = client._connection
-    attempt, held = connection._attempt, []
+    channel = client._connection.leader_channel()
+    multicallable, held = channel.multicallable, []
     # Somebody else may hold the call: it must not be the garbage collector that ends it.
-    connection._attempt = lambda *given: held.append(attempt(*given)) or held[-1]  # type: ignore[func-returns-value, method-assign]
+    channel.multicallable = lambda method: lambda request: held.append(multicallable(method)(request)) or held[-1]  # type: ignore[func-returns-value, method-assign]
     found = client.kv("n").scan()
     assert next(found).key == b"k"
     found.close()  # type: ignore[attr-defined]
-    wait_until(lambda: server.cancelled == ["KeyValue.Scan"], "the scan is cancelled")
+    wait_until(lambda: "KeyValue.Scan" in server.cancelled, "the scan is cancelled")
 
 
 def test_a_scan_on_which_nothing_arrives_is_late(server: FakeServer, client: Client) -> None:
