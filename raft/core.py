@@ -27,6 +27,8 @@ class Core:
     now_ms: float
     applied: tuple[int, int]
     may_lead: bool = True
+    heard_of_leader: bool = False
+    """Whether a message of the term's leader came since the last tick."""
 
     @property
     def is_leading(self) -> bool:

@@ -49,14 +49,17 @@ class Elections:
 
     # --- campaigning ------------------------------------------------------------------------------------------------
 
-    def heard_of_leader(self) -> None:
+    def _note_leader(self) -> None:
         """A message of our term's leader came since the last tick: no later than now."""
+        self._core.heard_of_leader = False
         self._heard_ms = self._core.now_ms
         self._pre_vote_term = 0
         self.restart_timer()
 
     def tick(self, *, is_disk_hung: bool) -> None:
         core = self._core
+        if core.heard_of_leader:
+            self._note_leader()
         if core.is_leading or core.now_ms < self.deadline_ms:
             return
         self.restart_timer()
@@ -141,7 +144,9 @@ class Elections:
 
     def _follows_a_leader(self) -> bool:
         core = self._core
-        return core.is_leading or core.now_ms - self._heard_ms < core.settings.election_ms_min
+        if core.is_leading or core.heard_of_leader:
+            return True
+        return core.now_ms - self._heard_ms < core.settings.election_ms_min
 
     def _is_up_to_date(self, request: pb.VoteRequest) -> bool:
         last_index, last_term = self._core.journal.last

@@ -353,9 +353,9 @@ class Engine:
         """Send what connected members lack, now and not at the next heartbeat."""
         self._sync._SyncObj__sendAppendEntries()
 
-    def set_applied(self, index: int) -> None:
-        """Everything up to ``index`` is decided and applied: by a snapshot, or taken back to there by a withdrawal."""
-        self._sync._SyncObj__raftCommitIndex = index
+    def set_applied(self, index: int, *, commit_index: int) -> None:
+        """Go on from ``index``: a snapshot brought us there, or a withdrawal back to there."""
+        self._sync._SyncObj__raftCommitIndex = commit_index
         self._sync._SyncObj__raftLastApplied = index
 
     # --- inside ------------------------------------------------------------------------------------------------------

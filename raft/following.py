@@ -35,7 +35,6 @@ class Following:
         self._core = core
         self.freshness = Freshness()
         self.offer: SnapshotOffer | None = None
-        self.was_heard = False
 
     def _hear(self, sender: str, message: pb.RaftMessage) -> bool:
         """Whether the message is from the term's one leader; notes that it lives."""
@@ -43,7 +42,7 @@ class Following:
         if core.is_leading or core.engine.leader not in ("", sender):
             _LOG.error("%s leads term %d of group %d beside us or another", sender, message.term, core.group_id)
             return False
-        self.was_heard = True
+        core.heard_of_leader = True
         if message.fresh_index:
             self.freshness.heard(message.echo_ms, message.fresh_index, core.applied[0])
         return True

@@ -196,9 +196,6 @@ class RaftLog:
         core = self._core
         core.now_ms = max(core.now_ms, now_ms)
         core.engine.set_time(core.now_ms)
-        if self._following.was_heard:
-            self._following.was_heard = False
-            self._elections.heard_of_leader()
         is_disk_hung = self._is_disk_hung()
         self._elections.tick(is_disk_hung=is_disk_hung)
         core.engine.tick()
@@ -228,7 +225,7 @@ class RaftLog:
     def next_tick_ms(self) -> float:
         core = self._core
         if not core.is_leading:
-            if self._following.was_heard:
+            if core.heard_of_leader:
                 return core.now_ms
             return self._elections.deadline_ms if core.configuration.is_voter(core.node_id) else core.now_ms + _IDLE_MS
         return self._replication.next_tick_ms if self.has_members else core.now_ms + _IDLE_MS
@@ -274,10 +271,7 @@ class RaftLog:
             return Ready()
         core, journal = self._core, self._core.journal
         committed = self._take_committed()
-        is_alone = core.is_leading and core.configuration.is_alone(core.node_id)
-        keeps_entries = (journal.keeps_entries or not is_alone) and not (
-            is_alone and self._handed_index == journal.last_index
-        )
+        keeps_entries = self._keeps_entries()
         if not committed and not journal.is_dirty and keeps_entries == journal.keeps_entries:
             return Ready()
         self._outstanding = Ready(journal.take_writes(keeps_entries), committed)
@@ -287,15 +281,26 @@ class RaftLog:
     def _take_committed(self) -> list[Entry]:
         journal = self._core.journal
         first, last = self._handed_index + 1, self._core.engine.commit_index
+        if journal.keeps_entries:
+            last = min(last, self._handed_index + _COMMITTED_ENTRIES_MAX)
         taken: list[Entry] = []
         size = 0
-        for record in journal.records(first, min(last, first + _COMMITTED_ENTRIES_MAX - 1)) if first <= last else ():
+        for record in journal.records(first, last) if first <= last else ():
             taken.append(record.taken_entry())
             size += len(record)
-            if size >= _COMMITTED_BYTES_MAX:
+            # What is not stored must be applied.
+            if size >= _COMMITTED_BYTES_MAX and journal.keeps_entries:
                 break
         self._handed_index += len(taken)
         return taken
+
+    def _keeps_entries(self) -> bool:
+        """Whether entries are stored: not where nobody else asks for them, and all are applied with this Ready."""
+        core, journal = self._core, self._core.journal
+        if not core.configuration.is_alone(core.node_id):
+            return True
+        is_all_handed = self._handed_index == journal.last_index
+        return not is_all_handed if core.is_leading else journal.keeps_entries or not is_all_handed
 
     def synced(self, ready: Ready) -> None:
         core = self._core
@@ -323,7 +328,8 @@ class RaftLog:
             return False
         self._outstanding = None
         core.journal.withdrawn(core.applied[0])
-        core.engine.set_applied(core.applied[0])
+        core.engine.set_time(core.now_ms)
+        core.engine.set_applied(core.applied[0], commit_index=core.applied[0])
         self._handed_index = core.applied[0]
         self._changed()
         return True
@@ -440,15 +446,18 @@ class RaftLog:
     def install(self, meta: SnapshotMeta) -> Sequence[tuple[bytes, bytes | None]]:
         if self._outstanding is not None:
             raise Internal("a snapshot cannot be installed while a Ready is outstanding")
+        if meta.index <= self._core.applied[0]:
+            raise Internal(f"a snapshot of entry {meta.index} is older than what is applied")
         writes, self._is_suffix_kept = self._core.journal.reset_writes(meta.index, meta.term, meta.configuration)
         return writes
 
     def installed(self, meta: SnapshotMeta) -> None:
-        core = self._core
+        core, commit_index = self._core, self._core.engine.commit_index
         core.journal.reset(meta.index, meta.term, meta.configuration, was_kept=self._is_suffix_kept)
         core.applied = meta.index, meta.term
         self._handed_index = meta.index
-        core.engine.set_applied(meta.index)
+        core.engine.set_time(core.now_ms)
+        core.engine.set_applied(meta.index, commit_index=max(meta.index, min(commit_index, core.journal.last_index)))
         self._following.freshness.applied(meta.index)
         self._changed()
         self._following.installed(meta)

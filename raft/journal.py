@@ -17,7 +17,6 @@ begins after what is applied (:meth:`Journal.drop_applied`), and says so in its 
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Final
 
 from cortado.errors import DataLoss, Internal
@@ -29,8 +28,11 @@ from cortado.raft.records import (
     StoredLog,
     Writes,
     entry_key,
+    group_range,
     nothing,
 )
+
+__all__ = ["EngineEntry", "Journal", "group_range"]
 
 EngineEntry = tuple[Record, int, int]
 # How many dropped places may stand before the window before memory is given back.
@@ -113,7 +115,7 @@ class Journal:
     def records(self, first: int, last: int) -> list[Record]:
         """Those at ``first`` to ``last``, both included, which must be held."""
         start = self._start + first - self._base[0]
-        return [each[0] for each in islice(self._entries, start, start + last - first + 1)]
+        return [each[0] for each in self._entries[start : start + last - first + 1]]
 
     @property
     def configuration(self) -> Configuration:
@@ -191,7 +193,7 @@ class Journal:
         if index <= self._base[0]:
             raise Internal(f"entry {index} cannot be truncated: the log begins after {self._base[0]}")
         position = self._start + index - self._base[0]
-        for record, _, _ in islice(self._entries, position, None):
+        for record, _, _ in self._entries[position:]:
             self._uncount(record)
         del self._entries[position:]
         while self._configurations and self._configurations[-1][0] >= index:
@@ -208,7 +210,7 @@ class Journal:
         term = self.term_at(index)
         assert term is not None
         position = self._start + index - self._base[0]
-        for record, _, _ in islice(self._entries, self._start, position + 1):
+        for record, _, _ in self._entries[self._start : position + 1]:
             self._uncount(record)
         self._set_base((index, term), self.configuration_at(index))
         self._entries[position] = (nothing(index, term), index, term)
