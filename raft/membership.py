@@ -107,7 +107,8 @@ class Membership:
             problem = "has not joined yet: start it with --join"
         elif not progress.was_heard_within(core.settings.election_ms_min, core.now_ms):
             problem = f"has not answered for {core.settings.election_ms_min:.0f} ms"
-        elif progress.needs_snapshot:
+        elif progress.needs_snapshot or progress.proved_index < core.journal.base[0]:
+            # Also before the first attempt has shown it: where the whole log is short, nothing would seem to lack.
             problem = "waits for a snapshot"
         elif behind > core.settings.caught_up_entries:
             problem = f"is {behind} entries behind, at most {core.settings.caught_up_entries} are allowed"
