@@ -44,6 +44,8 @@ class Scene:
     def __init__(self, *node_ids: str) -> None:
         self.cluster = Cluster("scene")
         self.watch = Watch(self.cluster)
+        self.watch.term_in_memory = self._term_in_memory  # type: ignore[assignment]
+        self.truncated: set[tuple[str, int]] = set()
         self.lives: dict[str, FakeLife] = {}
         for node_id in node_ids:
             host = self.cluster.add_host(node_id)
@@ -52,6 +54,11 @@ class Scene:
             life.loop.life = life
             host.life = life  # type: ignore[assignment]
             self.lives[node_id] = life
+
+    def _term_in_memory(self, life: FakeLife, index: int) -> int | None:
+        if (life.node_id, index) in self.truncated:
+            return None
+        return self.watch._logs[life.node_id].entries[index][0]
 
     def write(self, node_id: str, *changes: tuple[Space, bytes, bytes | None]) -> None:
         disk = self.cluster.hosts[node_id].disk
@@ -133,6 +140,16 @@ def test_two_entries_decided_at_one_index() -> None:
     scene.entry("b", 2, 2)
     scene.says("b", term=2, decided=2)
     assert scene.found("two entries are decided at 2")
+
+
+def test_what_is_truncated_in_memory_alone_is_not_taken_for_decided() -> None:
+    scene = Scene("a", "b")
+    scene.entry("a", 2, 2)
+    scene.says("a", term=2, leader="a", decided=2)
+    scene.entry("b", 2, 1)
+    scene.truncated.add(("b", 2))
+    scene.says("b", term=2, leader="a", decided=2)
+    assert scene.cluster.violations == []
 
 
 def test_a_leader_without_what_was_decided() -> None:

@@ -39,7 +39,7 @@ class Nemesis:
         self._lost_disks: set[str] = set()
         kinds = self._kinds()
         self.enabled = [name for name in kinds if source.random() < 0.45] or [source.choice(sorted(kinds))]
-        self._mean_ms = source.choice((250.0, 500.0, 1_000.0))
+        self._mean_ms = source.choice((150.0, 300.0, 700.0))
         self._new_ids = 0
 
     def _kinds(self) -> dict[str, Callable[[], Awaitable[None]]]:

@@ -37,6 +37,11 @@ StoredEntry: TypeAlias = tuple[int, int]
 """Term, and a checksum of everything in the entry."""
 
 
+def term_in_memory(life: Life, index: int) -> int | None:
+    """The term of an entry in the node's log as it is now, durable or not."""
+    return life.node.log._core.journal.term_at(index)
+
+
 class LogOnDisk:
     """The entries that a host's disk holds, by index."""
 
@@ -60,6 +65,7 @@ class Watch:
         self._decided_max = 0
         self._digests: dict[int, tuple[int, str]] = {}
         self._seen: dict[str, tuple[int, str, int]] = {}
+        self.term_in_memory = term_in_memory
         cluster.scheduler.after_step = self.after_step
         cluster.network.on_body = self._on_message
 
@@ -162,6 +168,9 @@ class Watch:
         # Below the first entry that is kept everything is applied, and compared as a state.
         for index in range(max(log.checked_to + 1, next(iter(log.entries))), decided + 1):
             entry = log.entries.get(index)
+            if entry is not None and index > log.applied.index and self.term_in_memory(life, index) != entry[0]:
+                # Truncated already, and the disk does not know it yet.
+                return
             if entry is not None:
                 self._decide(host, index, entry, life.node.log.term)
             elif index > log.applied.index:
