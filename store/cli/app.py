@@ -13,8 +13,31 @@ import typer
 import cortado
 from cortado.errors import Cancelled, CortadoError, Internal, InvalidArgument
 from cortado.store.cli import failures
-from cortado.store.cli.commands import cert, clock, database, documents, key, kv, schema, server, status, table
-from cortado.store.cli.session import EndpointOption, Output, OutputOption, Session, TimeoutOption
+from cortado.store.cli.commands import (
+    cert,
+    clock,
+    cluster,
+    database,
+    documents,
+    key,
+    kv,
+    member,
+    recover,
+    schema,
+    server,
+    status,
+    table,
+)
+from cortado.store.cli.session import (
+    EndpointOption,
+    Output,
+    OutputOption,
+    Session,
+    TimeoutOption,
+    TlsCaOption,
+    TlsCertOption,
+    TlsKeyOption,
+)
 
 # The parser's own complaints; typer names only the leaves of their tree.
 _UsageError: Final[type[Exception]] = next(
@@ -34,7 +57,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["--help", "-h"]},
     )
     app.callback()(_globals)
-    for module in (server, status, schema, database, table, documents, kv, clock, key, cert):
+    for module in (server, status, member, cluster, schema, database, table, documents, kv, clock, key, cert, recover):
         module.add_to(app)
     return app
 
@@ -44,12 +67,17 @@ def _globals(
     endpoint: EndpointOption = None,
     output: OutputOption = None,
     timeout: TimeoutOption = None,
+    tls_ca: TlsCaOption = None,
+    tls_cert: TlsCertOption = None,
+    tls_key: TlsKeyOption = None,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     if version:
         sys.stdout.write(f"cortado {cortado.__version__}\n")
         raise typer.Exit
-    context.obj = Session.from_environment().with_options(endpoint, output, timeout)
+    context.obj = Session.from_environment().with_options(
+        endpoint=endpoint, output=output, timeout=timeout, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key
+    )
 
 
 def run(arguments: Sequence[str]) -> int:

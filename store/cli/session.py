@@ -13,13 +13,15 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, Final, TypeAlias, get_type_hints
 
 import typer
 
+from cortado.errors import InvalidArgument
 from cortado.store.cli.parse import seconds
 from cortado.store.cli.render import Renderer
 from cortado.store.client.client import DEFAULT_ENDPOINT, Client
+from cortado.store.client.endpoints import Tls
 
 DEFAULT_TIMEOUT_S = 10.0
 
@@ -36,8 +38,8 @@ EndpointOption: TypeAlias = Annotated[
     typer.Option(
         "--endpoint",
         "-e",
-        metavar="HOST:PORT",
-        help="The server to talk to, or what CORTADO_ENDPOINT holds.",
+        metavar="HOST:PORT,...",
+        help="The server to talk to, or some of a cluster's; otherwise what CORTADO_ENDPOINT holds.",
         show_default=f"{DEFAULT_ENDPOINT}",
         rich_help_panel="Global options",
     ),
@@ -65,6 +67,24 @@ TimeoutOption: TypeAlias = Annotated[
 ]
 
 
+def _file_option(name: str, what: str) -> Any:
+    variable = _VARIABLES[name]
+    help = f"{what}, or what {variable} holds."
+    return typer.Option(name, metavar="PEM", help=help, show_default=False, rich_help_panel="Global options")
+
+
+_VARIABLES: Final = {
+    "--tls-ca": "CORTADO_TLS_CA",
+    "--tls-cert": "CORTADO_TLS_CERT",
+    "--tls-key": "CORTADO_TLS_KEY",
+}
+TlsCaOption: TypeAlias = Annotated[
+    str | None, _file_option("--tls-ca", "Encrypt: the authority of the servers' certificates")
+]
+TlsCertOption: TypeAlias = Annotated[str | None, _file_option("--tls-cert", "Our own certificate")]
+TlsKeyOption: TypeAlias = Annotated[str | None, _file_option("--tls-key", "Its private key")]
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """One run of the command line."""
@@ -72,6 +92,9 @@ class Session:
     endpoint: str = DEFAULT_ENDPOINT
     output: Output = Output.TABLE
     timeout_s: float = DEFAULT_TIMEOUT_S
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
     show: Renderer = field(default_factory=Renderer)
 
     @property
@@ -80,24 +103,40 @@ class Session:
 
     @classmethod
     def from_environment(cls) -> Session:
-        """The settings of this process: CORTADO_ENDPOINT, where it is set."""
-        return cls(endpoint=os.environ.get("CORTADO_ENDPOINT") or DEFAULT_ENDPOINT)
+        """The settings of this process: CORTADO_ENDPOINT and CORTADO_TLS_..., where they are set."""
+        tls: dict[str, Any] = {_field(name): os.environ.get(variable) or None for name, variable in _VARIABLES.items()}
+        return cls(endpoint=os.environ.get("CORTADO_ENDPOINT") or DEFAULT_ENDPOINT).with_options(**tls)
 
     def client(self) -> Client:
-        """A client to use as a context manager. Raises InvalidArgument for a wrong endpoint or timeout."""
-        return Client(self.endpoint, timeout_s=self.timeout_s)
+        """A client to use as a context manager. Raises InvalidArgument for a wrong endpoint, timeout or file."""
+        return Client(self.endpoint, timeout_s=self.timeout_s, tls=self._tls())
 
-    def with_options(self, endpoint: str | None, output: Output | None, timeout_s: float | None) -> Session:
-        """This session with what was given; None leaves a setting as it is."""
-        return replace(
-            self,
-            endpoint=self.endpoint if endpoint is None else endpoint,
-            output=self.output if output is None else output,
-            timeout_s=self.timeout_s if timeout_s is None else timeout_s,
-        )
+    def _tls(self) -> Tls | None:
+        if self.tls_ca is None:
+            for name in ("--tls-cert", "--tls-key"):
+                if getattr(self, _field(name)) is not None:
+                    raise InvalidArgument("--tls-ca", f"must be given with {name}")
+            return None
+        return Tls(self.tls_ca, self.tls_cert, self.tls_key)
+
+    def with_options(self, *, timeout: float | None = None, **given: Any) -> Session:
+        """This session with what was given, by the options' names; None leaves a setting as it is."""
+        changes = {"timeout_s": timeout, **given}
+        return replace(self, **{name: value for name, value in changes.items() if value is not None})
 
 
-_GLOBALS = {"endpoint": EndpointOption, "output": OutputOption, "timeout": TimeoutOption}
+def _field(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
+
+
+_GLOBALS: Final = {
+    "endpoint": EndpointOption,
+    "output": OutputOption,
+    "timeout": TimeoutOption,
+    "tls_ca": TlsCaOption,
+    "tls_cert": TlsCertOption,
+    "tls_key": TlsKeyOption,
+}
 
 
 def command(
@@ -120,9 +159,9 @@ def command(
 
         @functools.wraps(function)
         def run(*, context: typer.Context, **given: Any) -> None:
-            settings = {each: given.pop(each, None) for each in _GLOBALS}
+            settings = {each: given.pop(each, None) for each in offered}
             base = context.obj if isinstance(context.obj, Session) else Session.from_environment()
-            function(base.with_options(settings["endpoint"], settings["output"], settings["timeout"]), **given)
+            function(base.with_options(**settings), **given)
 
         keyword_only = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
         signature = inspect.Signature([*keyword_only, *extra, context])

@@ -7,11 +7,13 @@ Every bound below has a unit at the end of its name, and a consequence where one
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cortado.errors import InvalidArgument
+from cortado.raft.settings import RaftSettings
 from cortado.store.node.limits import NodeLimits, check_bound
 from cortado.store.peers.identity import check_name
 from cortado.store.server.addresses import check_address, is_loopback, is_wildcard, split_address
@@ -97,7 +99,24 @@ class ServerConfig:
             raise InvalidArgument("cluster_id", "must be at most 100 ASCII characters", self.cluster_id)
         if self.node_id:
             check_name(self.node_id, "node_id")
+        self.raft_settings().check()
         self.limits.check()
+
+    def raft_settings(self) -> RaftSettings:
+        """The timers and ``raft`` together. Raises InvalidArgument for a name that is none."""
+        reserved = {"heartbeat_ms", "election_ms_min", "election_ms_max", "lease"}
+        names = [each.name for each in dataclasses.fields(RaftSettings) if each.name not in reserved]
+        for name in self.raft:
+            if name not in names:
+                raise InvalidArgument("raft", f"must be one of {', '.join(names)}", repr(name))
+        given: dict[str, Any] = dict(self.raft)
+        return RaftSettings(
+            heartbeat_ms=self.heartbeat_ms,
+            election_ms_min=self.election_ms,
+            election_ms_max=self.election_ms_max,
+            lease=self.lease,
+            **given,
+        )
 
     def _check_addresses(self) -> None:
         host, _ = self.address()

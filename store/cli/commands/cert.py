@@ -90,7 +90,11 @@ def _add_node(group: typer.Typer) -> None:
         """Make a node's certificate and key, signed by the authority: NODE_ID.crt and NODE_ID.key."""
         authority = _authority(directory, ca_cert, ca_key)
         _write(
-            session, directory, node_id, _certificates().make_node(authority, node_id, host or [], days, _now()), force=force
+            session,
+            directory,
+            node_id,
+            _certificates().make_node(authority, node_id, host or [], days, _now()),
+            force=force,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from cortado.errors import CortadoError, Unsupported
+from cortado.errors import Unsupported
 from cortado.store.cli.failures import EndedWith
 from cortado.store.cli.session import Session, command
 
@@ -148,5 +148,4 @@ def _run(flags: dict[str, Any], file: Path | None) -> None:
     try:
         serve(configuration(flags, file))
     except StartRefused as refused:
-        error: CortadoError = refused.error
-        raise EndedWith(error, refused.exit_code) from refused
+        raise EndedWith(refused.error, refused.exit_code) from refused

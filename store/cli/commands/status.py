@@ -1,15 +1,22 @@
-"""``cortado status``: what a node says of itself."""
+"""``cortado status``: what a node says of itself, and how the other nodes of its cluster are."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any, Final
 
 import typer
 
+from cortado.errors import CortadoError
 from cortado.store.cli.render import size
 from cortado.store.cli.session import Session, command
-from cortado.store.client import Status
+from cortado.store.client import Members, MemberStatus, Status
+
+# A node that does not answer is not waited for as long as one that was asked for alone.
+_MEMBER_TIMEOUT_S: Final = 2.0
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,11 +29,19 @@ def add_to(app: typer.Typer) -> None:
         """,
     )
     def status(session: Session) -> None:
-        """Show a server's state, its disk, its clock and what is in flight."""
+        """Show a server's state, its disk, its clock and what is in flight, and all members of its cluster."""
         with session.client() as client:
             found = client.status()
+            members = client.membership.members()
+        others = _ask_each(session, members, found)
         if session.as_json:
-            session.show.json({**dataclasses.asdict(found), "ts": str(found.ts)})
+            session.show.json(
+                {
+                    **dataclasses.asdict(found),
+                    "ts": str(found.ts),
+                    "members": [_member_json(members, *each) for each in zip(members.members, others, strict=True)],
+                }
+            )
             return
         session.show.record(_pairs(found))
         session.show.table(
@@ -36,18 +51,74 @@ def add_to(app: typer.Typer) -> None:
                 for q in found.queues
             ],
         )
+        session.show.table(
+            ("member", "address", "role", "state", "term", "applied", "disk free"),
+            [_row(members, *each) for each in zip(members.members, others, strict=True)],
+        )
+        if not found.leader:
+            session.show.note("no leader is known: writes wait until a majority of the voters is back")
+
+
+def _ask_each(session: Session, members: Members, found: Status) -> list[Status | CortadoError]:
+    """What each member says, or why it says nothing. The one that answered already is not asked again."""
+
+    def ask(member: MemberStatus) -> Status | CortadoError:
+        if member.node_id == found.node_id:
+            return found
+        timeout_s = min(session.timeout_s, _MEMBER_TIMEOUT_S)
+        try:
+            with dataclasses.replace(session, endpoint=member.address, timeout_s=timeout_s).client() as client:
+                return client.status()
+        except CortadoError as error:
+            return error
+
+    if not members.members:
+        return []
+    with ThreadPoolExecutor(min(16, len(members.members))) as pool:
+        return list(pool.map(ask, members.members))
+
+
+def _member_json(members: Members, member: MemberStatus, said: Status | CortadoError) -> dict[str, Any]:
+    known = said if isinstance(said, Status) else None
+    return {
+        "node_id": member.node_id,
+        "address": member.address,
+        "voter": member.voter,
+        "joined": member.joined,
+        "leader": bool(members.leader) and member.node_id == members.leader,
+        "reached": known is not None,
+        "problem": None if known is not None else str(said),
+        "state": None if known is None else known.state,
+        "role": None if known is None else known.role,
+        "term": None if known is None else known.term,
+        "applied_index": None if known is None else known.applied_index,
+    }
+
+
+def _row(members: Members, member: MemberStatus, said: Status | CortadoError) -> Sequence[object]:
+    role = "voter" if member.voter else "learner"
+    if members.leader and member.node_id == members.leader:
+        role = "leader"
+    if isinstance(said, Status):
+        state: object = said.state
+        more: Sequence[object] = (said.term, said.applied_index, size(said.disk_free_bytes))
+    else:
+        state, more = "not joined yet" if not member.joined else f"not reached: {said}", ("-", "-", "-")
+    return (member.node_id, member.address, role, state, *more)
 
 
 def _pairs(found: Status) -> list[tuple[str, object]]:
     use = 100 * found.map_used_bytes / found.map_limit_bytes if found.map_limit_bytes else 0.0
-    return [
+    leader = f"{found.leader} ({found.leader_address})" if found.leader_address else found.leader or "none is known"
+    pairs: list[tuple[str, object]] = [
         ("state", found.state),
         ("version", found.version),
         ("cluster", found.cluster_id),
         ("node", found.node_id),
-        ("leader", found.leader),
+        ("role", found.role),
+        ("leader", leader),
         ("term", found.term),
-        ("applied index", found.applied_index),
+        ("applied index", f"{found.applied_index} of {found.last_index}"),
         ("timestamp", f"{found.ts} ({found.ts.as_datetime():%Y-%m-%d %H:%M:%S}Z)"),
         ("uptime", timedelta(seconds=found.uptime_ms // 1000)),
         ("data directory", found.data_dir),
@@ -55,3 +126,5 @@ def _pairs(found: Status) -> list[tuple[str, object]]:
         ("disk free", size(found.disk_free_bytes)),
         ("loop lag, last minute", f"{found.loop_lag_ms_max} ms"),
     ]
+    clocks = ((f"clock of {each.node_id}", f"{each.low_ms:+d} to {each.high_ms:+d} ms") for each in found.clock_offsets)
+    return [*pairs, *clocks]

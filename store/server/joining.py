@@ -1,0 +1,102 @@
+"""How a directory becomes a node's: it begins a cluster, or joins one, once and for ever.
+
+::
+
+    empty, no --join ......... a new cluster id and node id; the node begins a cluster of one
+    empty, --join ............ a storage id and the announced node id, and no cluster yet
+                               ─► Join at the cluster's leader, which remembers the storage id
+                               ─► the mark that it joined, and the cluster's id: from now on --join is ignored
+    made by an earlier start . what it says; other names in the settings are refused
+
+A crash between any two steps leaves a directory with which the same start goes on. The mark matters where the node was
+stopped before it had received anything: without a log it must not begin a cluster, but wait for the one that it joined.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import Final
+
+from cortado.errors import CortadoError, InvalidArgument, TryAgain
+from cortado.store.engine.data_directory import Identity
+from cortado.store.engine.interface import Engine, Space
+from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT, LmdbEngine
+from cortado.store.peers.credentials import Certificates
+from cortado.store.peers.join import join
+from cortado.store.server.config import ServerConfig
+from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
+
+_LOG: Final = logging.getLogger(__name__)
+
+_JOINED_KEY: Final = b"joined"
+
+
+def open_engine(config: ServerConfig) -> LmdbEngine:
+    """The engine of the configured directory, which is made where it is empty. Raises DataDirectoryError,
+    InvalidArgument where the directory is another node's or cluster's than the configuration says."""
+
+    def new_identity() -> Identity:
+        if config.join and not config.node_id:
+            problem = "must be given with --join: the one that cortado member add announced"
+            raise InvalidArgument("node_id", problem)
+        cluster_id = "" if config.join else config.cluster_id or str(uuid.uuid4())
+        return Identity(cluster_id, node_id=config.node_id or str(uuid.uuid4()), storage_id=str(uuid.uuid4()))
+
+    engine = LmdbEngine.open(
+        config.data_dir,
+        new_identity=new_identity,
+        map_bytes=config.map_size_bytes,
+        checked_bytes=None if config.verify else CHECKED_BYTES_DEFAULT,
+    )
+    try:
+        _check_identity(config, engine.identity)
+    except CortadoError:
+        engine.close()
+        raise
+    return engine
+
+
+def _check_identity(config: ServerConfig, identity: Identity) -> None:
+    if config.cluster_id not in ("", identity.cluster_id) and identity.cluster_id:
+        problem = f"the data directory belongs to cluster {identity.cluster_id}"
+        raise InvalidArgument("cluster_id", problem, config.cluster_id)
+    if config.node_id not in ("", identity.node_id):
+        raise InvalidArgument("node_id", f"the data directory is that of node {identity.node_id}", config.node_id)
+
+
+def has_joined(engine: Engine) -> bool:
+    """Whether the directory belongs to a cluster that another node began."""
+    with engine.read() as txn:
+        return txn.get(Space.META, _JOINED_KEY) is not None
+
+
+async def join_cluster(
+    config: ServerConfig, engine: LmdbEngine, address: str, certificates: Certificates | None
+) -> None:
+    """Where the directory belongs to no cluster yet, make it belong to the one that it is to join.
+
+    ``address`` is where the others will reach this node. Raises StartRefused: try again later, or never.
+    """
+    identity = engine.identity
+    if identity.cluster_id:
+        if config.join:
+            _LOG.info("node %s is in cluster %s already; join is ignored", identity.node_id, identity.cluster_id)
+        return
+    if not config.join:
+        problem = f"must be given: {config.data_dir} was made to join a cluster, and has not joined it yet"
+        raise StartRefused(InvalidArgument("join", problem), EXIT_CONFIG)
+    _LOG.info("node %s asks %s to join their cluster", identity.node_id, ", ".join(config.join))
+    try:
+        answer = await join(config.join, identity, address, certificates=certificates)
+    except TryAgain as error:
+        raise StartRefused(error, EXIT_UNAVAILABLE) from error
+    except CortadoError as error:
+        raise StartRefused(error, EXIT_CONFIG) from error
+    if config.cluster_id not in ("", answer.cluster_id):
+        problem = f"the cluster that was to be joined is {answer.cluster_id}"
+        raise StartRefused(InvalidArgument("cluster_id", problem, config.cluster_id), EXIT_CONFIG)
+    with engine.write() as txn:
+        txn.put(Space.META, _JOINED_KEY, answer.cluster_id.encode())
+    engine.join_cluster(answer.cluster_id)
+    _LOG.info("node %s joined cluster %s as a learner", identity.node_id, answer.cluster_id)
