@@ -53,7 +53,9 @@ class Client:
         environment: Environment | None = None,
     ) -> None:
         self._timeout_s = check_timeout(timeout_s)
-        self._connection = Connection(endpoint, tls=tls, read_from=read_from, coalesce=coalesce, environment=environment)
+        self._connection = Connection(
+            endpoint, tls=tls, read_from=read_from, coalesce=coalesce, environment=environment
+        )
         self._schema_cache = SchemaCache()
         self._table_cache = TableCache()
         self._connection.on_other_cluster += [self._schema_cache.clear, self._table_cache.clear]

@@ -156,9 +156,12 @@ class Connection:
             raise self._closed_meanwhile() from error
         except Failed as failed:
             failure = failed.failure
-        if isinstance(failure.error, DeadlineExceeded) and not failure.answered and self._now_s() < attempts.deadline_s:
+        is_late = isinstance(failure.error, DeadlineExceeded) and not failure.answered
+        if is_late and not attempts.is_patient and self._now_s() < attempts.deadline_s:
             # It was the attempt that was late, not yet the call.
-            attempts.is_patient = True
+            attempts.be_patient(failure)
+            if not self._search.is_elsewhere(address):
+                return self._attempt(channel, method, request, attempts)
             failure = Failure(Unavailable(f"no answer within {SILENCE_S} s"), answered=False, sent=failure.sent)
         raise Failed(failure)
 

@@ -99,6 +99,15 @@ class Attempts:
     def deadline_s(self) -> float:
         return self.started_s + self.timeout_s
 
+    def be_patient(self, late: Failure) -> None:
+        """An attempt was late, and the call is not: it is made again at once, and waits."""
+        self.is_patient = True
+        self._note(late)
+
+    def _note(self, failure: Failure) -> None:
+        if self.request_id and failure.sent:
+            self.maybe_happened |= not failure.answered or isinstance(failure.error, OutcomeUnknown)
+
     def delay_after(
         self, failure: Failure, now_s: float, address: str = "", *, is_known: bool = False, has_others: bool = False
     ) -> float:
@@ -111,8 +120,7 @@ class Attempts:
         error = failure.error
         self._tried = self._tried or {}
         self._tried[address] = str(error) if failure.answered else f"cannot reach it: {error}"
-        if self.request_id and failure.sent and not (failure.answered and not isinstance(error, OutcomeUnknown)):
-            self.maybe_happened = True
+        self._note(failure)
         if not isinstance(error, TryAgain | OutcomeUnknown):
             raise self._ending(error, failure)
         delay_s = self._delay_s(error, is_known, has_others and not isinstance(error, ResourceExhausted))

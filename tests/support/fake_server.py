@@ -3,8 +3,8 @@
 A handler is a function of the request (or of the iterator of requests) and the context; it returns the reply, or yields
 replies. :func:`refuse` ends a call as a Cortado server does, :func:`break_off` as a broken connection looks.
 
-The same handlers serve unary calls and, as a real server does, the coalescing stream: each call of it in a thread. There
-:func:`break_off` breaks the stream.
+The same handlers serve unary calls and, as a real server does, the coalescing stream: each call of it in a thread.
+There :func:`break_off` breaks the stream.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def break_off(context: grpc.ServicerContext) -> NoReturn:
 class FakeServer:
     """Answers ``Service.Method`` with the handler of that name; remembers every request in ``requests``.
 
-    ``merged`` names the methods whose calls came on the coalescing stream, in their order, and ``given_up`` counts calls
-    on it that the client took back.
+    ``merged`` names the methods whose calls came on the coalescing stream, in their order, and ``given_up`` holds the
+    ids of calls on it that the client took back.
     """
 
     def __init__(self, *, has_calls: bool = True, threads: int = 16) -> None:
