@@ -62,8 +62,8 @@ class Failovers:
         assert outcome is not None
         if outcome.after.term <= outcome.before.term:
             raise Difference(f"the term was {outcome.before.term} and is {outcome.after.term} under another leader")
-        shown = Table("", "leader", "term", title_justify="left")
-        shown.title = f"leader killed (SIGKILL) after {outcome.share:.0%} of {work}"
+        self._console.print(f"  the leader was killed (SIGKILL) after {outcome.share:.0%} of {work}", highlight=False)
+        shown = Table("", "leader", "term")
         shown.add_row("before", outcome.before.node_id, str(outcome.before.term))
         shown.add_row(f"{outcome.seconds:.1f} s later", outcome.after.node_id, str(outcome.after.term))
         self._console.print(shown)
