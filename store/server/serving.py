@@ -30,11 +30,12 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from cortado.errors import InvalidArgument, Unavailable
-from cortado.proto.v1 import cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
+from cortado.proto.v1 import calls_pb2, cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT, LmdbEngine
 from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.server.calls_service import CallsService
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
 from cortado.store.server.documents_service import DocumentsService
@@ -101,7 +102,7 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
     )
     await node.start()
     try:
-        server, healthy, address = await _start_server(config, node)
+        server, healthy, calls, address = await _start_server(config, node)
         # What lives until the end need not be looked at by every collection.
         gc.collect()
         gc.freeze()
@@ -110,13 +111,15 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
         # Before anybody is told of it: whoever waited for the address may ask it to stop at once.
         stop = _stop_asked()
         _announce(config, address)
-        await _until_stopped(config, node, server, healthy, stop)
+        await _until_stopped(config, node, server, healthy, calls, stop)
     finally:
         await node.stop()
     _LOG.info("stopped")
 
 
-async def _start_server(config: ServerConfig, node: Node) -> tuple[grpc.aio.Server, health.aio.HealthServicer, str]:
+async def _start_server(
+    config: ServerConfig, node: Node
+) -> tuple[grpc.aio.Server, health.aio.HealthServicer, CallsService, str]:
     server = grpc.aio.server(
         options=[
             ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -131,6 +134,8 @@ async def _start_server(config: ServerConfig, node: Node) -> tuple[grpc.aio.Serv
         ]
     )
     services = _services(config, node)
+    calls = CallsService(services)
+    services.append((_descriptor(calls_pb2, "Calls"), calls))
     server.add_generic_rpc_handlers([rpc_handler(descriptor, servicer) for descriptor, servicer in services])
     healthy = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
@@ -144,7 +149,7 @@ async def _start_server(config: ServerConfig, node: Node) -> tuple[grpc.aio.Serv
     await server.start()
     for name in ["", *names]:
         await healthy.set(name, health_pb2.HealthCheckResponse.SERVING)
-    return server, healthy, f"{host}:{bound}" if ":" not in host else f"[{host}]:{bound}"
+    return server, healthy, calls, f"{host}:{bound}" if ":" not in host else f"[{host}]:{bound}"
 
 
 def _services(config: ServerConfig, node: Node) -> list[tuple[ServiceDescriptor, object]]:
@@ -190,6 +195,7 @@ async def _until_stopped(
     node: Node,
     server: grpc.aio.Server,
     healthy: health.aio.HealthServicer,
+    calls: CallsService,
     stop: asyncio.Event,
 ) -> None:
     stopped = asyncio.ensure_future(stop.wait())
@@ -203,4 +209,6 @@ async def _until_stopped(
         os._exit(EXIT_IO if isinstance(failed.result(), StorageFailed) else EXIT_SOFTWARE)
     _LOG.info("stopping: %d ms for what is in flight", config.stop_grace_ms)
     failed.cancel()
+    # A stream of calls would last for the whole grace.
+    calls.stop()
     await server.stop(config.stop_grace_ms / 1000)
