@@ -45,6 +45,7 @@ class PeerStatus:
     node_id: str
     address: str
     is_connected: bool
+    opened_by: str
     silent_ms: float
     waiting_messages: int
     waiting_bytes: int
@@ -293,7 +294,7 @@ class PeerTransport:
         old = peer.link
         if old is not None and old.is_open:
             first = min(self.node_id, peer.node_id)
-            is_alive = self._monotonic_ms() - old.heard_ms < self.limits.wait_to_dial_ms
+            is_alive = self._monotonic_ms() - old.heard_ms < 2 * self.limits.idle_ms
             if old.opened_by == first != link.opened_by and is_alive:
                 raise Unavailable(f"another stream joins nodes {self.node_id} and {peer.node_id} already")
             old.close(Unavailable(f"a newer stream joins nodes {self.node_id} and {peer.node_id}"))
@@ -312,7 +313,7 @@ class PeerTransport:
             await asyncio.sleep(_TICK_S)
             now_ms = self._monotonic_ms()
             # Where this process itself stood still, what arrived meanwhile has not been read yet.
-            was_late = now_ms - last_ms > self.limits.idle_ms
+            was_late = now_ms - last_ms > _TICK_S * 1000 + self.limits.silence_ms / 4
             last_ms = now_ms
             for link in [each.link for each in self._peers.values() if each.link is not None]:
                 if was_late:
@@ -352,6 +353,7 @@ class PeerTransport:
             node_id=peer.node_id,
             address=peer.address,
             is_connected=link is not None,
+            opened_by=link.opened_by if link is not None else "",
             silent_ms=self._monotonic_ms() - link.heard_ms if link is not None else 0.0,
             waiting_messages=messages,
             waiting_bytes=size,

@@ -3,7 +3,6 @@ what reaches it."""
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -19,6 +18,7 @@ from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.interface import PeerLimits
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
+from support.nodes import until
 
 CLUSTER = "cluster-a"
 # Everything happens fast, but for silence: a busy machine must not cut streams.
@@ -126,10 +126,16 @@ async def running_peer(
 def members(*peers: PeerProcess, **storage_ids: str) -> Configuration:
     """A configuration of these as voters."""
     found = sorted((each.member for each in peers), key=lambda each: each.node_id)
-    return Configuration(tuple(replace(each, storage_id=storage_ids.get(each.node_id, each.storage_id)) for each in found))
+    return Configuration(
+        tuple(replace(each, storage_id=storage_ids.get(each.node_id, each.storage_id)) for each in found)
+    )
 
 
-async def never(condition: object, turns: int = 50) -> None:
-    """Let the loop turn for a while."""
-    for _ in range(turns):
-        await asyncio.sleep(0)
+
+async def connected(*peers: PeerProcess) -> None:
+    """Return once each of them is connected to each other one."""
+    for one in peers:
+        for other in peers:
+            if one is not other:
+                node_id = other.member.node_id
+                await until(lambda one=one, node_id=node_id: one.is_connected_to(node_id), f"connected to {node_id}")  # type: ignore[misc]

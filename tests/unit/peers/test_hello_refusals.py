@@ -1,0 +1,136 @@
+"""Who may be a peer: each way not to be one has a refusal of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cortado.errors import PeerRefused
+from cortado.proto.internal.peers_pb2 import Hello, PeerBatch
+from cortado.raft.configuration import Configuration, Member
+from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.hello import PROTOCOL, check_certificate, check_hello, make_hello, read_hello
+
+OURS = Identity("cluster-a", "n1", "disk-1")
+CONFIGURATION = Configuration(
+    (Member("n1", "h1:1", "disk-1"), Member("n2", "h2:1", "disk-2")), (Member("n3", "h3:1", ""),)
+)
+POSITION = (4, 100)
+
+
+def hello(**changes: Any) -> Hello:
+    good = Hello(
+        protocol=PROTOCOL,
+        cluster_id="cluster-a",
+        node_id="n2",
+        storage_id="disk-2",
+        to_node_id="n1",
+        address="h2:1",
+        last_term=4,
+        last_index=90,
+    )
+    for name, value in changes.items():
+        setattr(good, name, value)
+    return good
+
+
+def refusal(**changes: Any) -> str:
+    with pytest.raises(PeerRefused) as refused:
+        check_hello(hello(**changes), OURS, CONFIGURATION, POSITION)
+    return refused.value.problem
+
+
+def test_a_member_with_its_own_data_directory_is_taken() -> None:
+    check_hello(hello(), OURS, CONFIGURATION, POSITION)
+    theirs = Identity("cluster-a", "n2", "disk-2")
+    check_hello(make_hello(theirs, "h2:1", (0, 0), "n1"), OURS, CONFIGURATION, POSITION)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"protocol": 2}, "node n2 speaks version 2 of the peers' protocol, this node n1 version 1"),
+        ({"cluster_id": "cluster-b"}, "node n2 belongs to cluster cluster-b, this node n1 to cluster cluster-a"),
+        ({"cluster_id": ""}, "node n2 belongs to no cluster yet, this node n1 to cluster cluster-a"),
+        (
+            {"node_id": "n1", "storage_id": "disk-1"},
+            "node n1 is this node itself: an address of another member leads back to it",
+        ),
+        ({"node_id": "n1"}, "another data directory, disk-2, calls itself n1, as this node does"),
+        ({"to_node_id": "n7"}, "node n2 looks for node n7 under an address that leads to node n1"),
+        (
+            {"node_id": "n9"},
+            "node n9 is no member of cluster cluster-a: it was removed, or never announced (cortado member add)",
+        ),
+        ({"node_id": "n3"}, "node n3 was announced, but has not joined (cortado server --join)"),
+        (
+            {"storage_id": "disk-9"},
+            "node n2 has another data directory (disk-9) than the one that joined under this id (disk-2): a lost disk "
+            "comes back under a new node id only (cortado member remove, then add)",
+        ),
+    ],
+)
+def test_anybody_else_is_refused_by_name(changes: dict[str, Any], problem: str) -> None:
+    assert refusal(**changes) == problem
+
+
+def test_names_from_outside_cannot_write_into_a_log() -> None:
+    assert "\n" not in refusal(node_id="n2\nINFO all is well")
+    assert len(refusal(node_id="x" * 100_000)) < 300
+
+
+@pytest.mark.parametrize("node_id", ["n9", "n3"])
+def test_a_stranger_whose_log_is_ahead_of_ours_is_taken_since_we_may_be_behind(node_id: str) -> None:
+    for position in ((4, 101), (5, 1)):
+        ahead = hello(node_id=node_id, last_term=position[0], last_index=position[1])
+        check_hello(ahead, OURS, CONFIGURATION, POSITION)
+    for position in ((4, 100), (3, 1_000_000)):
+        with pytest.raises(PeerRefused):
+            check_hello(
+                hello(node_id=node_id, last_term=position[0], last_index=position[1]), OURS, CONFIGURATION, POSITION
+            )
+
+
+def test_another_data_directory_under_a_known_id_is_refused_however_long_its_log() -> None:
+    assert "another data directory" in refusal(storage_id="disk-9", last_term=99, last_index=1_000_000)
+
+
+def test_a_new_node_without_a_configuration_takes_everyone_of_its_cluster() -> None:
+    check_hello(hello(node_id="n9"), OURS, Configuration(), (0, 0))
+    with pytest.raises(PeerRefused):
+        check_hello(hello(node_id="n9", cluster_id="cluster-b"), OURS, Configuration(), (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("certificate", "problem"),
+    [
+        (("client", "app"), "its certificate is that of client app: a peer needs a node's (cortado:node:<node id>)"),
+        (("", ""), "its certificate is no node's: a peer needs a node's (cortado:node:<node id>)"),
+        (("node", "n3"), "it says to be node n2, but its certificate is that of node n3"),
+    ],
+)
+def test_a_certificate_must_be_the_senders_own(certificate: tuple[str, str], problem: str) -> None:
+    with pytest.raises(PeerRefused) as refused:
+        check_certificate("n2", certificate)
+    assert refused.value.problem == problem
+    check_certificate("n2", ("node", "n2"))
+    check_certificate("n2", None)
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        (None, "the stream ended before a Hello"),
+        (b"", "the first message holds no whole Hello"),
+        (b"GET / HTTP/1.1", "the first message is not one of the peers' protocol"),
+        (PeerBatch(hello=hello()).SerializeToString()[:-20], "the first message is not one of the peers' protocol"),
+        (PeerBatch(hello=Hello(node_id="n2")).SerializeToString(), "the first message holds no whole Hello"),
+        (PeerBatch(physical_ms=7).SerializeToString(), "the first message holds no whole Hello"),
+        (bytes(20_000), "the first message has 20000 bytes, a Hello may have 16384"),
+    ],
+)
+def test_what_is_no_hello_is_refused(message: bytes | None, problem: str) -> None:
+    with pytest.raises(PeerRefused) as refused:
+        read_hello(message, 16 << 10)
+    assert refused.value.problem == problem
