@@ -14,15 +14,13 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n cortado/proto/internal/log.proto\x12\x10\x63ortado.internal\"p\n\x08LogEntry\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x13\n\x0b\x61\x66ter_index\x18\x02 \x01(\x04\x12\x12\n\nafter_term\x18\x03 \x01(\x04\x12+\n\x08\x63ommands\x18\x04 \x03(\x0b\x32\x19.cortado.internal.Command\"\xdd\x01\n\x07\x43ommand\x12\x11\n\ttimestamp\x18\x01 \x01(\x0c\x12\x0c\n\x04keys\x18\x02 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x03 \x01(\x0c\x12\x10\n\x08payloads\x18\x04 \x01(\x0c\x12\x17\n\x0fpayload_lengths\x18\x05 \x01(\x0c\x12\x12\n\nrequest_id\x18\x06 \x01(\x0c\x12\x14\n\x0crequest_hash\x18\x07 \x01(\x0c\x12\r\n\x05reply\x18\x08 \x01(\x0c\x12\x14\n\nbump_epoch\x18\t \x01(\rH\x00\x12\x17\n\rraise_ceiling\x18\n \x01(\x0cH\x00\x42\t\n\x07\x63ontrolb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n cortado/proto/internal/log.proto\x12\x10\x63ortado.internal\"\xbe\x02\n\x08LogEntry\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x13\n\x0b\x61\x66ter_index\x18\x02 \x01(\x04\x12\x12\n\nafter_term\x18\x03 \x01(\x04\x12\x17\n\x0f\x66irst_timestamp\x18\x04 \x01(\x0c\x12\x16\n\x0elast_timestamp\x18\x05 \x01(\x0c\x12\x0c\n\x04keys\x18\x06 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x07 \x01(\x0c\x12\x0e\n\x06values\x18\x08 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\t \x01(\x0c\x12\x13\n\x0brequest_ids\x18\n \x01(\x0c\x12\x0f\n\x07results\x18\x0b \x01(\x0c\x12\x16\n\x0eresult_lengths\x18\x0c \x01(\x0c\x12\x15\n\rrequest_floor\x18\r \x01(\x0c\x12\x12\n\nbump_epoch\x18\x0e \x01(\r\x12\x15\n\rraise_ceiling\x18\x0f \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.internal.log_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_LOGENTRY']._serialized_start=54
-  _globals['_LOGENTRY']._serialized_end=166
-  _globals['_COMMAND']._serialized_start=169
-  _globals['_COMMAND']._serialized_end=390
+  _globals['_LOGENTRY']._serialized_start=55
+  _globals['_LOGENTRY']._serialized_end=373
 # @@protoc_insertion_point(module_scope)

@@ -16,7 +16,7 @@ what is appended would be compared with the timestamps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -128,14 +128,12 @@ class VersionStore:
     def apply(self, txn: WriteTransaction, mutations: Mutations, ts: Timestamp) -> None:
         """Write a version at ``ts`` for each mutation. Durable when the transaction is."""
         items = encode_versions(mutations.keys, mutations.payloads, ts)
-        # Neighbours share pages; sorting what is sorted already costs next to nothing.
         items.sort(key=_engine_key)
-        txn.put_many(Space.DATA, items)
+        self.put_all(txn, items)
 
-    def apply_all(self, txn: WriteTransaction, commits: Sequence[tuple[Mutations, Timestamp]]) -> None:
-        """:meth:`apply` for several commits at once, such as all of a turn."""
-        items = [item for mutations, ts in commits for item in encode_versions(mutations.keys, mutations.payloads, ts)]
-        items.sort(key=_engine_key)
+    def put_all(self, txn: WriteTransaction, items: Iterable[tuple[bytes, bytes]]) -> None:
+        """Write versions that were encoded before (``encode_versions``), in the order of their engine keys: neighbours
+        share pages."""
         txn.put_many(Space.DATA, items)
 
 

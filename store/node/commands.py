@@ -1,13 +1,16 @@
-"""What an entry of the log says: final mutations, worked out to the byte, one command per proposal.
+"""What an entry of the log says: final bytes, worked out by the leader for all commands of one turn.
 
 ::
 
-    LogEntry  after (index, term)        the entry directly before it: what the commands were worked out against
-      Command  ts 0.1763643600000.4      puts and deletes, the reply to remember, perhaps a control
-      Command  ts 0.1763643600000.5      ...
+    LogEntry  after (index, term)         the entry directly before it: what the commands were worked out against
+              first_ts .. last_ts         of its commands; they rise strictly within an entry and along the log
+              items                       engine keys and values, in key order
+              results, request_floor      what is remembered of requests, and what is forgotten
+              epoch, ceiling              controls
 
-Timestamps rise strictly within an entry and along the log. Applying is mechanical: a replica that holds this entry
-holds exactly the log before it, so what a command was worked out against is what it is applied to.
+Applying is mechanical: a replica that holds this entry holds exactly the log before it, so what a command was worked
+out against is what it is applied to, and what the engine shall hold is in the entry byte for byte, checksums included.
+A follower cuts it into slices and puts them; it knows nothing of keys, timestamps or commands.
 
 As bytes an entry is ``cortado.internal.LogEntry`` (``proto/internal/log.proto``), golden files pin them. Within a
 process a group of one never encodes.
@@ -15,53 +18,71 @@ process a group of one never encodes.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Final
+from dataclasses import dataclass, field
+from struct import Struct, pack, unpack
+from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
 from cortado.errors import DataLoss
 from cortado.proto.internal import log_pb2
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
-from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.evaluation import BumpEpoch, RaiseCeiling
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.node.requests import REQUEST_ID_BYTES
 
-FORMAT: Final = 1
-_DELETE: Final = 0xFFFFFFFF
+FORMAT: Final = 2
 
-# A key's and a payload's length words, the timestamp, and protobuf's own tags: about what a mutation adds.
-MUTATION_OVERHEAD_BYTES: Final = 16
+# The timestamp behind a key, the kind and checksum of a value, and the two lengths: what a mutation adds.
+MUTATION_OVERHEAD_BYTES: Final = 25
+# A result's id, record and length, and its share of the entry's own fields.
 COMMAND_OVERHEAD_BYTES: Final = 64
+ENTRY_OVERHEAD_BYTES: Final = 1 << 10
+"""What an entry adds to the :func:`command_bytes` of its commands, at most."""
 
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One proposal's effect at ``ts``. ``reply`` is remembered under ``request_id`` where that is not empty."""
-
-    ts: Timestamp
-    mutations: Mutations
-    request_id: bytes = b""
-    request_hash: bytes = b""
-    reply: bytes = b""
-    control: BumpEpoch | RaiseCeiling | None = None
+Item: TypeAlias = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """The commands of one turn, in the order of their timestamps. A :class:`~cortado.raft.log.Payload`."""
+    """All that one turn changes. A :class:`~cortado.raft.log.Payload`.
+
+    ``items`` are engine keys and values, ``results`` request ids and their records, each in key order.
+    ``request_floor``: ids below it are forgotten; empty where none is. ``epoch`` 0: none begins; another one begins at
+    ``last_ts``.
+    """
 
     after_index: int
     after_term: int
-    commands: Sequence[Command]
+    first_ts: Timestamp
+    last_ts: Timestamp
+    items: list[Item] = field(default_factory=list)
+    results: list[Item] = field(default_factory=list)
+    request_floor: bytes = b""
+    epoch: int = 0
+    ceiling: Timestamp | None = None
 
     def encode(self) -> bytes:
-        message = log_pb2.LogEntry(format=FORMAT, after_index=self.after_index, after_term=self.after_term)
-        message.commands.extend(map(_encode_command, self.commands))
-        return message.SerializeToString(deterministic=True)
+        keys, key_lengths = _joined([key for key, _ in self.items])
+        values, value_lengths = _joined([value for _, value in self.items])
+        results, result_lengths = _joined([record for _, record in self.results])
+        return log_pb2.LogEntry(
+            format=FORMAT,
+            after_index=self.after_index,
+            after_term=self.after_term,
+            first_timestamp=bytes(self.first_ts),
+            last_timestamp=bytes(self.last_ts),
+            keys=keys,
+            key_lengths=key_lengths,
+            values=values,
+            value_lengths=value_lengths,
+            request_ids=b"".join([request_id for request_id, _ in self.results]),
+            results=results,
+            result_lengths=result_lengths,
+            request_floor=self.request_floor,
+            bump_epoch=self.epoch,
+            raise_ceiling=b"" if self.ceiling is None else bytes(self.ceiling),
+        ).SerializeToString(deterministic=True)
 
     @classmethod
     def decode(cls, encoded: bytes) -> LogEntry:
@@ -72,77 +93,61 @@ class LogEntry:
             raise DataLoss("a log entry", f"not a LogEntry: {malformed}") from malformed
         if message.format != FORMAT:
             raise DataLoss("a log entry", f"format {message.format} is unknown, this version reads {FORMAT}")
-        return cls(message.after_index, message.after_term, tuple(map(_decode_command, message.commands)))
+        if len(message.request_floor) not in (0, REQUEST_ID_BYTES):
+            raise DataLoss("a log entry", f"a request floor of {len(message.request_floor)} bytes")
+        return cls(
+            message.after_index,
+            message.after_term,
+            _timestamp(message.first_timestamp),
+            _timestamp(message.last_timestamp),
+            _items(
+                _cut(message.keys, message.key_lengths, "keys"), _cut(message.values, message.value_lengths, "values")
+            ),
+            _items(_cut_ids(message.request_ids), _cut(message.results, message.result_lengths, "results")),
+            message.request_floor,
+            message.bump_epoch,
+            _timestamp(message.raise_ceiling) if message.raise_ceiling else None,
+        )
 
 
 def command_bytes(mutations: Mutations, reply: bytes = b"") -> int:
     """About how many bytes a command with these mutations takes in an entry."""
-    payload_bytes = sum(len(payload) for payload in mutations.payloads if payload is not None)
+    payload_bytes = sum([len(payload) for payload in mutations.payloads if payload is not None])
     key_bytes = sum(map(len, mutations.keys))
     return (
         COMMAND_OVERHEAD_BYTES + key_bytes + payload_bytes + len(reply) + MUTATION_OVERHEAD_BYTES * len(mutations.keys)
     )
 
 
-def _encode_command(command: Command) -> log_pb2.Command:
-    mutations = command.mutations
-    message = log_pb2.Command(
-        timestamp=bytes(command.ts),
-        keys=b"".join(mutations.keys),
-        key_lengths=_pack_lengths([len(key) for key in mutations.keys]),
-        payloads=b"".join(payload for payload in mutations.payloads if payload is not None),
-        payload_lengths=_pack_lengths([_DELETE if each is None else len(each) for each in mutations.payloads]),
-        request_id=command.request_id,
-        request_hash=command.request_hash,
-        reply=command.reply,
-    )
-    match command.control:
-        case BumpEpoch(epoch):
-            message.bump_epoch = epoch
-        case RaiseCeiling(ceiling):
-            message.raise_ceiling = bytes(ceiling)
-    return message
+def _joined(pieces: list[bytes]) -> tuple[bytes, bytes]:
+    """Pieces end to end, and their lengths."""
+    return b"".join(pieces), pack(f"<{len(pieces)}I", *map(len, pieces))
 
 
-def _decode_command(message: log_pb2.Command) -> Command:
-    if len(message.timestamp) != TIMESTAMP_BYTES:
-        raise DataLoss("a log entry", f"a timestamp of {len(message.timestamp)} bytes")
-    keys = _split(message.keys, _unpack_lengths(message.key_lengths), "keys")
-    payloads = _split(message.payloads, _unpack_lengths(message.payload_lengths), "payloads")
-    if len(keys) != len(payloads) or None in keys:
-        raise DataLoss("a log entry", f"{len(keys)} keys and {len(payloads)} payloads")
-    control: BumpEpoch | RaiseCeiling | None = None
-    match message.WhichOneof("control"):
-        case "bump_epoch":
-            control = BumpEpoch(message.bump_epoch)
-        case "raise_ceiling":
-            control = RaiseCeiling(Timestamp.from_bytes(message.raise_ceiling))
-    return Command(
-        ts=Timestamp.from_bytes(message.timestamp),
-        mutations=Mutations([LogicalKey(key) for key in keys if key is not None], payloads),
-        request_id=message.request_id,
-        request_hash=message.request_hash,
-        reply=message.reply,
-        control=control,
-    )
+def _cut(joined: bytes, packed_lengths: bytes, what: str) -> tuple[bytes, ...]:
+    if len(packed_lengths) % 4:
+        raise DataLoss("a log entry", f"{len(packed_lengths)} bytes of lengths of {what} are not a multiple of 4")
+    count = len(packed_lengths) // 4
+    lengths = unpack(f"<{count}I", packed_lengths)
+    if sum(lengths) != len(joined):
+        raise DataLoss("a log entry", f"{what} have {len(joined)} bytes, their lengths say {sum(lengths)}")
+    # One call that cuts all: a third of what as many slices cost.
+    return Struct("%ds" * count % lengths).unpack(joined)
 
 
-def _pack_lengths(lengths: list[int]) -> bytes:
-    return struct.pack(f"<{len(lengths)}I", *lengths)
+def _cut_ids(joined: bytes) -> list[bytes]:
+    if len(joined) % REQUEST_ID_BYTES:
+        raise DataLoss("a log entry", f"{len(joined)} bytes of request ids are not a multiple of {REQUEST_ID_BYTES}")
+    return [joined[place : place + REQUEST_ID_BYTES] for place in range(0, len(joined), REQUEST_ID_BYTES)]
 
 
-def _unpack_lengths(packed: bytes) -> tuple[int, ...]:
-    if len(packed) % 4:
-        raise DataLoss("a log entry", f"{len(packed)} bytes of lengths are not a multiple of 4")
-    return struct.unpack(f"<{len(packed) // 4}I", packed)
+def _items(keys: Sequence[bytes], values: Sequence[bytes]) -> list[Item]:
+    if len(keys) != len(values):
+        raise DataLoss("a log entry", f"{len(keys)} keys and {len(values)} values")
+    return list(zip(keys, values, strict=True))
 
 
-def _split(joined: bytes, lengths: Sequence[int], what: str) -> list[bytes | None]:
-    """Cut ``joined`` into pieces of ``lengths``; None for a delete, which takes no bytes."""
-    ends = list(accumulate((0 if each == _DELETE else each for each in lengths), initial=0))
-    if ends[-1] != len(joined):
-        raise DataLoss("a log entry", f"{what} have {len(joined)} bytes, their lengths say {ends[-1]}")
-    return [
-        None if length == _DELETE else joined[start:end]
-        for length, (start, end) in zip(lengths, pairwise(ends), strict=True)
-    ]
+def _timestamp(encoded: bytes) -> Timestamp:
+    if len(encoded) != TIMESTAMP_BYTES:
+        raise DataLoss("a log entry", f"a timestamp of {len(encoded)} bytes")
+    return Timestamp.from_bytes(encoded)

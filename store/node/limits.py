@@ -18,7 +18,10 @@ class NodeLimits:
     - ``bulk_streams_max``: bulk streams in flight; ``bulk_chunks_max``: chunks in flight on each (more simply wait).
 
     - ``turn_bytes_max``, ``turn_commands_max``: what one turn, so one log entry and one transaction, may hold.
-    - ``command_bytes_max``: what one proposal may change; more is refused as too large.
+    - ``command_bytes_max``: what one proposal may change; more is refused as too large. One entry of the log must be
+      able to hold it.
+    - ``turns_in_flight_max``: turns that are appended to the log and not applied yet. While there are so many, what
+      arrives is evaluated into one more.
     - ``evaluate_slice_ms``: how long proposals are evaluated before other work of the loop gets its turn.
     - ``remember_ms``, ``remember_requests_max``, ``remember_bytes_max``: how long results of requests are remembered,
       and how many and how much of them at most.
@@ -34,7 +37,8 @@ class NodeLimits:
 
     turn_bytes_max: int = 4 << 20
     turn_commands_max: int = 2_048
-    command_bytes_max: int = 8 << 20
+    command_bytes_max: int = 5 << 20
+    turns_in_flight_max: int = 16
     evaluate_slice_ms: int = 5
     remember_ms: int = 600_000
     remember_requests_max: int = 200_000

@@ -2,27 +2,39 @@
 
 ::
 
-    services ──► Node ── write(evaluate) ──► Turns ──► ReplicatedLog ──► StateMachine ──► Engine
-                  │                           (loop)                      (storage thread)
-                  ├── resolve_read(at) ─────► ReadPoints
+    services ──► Node ── write(evaluate) ──► Turns ──► ReplicatedLog ──► Storage ──► StateMachine ──► Engine
+                  │                           │  ▲
+                  │                 Transport ◄  └─ receive(): what peers send
+                  ├── linearize(), resolve_read(at) ─► ReadPoints, ReadRounds
                   ├── reader(ts), scan_chunk ► VersionStore   point reads on the loop
-                  └── scan(step) ───────────► the scan thread, a slice at a time
+                  ├── scan(step) ───────────► the scan thread, a slice at a time
+                  └── add_member() ... transfer_leader() ─► Membership
 
-Time and randomness come in by the door: ``physical_ms`` is the wall clock, ``monotonic_ms`` measures durations. Every
-coroutine runs on the loop that called :meth:`Node.start`.
+Time, randomness, disk and network come in by the door: ``physical_ms`` is the wall clock, ``monotonic_ms`` measures
+durations; on a loop with virtual time, with a storage and an executor that run in place, a node is a deterministic
+function of what it is given. Every coroutine runs on the loop that called :meth:`Node.start`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import random as random_module
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
-from cortado.errors import InvalidArgument, NotLeader, ResourceExhausted, Unavailable
-from cortado.raft.single import SingleLog
+from cortado.errors import (
+    CortadoError,
+    InvalidArgument,
+    PeerRefused,
+    ResourceExhausted,
+    Unavailable,
+)
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.log import PeerProgress, ReplicatedLog
+from cortado.raft.settings import RaftSettings
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
 from cortado.store.clock.timestamp import Timestamp
@@ -32,16 +44,21 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.admission import Gate
-from cortado.store.node.commands import COMMAND_OVERHEAD_BYTES
+from cortado.store.node.commands import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
 from cortado.store.node.lag import LoopLag
-from cortado.store.node.limits import NodeLimits
+from cortado.store.node.limits import NodeLimits, check_bound
+from cortado.store.node.membership import Membership
+from cortado.store.node.opening import open_log
+from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.proposals import EncodeReply, Proposal, WriteResult
-from cortado.store.node.reads import ReadPoints
-from cortado.store.node.requests import Memory, check_request_id, check_same_request
+from cortado.store.node.reads import ReadPoints, Stale
+from cortado.store.node.requests import check_request_id, check_same_request
+from cortado.store.node.snapshots.spools import SpoolDirectory
 from cortado.store.node.state import AppliedState
 from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.status import NodeStatus
-from cortado.store.node.storage import StorageThread
+from cortado.store.node.status import NodeStatus, Role
+from cortado.store.node.storage import Storage, StorageThread
+from cortado.store.node.transport import NoPeers, Transport
 from cortado.store.node.turns import Turns
 
 T = TypeVar("T")
@@ -53,14 +70,21 @@ _LOG: Final = logging.getLogger(__name__)
 _NOTHING: Final = Mutations()
 # Where there is no room for a turn of this size, the status says that writes are refused.
 _ROOM_BYTES: Final = 64 << 10
+# The log is compacted after so large a part of what it retains was added.
+_COMPACTION_PART: Final = 8
+
+_BAD_CLOCK: Final = "clock"
+_STOPPING: Final = "stopping"
+_INSTALLING: Final = "installing"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeIdentity:
-    """Who answers: in the header of every reply."""
+    """Who answers: in the header of every reply. ``storage_id`` names the data directory (empty: in memory)."""
 
     cluster_id: str
     node_id: str
+    storage_id: str = ""
 
 
 def no_reply(_ts: Timestamp, _reply: object) -> bytes:
@@ -69,7 +93,7 @@ def no_reply(_ts: Timestamp, _reply: object) -> bytes:
 
 
 class Node:
-    """A group of one on an open engine. Make it, :meth:`start` it on a running loop, :meth:`stop` it there."""
+    """One replica on an open engine. Make it, :meth:`start` it on a running loop, :meth:`stop` it there."""
 
     def __init__(
         self,
@@ -80,74 +104,196 @@ class Node:
         monotonic_ms: Callable[[], float],
         limits: NodeLimits | None = None,
         max_clock_offset_ms: int = MAX_OFFSET_MS,
+        address: str = "",
+        joining: bool = False,
+        transport: Transport | None = None,
+        storage: Callable[[asyncio.AbstractEventLoop], Storage] = StorageThread,
+        run_scan: Executor | None = None,
+        random: random_module.Random | None = None,
+        raft: RaftSettings | None = None,
+        spools: SpoolDirectory | None = None,
+        group_id: int = 1,
     ) -> None:
-        """Raises DataLoss where the engine's state is damaged. The engine stays the caller's to close, after stop."""
+        """``address`` (host:port) is where this node serves clients and peers. An engine without a log begins a group
+        of one, or stays empty until a leader brings it up where the node is ``joining``. ``run_scan`` runs slices of
+        scans (one thread, unless given). ``random`` draws election timers; without it they follow from the node's id.
+
+        Raises DataLoss where the engine's state is damaged, InvalidArgument for limits that do not fit each other. The
+        engine stays the caller's to close, after stop.
+        """
         self.identity = identity
+        self.address = address
         self.limits = limits or NodeLimits()
+        self.settings = raft or RaftSettings()
+        self.settings.check()
+        entry_bytes_max = self.settings.entry_bytes_max - ENTRY_OVERHEAD_BYTES
+        for name in ("command_bytes_max", "turn_bytes_max"):
+            check_bound(f"limits.{name}", getattr(self.limits, name), 1, entry_bytes_max)
         self.store = VersionStore(engine)
         self._engine = engine
+        self._group_id = group_id
+        self._is_joining = joining
+        self._transport = transport or NoPeers()
+        self._make_storage = storage
+        self._spools = spools
+        self._random = random or random_module.Random(identity.node_id)
         self.monotonic_ms = monotonic_ms
-        memory = Memory(self.limits.remember_ms, self.limits.remember_requests_max, self.limits.remember_bytes_max)
-        self._machine = StateMachine(engine, self.store, memory)
+        self._machine = StateMachine(engine, self.store, group_id=group_id)
         state = self._machine.state
-        # Above everything that was ever committed or promised, whatever the physical clock says.
+        # Above everything that was ever committed or promised here, whatever the physical clock says.
         self.clock = Clock(physical_ms, last=max(state.last_ts, state.ceiling), max_offset_ms=max_clock_offset_ms)
-        self._log = SingleLog(identity.node_id, term=state.term + 1, last_index=state.index, last_term=state.term)
+        self._peer_clocks = PeerClocks(max_clock_offset_ms)
         self._catalog_cache = CatalogCache()
         self.writes = Gate("writes", count_max=self.limits.writes_max, bytes_max=self.limits.write_bytes_max)
         self.reads = Gate("reads", count_max=self.limits.reads_max)
         self.scans = Gate("scans", count_max=self.limits.scans_max)
         self.bulk_streams = Gate("bulk streams", count_max=self.limits.bulk_streams_max)
         self.lag = LoopLag(monotonic_ms)
-        self._scan_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
-        self._requests_in_flight: dict[bytes, Proposal] = {}
+        self._run_scan = run_scan or ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
         self._started_ms = monotonic_ms()
         self._is_stopping = False
         self._failed: asyncio.Future[BaseException]
         self._loop: asyncio.AbstractEventLoop
-        self._storage: StorageThread
+        self._storage: Storage
+        self._log: ReplicatedLog
         self._turns: Turns
         self._read_points: ReadPoints
+        self._members: Membership
 
     # --- life --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Serve. Returns when the first entry of this life is durable, or, where there is no room for it, read-only."""
+        """Serve. A group of one: returns when this node leads it, or, where there is no room for that, read-only. A
+        larger group: returns at once; :attr:`ready` tells when it has found its leader.
+
+        Raises DataLoss where the log is damaged, ResourceExhausted where there is no room to begin one.
+        """
         self._loop = asyncio.get_running_loop()
         self._failed = self._loop.create_future()
-        self._storage = StorageThread(self._loop)
-        self._turns = Turns(
+        self._log = open_log(
+            self._engine,
+            self._machine,
+            member=Member(self.identity.node_id, self.address, self.identity.storage_id),
+            group_id=self._group_id,
+            joining=self._is_joining,
+            settings=self.settings,
+            source=self._random,
+            now_ms=self.monotonic_ms(),
+        )
+        self._storage = self._make_storage(self._loop)
+        self._turns = turns = self._make_turns()
+        self._read_points = ReadPoints(
+            turns,
+            self.clock,
+            ceiling_ahead_ms=self.limits.ceiling_ahead_ms,
+            monotonic_ms=self.monotonic_ms,
+            raise_ceiling=self._raise_ceiling,
+        )
+        self._members = Membership(turns, self.identity.node_id)
+        self.lag.start(self._loop)
+        turns.schedule()
+        if turns.is_alone:
+            await turns.until(lambda: turns.may_evaluate or bool(turns.refused_for))
+            if turns.refused_for:
+                _LOG.warning("starting without room for writes: %s", turns.refused_for)
+
+    def _make_turns(self) -> Turns:
+        settings = self.settings
+        return Turns(
             loop=self._loop,
+            node_id=self.identity.node_id,
+            group_id=self._group_id,
             log=self._log,
             clock=self.clock,
             machine=self._machine,
             storage=self._storage,
+            transport=self._transport,
             limits=self.limits,
+            slow_sync_ms=settings.election_ms_min,
+            compact_every=(
+                max(settings.retain_entries // _COMPACTION_PART, 1),
+                max(settings.retain_bytes // _COMPACTION_PART, 1),
+            ),
             monotonic_ms=self.monotonic_ms,
             on_finished=self._finished,
+            on_leading=self._leads,
+            on_lost=self._catalog_cache.clear,
             on_failure=self._fail,
         )
-        self._read_points = ReadPoints(
-            self._turns, self.clock, ceiling_ahead_ms=self.limits.ceiling_ahead_ms, raise_ceiling=self._raise_ceiling
-        )
-        self.lag.start(self._loop)
-        try:
-            # The first entry of this term; what it says is only what a read would ask for anyway.
-            await self._raise_ceiling(self.clock.now())
-        except ResourceExhausted as full:
-            _LOG.warning("starting without room for writes: %s", full)
 
-    async def stop(self) -> None:
-        """Refuse new work, finish what is in flight, end the threads."""
+    async def stop(self, hand_over: bool = True) -> None:
+        """Refuse new work, finish what is in flight, end the threads. A leader hands over first where it can, serving
+        until then, so that callers find the next one at once."""
+        if hand_over and not self._is_stopping and self._turns.failure is None:
+            await self._hand_over()
         self._is_stopping = True
-        await self._turns.drained()
+        if self._turns.failure is None:
+            self._turns.hold_back(_STOPPING, True)
+        await self._turns.close()
         self.lag.stop()
-        await asyncio.to_thread(self._storage.stop)
-        await asyncio.to_thread(self._scan_thread.shutdown, wait=True, cancel_futures=True)
+        self._storage.stop()
+        self._run_scan.shutdown(wait=True, cancel_futures=True)
+
+    async def _hand_over(self) -> None:
+        if self._turns.may_evaluate and not self._turns.is_alone:
+            try:
+                _LOG.info("handed leadership over to %s", await self._members.transfer())
+            except CortadoError as refused:
+                _LOG.warning("leadership was not handed over: %s", refused)
 
     async def failed(self) -> BaseException:
         """Return only when the node can't go on: the process must end."""
         return await asyncio.shield(self._failed)
+
+    @property
+    def ready(self) -> bool:
+        """Whether this node can serve: it knows a leader, or is one that may evaluate, and its data is a state."""
+        if self._is_stopping or self.is_installing or self._turns.failure is not None:
+            return False
+        return self._turns.may_evaluate if self._turns.leads else self._log.leader != ""
+
+    def _leads(self) -> None:
+        """A term of ours has begun. Let the others know if we are reached under another address now."""
+        own = self._log.configuration.member(self.identity.node_id)
+        if own is None or not self.address or own.address == self.address:
+            return
+        try:
+            self._log.bind(self.identity.node_id, own.storage_id or self.identity.storage_id, self.address)
+        except Unavailable as later:
+            _LOG.warning("the address %s could not be made known: %s", self.address, later)
+
+    def _fail(self, error: BaseException) -> None:
+        self._failed.set_result(error)
+
+    # --- peers -------------------------------------------------------------------------------------------------
+
+    def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
+        """What the transport brings of a peer that presented itself."""
+        if group_id == self._group_id:
+            self._turns.receive(sender, bodies)
+
+    def check_hello(self, cluster_id: str, node_id: str, storage_id: str) -> None:
+        """Whether a node that presents itself may speak to us. Raises PeerRefused, saying why not.
+
+        A replica that knows of no leader cannot tell a newcomer from a stranger: what it knows of the members may be
+        old, and a newcomer may lead by now. So it takes any node of the cluster.
+        """
+        if cluster_id != self.identity.cluster_id:
+            raise PeerRefused(f"{node_id} belongs to cluster {cluster_id}, this is {self.identity.cluster_id}")
+        member = self._log.configuration.member(node_id)
+        if member is None:
+            if self._log.leader:
+                raise PeerRefused(f"{node_id} is no member of cluster {cluster_id}")
+        elif member.storage_id not in ("", storage_id):
+            problem = "comes with another data directory: a node that lost its disk joins under a new id"
+            raise PeerRefused(f"{node_id} {problem}")
+
+    def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
+        """A peer's physical clock minus ours lies between these. Who is out of bounds with a majority does not lead."""
+        now_ms = self.monotonic_ms()
+        self._peer_clocks.observe(node_id, low_ms, high_ms, now_ms)
+        voters = (each.node_id for each in self._log.configuration.voters)
+        self._turns.hold_back(_BAD_CLOCK, self._peer_clocks.is_out_of_bounds(voters, now_ms))
 
     # --- writes ------------------------------------------------------------------------------------------------
 
@@ -160,12 +306,12 @@ class Node:
         request_hash: bytes = b"",
         encode_reply: EncodeReply = no_reply,
     ) -> WriteResult:
-        """Evaluate, replicate and apply; return once it is durable.
+        """Evaluate and replicate; return once it is decided, which a majority's disks make sure of.
 
         ``size_bytes`` is about what the request holds. ``encode_reply`` makes the bytes that are answered, and
         remembered where there is a ``request_id``. A caller who is cancelled while waiting leaves; what was evaluated
-        goes on. Raises whatever ``evaluate`` refuses with, ResourceExhausted, OutcomeUnknown, InvalidArgument of the
-        request id, Unavailable.
+        goes on. Raises whatever ``evaluate`` refuses with, NotLeader, ResourceExhausted, OutcomeUnknown,
+        InvalidArgument of the request id, Unavailable.
         """
         return await self.answer(
             self.submit(
@@ -208,8 +354,6 @@ class Node:
         finally:
             if is_held:
                 self.writes.leave(size_bytes)
-        if request_id:
-            self._requests_in_flight[request_id] = proposal
         return proposal
 
     async def answer(self, submitted: Submitted) -> WriteResult:
@@ -222,13 +366,19 @@ class Node:
             submitted.waiters -= 1
 
     def _known(self, request_id: bytes, request_hash: bytes) -> Submitted | None:
-        """The first call with this id, or what it was answered; None for a new request. Raises as ``answer_of``."""
-        first = self._requests_in_flight.get(request_id)
+        """The first call with this id, or what it was answered; None for a new request. Raises as ``answer_of``, and
+        NotLeader where the table may lack what another leader has done."""
+        turns = self._turns
+        if not turns.leads and not turns.is_alone:
+            raise turns.not_leader()
+        first = turns.pipeline.requests.get(request_id)
         if first is not None:
             check_same_request(request_hash, first.request_hash)
             first.waiters += 1
             return first
         check_request_id(request_id, self.clock)
+        if not turns.may_evaluate and not turns.is_alone:
+            raise Unavailable("the new leader is not ready yet", retry_delay_ms=50)
         remembered = self._machine.remembered(request_id, request_hash)
         if remembered is None:
             return None
@@ -263,32 +413,50 @@ class Node:
         await self.answer(proposal)
 
     def _finished(self, proposal: Proposal) -> None:
-        if proposal.is_housekeeping:
-            return
-        self.writes.leave(proposal.size_bytes)
-        if proposal.request_id:
-            del self._requests_in_flight[proposal.request_id]
-
-    def _fail(self, error: BaseException) -> None:
-        self._failed.set_result(error)
+        if not proposal.is_housekeeping:
+            self.writes.leave(proposal.size_bytes)
 
     def _check_serving(self) -> None:
         if self._is_stopping:
             raise Unavailable("the node is stopping", retry_delay_ms=1_000)
-        if not self._log.is_leader:
-            raise NotLeader("this node does not lead", leader=self._log.leader)
+        if self.is_installing:
+            raise Unavailable("this replica's data is being replaced by a snapshot", retry_delay_ms=1_000)
 
     # --- reads -------------------------------------------------------------------------------------------------
 
     def read_ts(self) -> Timestamp:
-        """The linearizable read's timestamp."""
-        return self._read_points.newest
+        """The last applied timestamp here: what a read that need not be linearizable sees."""
+        return self._turns.applied.last_ts
 
-    async def resolve_read(self, at: Timestamp | None) -> Timestamp:
-        """The timestamp to read at, once it can be read at; None asks for the newest. Raises TimestampInFuture."""
+    async def linearize(self) -> Timestamp:
+        """A timestamp at which everything is seen that was acknowledged, by any node, before this call.
+
+        In a group of one nothing is waited for. Raises NotLeader, Unavailable.
+        """
+        if self.is_installing:
+            self._check_serving()
+        newest = self._turns.read_now()
+        return await self._turns.read() if newest is None else newest
+
+    async def resolve_read(self, at: Timestamp | Stale | None) -> Timestamp:
+        """The timestamp to read at, once it can be read at; None asks for the newest.
+
+        Raises TimestampInFuture, NotLeader, Unavailable (a replica that is too stale, or whose data is replaced).
+        """
         if at is None:
-            return self._read_points.newest
-        return await self._read_points.resolve(at)
+            return await self.linearize()
+        if self.is_installing:
+            self._check_serving()
+        if isinstance(at, Stale):
+            return await self._read_points.stale(at)
+        return await self._read_points.at(at)
+
+    async def caught_up(self) -> None:
+        """Return when everything is applied here that this node knows to be decided: whoever was answered by it and
+        then asks for the catalogue without a time finds what he was answered."""
+        turns, decided = self._turns, self._log.decided
+        if turns.applied.index < decided:
+            await turns.until(lambda: turns.applied.index >= decided)
 
     def reader(self, read_ts: Timestamp) -> Reader:
         """One state, for point reads on the loop."""
@@ -300,7 +468,38 @@ class Node:
 
     async def scan(self, step: Callable[[], T]) -> T:
         """Run one bounded slice of a scan on the scan thread; slices of all scans take turns."""
-        return await self._loop.run_in_executor(self._scan_thread, step)
+        return await self._loop.run_in_executor(self._run_scan, step)
+
+    # --- members -----------------------------------------------------------------------------------------------
+
+    @property
+    def configuration(self) -> Configuration:
+        """Who belongs to the group, as far as this node's log says."""
+        return self._log.configuration
+
+    def member_progress(self) -> Sequence[PeerProgress]:
+        """At the leader, how far each other member is; empty elsewhere."""
+        return self._log.progress
+
+    async def add_member(self, node_id: str, address: str) -> Configuration:
+        """Announce a learner, which then joins. For this and the following see :class:`Membership`."""
+        return await self._members.add(node_id, address)
+
+    async def bind_member(self, node_id: str, storage_id: str, address: str) -> Configuration:
+        """A member's data directory presents itself."""
+        return await self._members.bind(node_id, storage_id, address)
+
+    async def promote_member(self, node_id: str) -> Configuration:
+        """Make a learner that has caught up a voter."""
+        return await self._members.promote(node_id)
+
+    async def remove_member(self, node_id: str) -> Configuration:
+        """Remove a member; a leader that is to remove itself hands over and answers NotLeader."""
+        return await self._members.remove(node_id)
+
+    async def transfer_leader(self, to: str = "") -> str:
+        """Hand leadership over; returns the id of the new leader."""
+        return await self._members.transfer(to)
 
     # --- what an operator asks ---------------------------------------------------------------------------------
 
@@ -310,8 +509,26 @@ class Node:
 
     @property
     def applied(self) -> AppliedState:
-        """What the last durable entry says."""
+        """What the last applied entry says."""
         return self._turns.applied
+
+    @property
+    def is_installing(self) -> bool:
+        """True while this replica's data is no state: a snapshot takes its place."""
+        return False
+
+    @property
+    def leader(self) -> Member | None:
+        """Who leads, as far as this node knows."""
+        return self._log.configuration.member(self._log.leader)
+
+    @property
+    def role(self) -> Role:
+        if self._turns.leads:
+            return Role.LEADER
+        if not self._log.configuration.is_voter(self.identity.node_id):
+            return Role.LEARNER
+        return Role.FOLLOWER if self._log.leader else Role.CANDIDATE
 
     def status(self) -> NodeStatus:
         """Use and limits of everything bounded."""
@@ -321,15 +538,21 @@ class Node:
             self._engine.admit(_ROOM_BYTES)
         except ResourceExhausted as full:
             refused_for = full.message()
+        leader = self.leader
         return NodeStatus(
             refused_for=refused_for,
             is_stopping=self._is_stopping,
+            role=self.role,
+            term=self._log.term,
             leader=self._log.leader,
+            leader_address="" if leader is None else leader.address,
             applied_index=self._turns.applied.index,
+            last_index=self._log.last[0],
             uptime_ms=int(self.monotonic_ms() - self._started_ms),
             map_used_bytes=use.used_bytes,
             map_limit_bytes=use.limit_bytes,
             disk_free_bytes=self._engine.disk_free_bytes(),
             queues=[gate.use() for gate in (self.writes, self.reads, self.scans, self.bulk_streams)],
             loop_lag_ms_max=self.lag.max_ms(),
+            clock_offsets=self._peer_clocks.offsets(self.monotonic_ms()),
         )

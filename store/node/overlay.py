@@ -1,14 +1,14 @@
 """The newest state there is: what the engine holds, with everything still in flight laid over it.
 
 Two updates of one document in one turn must not both be computed from the old row. So each proposal reads through an
-:class:`OverlayReader`, which looks into the open turn first, then into the turn that is being stored, then into the
-engine::
+:class:`OverlayReader`, which looks into the open turn first, then into those that are appended, newest first, then into
+the engine::
 
-    open turn        {key: (ts, payload | None)}     evaluated, not yet handed to the storage thread
-    storing turn     {key: (ts, payload | None)}     on its way to the disk
-    engine           everything durable
+    open turn        {key: (ts, payload | None)}     evaluated, not yet in the log
+    appended turns   {key: (ts, payload | None)}     in the log, some of them decided already
+    engine           everything applied
 
-A layer goes when its turn is durable, since the engine then has the same, or when it was withdrawn. In between both
+A layer goes when its turn is applied, since the engine then has the same, or when it was withdrawn. In between both
 have it, and the layer, which is never older, wins: so it does not matter at which instant the engine's transaction
 becomes visible.
 """
@@ -26,7 +26,7 @@ from cortado.store.mvcc.reader import Reader, Version
 
 
 class Layer:
-    """The effects of one turn that is not durable yet: the newest version of each key that it wrote."""
+    """The effects of one turn that is not applied yet: the newest version of each key that it wrote."""
 
     def __init__(self) -> None:
         self.versions: dict[LogicalKey, tuple[Timestamp, bytes | None]] = {}

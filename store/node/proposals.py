@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cortado.errors import CortadoError
-from cortado.store.clock.timestamp import Timestamp
-from cortado.store.mvcc.evaluation import Evaluate
-from cortado.store.node.commands import Command
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.mvcc.evaluation import BumpEpoch, Evaluate, RaiseCeiling
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.versions import encode_version, encode_versions
+from cortado.store.node.commands import Item, LogEntry
 from cortado.store.node.overlay import Layer
+from cortado.store.node.requests import NOTHING_FORGOTTEN, Forgotten, Remembered, encode_remembered
 
 EncodeReply: TypeAlias = Callable[[Timestamp, object], bytes]
 """From the commit timestamp and the domain's reply to the bytes that the caller gets, now and on a retry."""
@@ -62,7 +65,7 @@ class Proposal:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a proposal will be told. Where it ``rests``, it changes nothing (a refusal, a write without an effect), but
-    was worked out from what is in flight, and may be given only once that is durable."""
+    was worked out from what is in flight, and may be given only once that is decided."""
 
     proposal: Proposal
     outcome: Outcome
@@ -71,24 +74,70 @@ class Answer:
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """What becomes one entry of the log: its commands in order of their timestamps, and the answers that wait for it.
+    """What becomes one entry of the log: the effects of its commands, and the answers that wait for it.
 
-    Once it ``is_closed`` (it begins an epoch), nothing more is evaluated until it is durable.
+    Once it begins an ``epoch``, nothing more is evaluated until it is applied. ``index`` and ``term`` are its place in
+    the log, once it is appended. It ``is_answered`` when it is decided, and ``has_ended`` when it is applied, taken
+    back, or given up with leadership.
     """
 
     layer: Layer = field(default_factory=Layer)
-    commands: list[Command] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
+    commands: int = 0
     size_bytes: int = 0
-    is_closed: bool = False
-    ended: list[asyncio.Future[None]] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    results: list[Item] = field(default_factory=list)
+    result_bytes: int = 0
+    first_ts: Timestamp = ZERO
+    last_ts: Timestamp = ZERO
+    epoch: int = 0
+    ceiling: Timestamp | None = None
+    forgotten: Forgotten = NOTHING_FORGOTTEN
+    index: int = 0
+    term: int = 0
+    is_answered: bool = False
+    has_ended: bool = False
 
-    @property
-    def last_ts(self) -> Timestamp:
-        return self.commands[-1].ts
+    def add(
+        self, ts: Timestamp, mutations: Mutations, control: BumpEpoch | RaiseCeiling | None, size_bytes: int
+    ) -> None:
+        """Take a command's effects, as the engine will hold them."""
+        if not self.commands:
+            self.first_ts = ts
+        self.last_ts = ts
+        self.commands += 1
+        self.size_bytes += size_bytes
+        keys = mutations.keys
+        if len(keys) == 1:
+            self.items.append(encode_version(keys[0], mutations.payloads[0], ts))
+            self.layer.add(mutations, ts)
+        elif keys:
+            self.items += encode_versions(keys, mutations.payloads, ts)
+            self.layer.add(mutations, ts)
+        match control:
+            case BumpEpoch(epoch):
+                self.epoch = epoch
+            case RaiseCeiling(ceiling):
+                self.ceiling = ceiling if self.ceiling is None else max(self.ceiling, ceiling)
 
-    def end(self) -> None:
-        """Tell those who wait for this turn that it is durable or was taken back."""
-        for each in self.ended:
-            if not each.done():
-                each.set_result(None)
+    def remember(self, request_id: bytes, remembered: Remembered) -> None:
+        """Take what its request is to be answered from now on."""
+        record = encode_remembered(request_id, remembered)
+        self.results.append((request_id, record))
+        self.result_bytes += len(record)
+
+    def entry(self, after_index: int, after_term: int) -> LogEntry:
+        """All of it, in key order."""
+        self.items.sort()
+        self.results.sort()
+        return LogEntry(
+            after_index,
+            after_term,
+            self.first_ts,
+            self.last_ts,
+            self.items,
+            self.results,
+            self.forgotten.floor,
+            self.epoch,
+            self.ceiling,
+        )

@@ -1,32 +1,49 @@
-"""At which timestamp a read may be served, and what must happen first.
+"""At which timestamp a read may be served, where, and what must happen first.
 
 ::
 
     ................ last_ts ........ ceiling ........ clock bound ........
-      served at once      |  wait for what    |  raise the      |  refused:
-                          |  is in flight     |  ceiling first  |  TimestampInFuture
+      at once, at any     |  leader: wait for |  leader: raise  |  refused:
+      replica             |  what is in flight|  the ceiling    |  TimestampInFuture
 
-- *The newest* (linearizable): at the last applied timestamp. Whatever was acknowledged is at or below it.
-- *At or below the last applied timestamp*: everything that will ever be there is there.
-- *Above it*: the clock moves forward, so that no later write can get a timestamp at or below it; then the entries in
-  flight are waited for, some of which may be below it. That promise must survive a restart, so it is kept below a
-  replicated *ceiling*, above which the next start begins. The ceiling is raised a little ahead, only when a read needs
-  it: an idle group writes nothing.
+- *The newest* (linearizable): the leader alone, at the last applied timestamp, after a round in which a majority has
+  answered it (:mod:`cortado.store.node.rounds`).
+- *At or below the last applied timestamp*: everything that will ever be there is there, since timestamps rise strictly
+  along the log. Any replica.
+- *Above it*: the leader alone. Its clock moves forward, so that it gives no later write a timestamp at or below the
+  read's; then the entries in flight are waited for, some of which may be below it. That promise must bind later
+  leaders, too, so it is kept below a replicated *ceiling*, above which each leader begins. The ceiling is raised a
+  little ahead, only when a read needs it: an idle group writes nothing.
+- *Stale*: any replica, at its last applied timestamp, if that contains everything decided until the bound asked for.
+
+Why a deposed leader that does not know it yet may serve a read above the log without a round: the ceiling that covers
+the read was decided in this leader's term or before, so every later leader holds it. So each write
+of theirs is above the ceiling, and above the read. What is at or below the read is in this leader's own log, which it
+has waited for (had it been lost with its leadership, the read would have ended with NotLeader), or came from earlier
+leaders, of whom everything is applied. Where the ceiling must be raised first, that is an entry which a majority takes.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
-from cortado.errors import ClockOutOfBounds, TimestampInFuture
+from cortado.errors import ClockOutOfBounds, OutcomeUnknown, TimestampInFuture, Unavailable
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
 from cortado.store.node.turns import Turns
 
 
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A read that may miss what was acknowledged in the last ``ms`` milliseconds."""
+
+    ms: int
+
+
 class ReadPoints:
-    """Finds the timestamp to read at. ``raise_ceiling`` returns when the new ceiling is durable."""
+    """Finds the timestamp to read at. ``raise_ceiling`` returns when the new ceiling is decided."""
 
     def __init__(
         self,
@@ -34,32 +51,61 @@ class ReadPoints:
         clock: Clock,
         *,
         ceiling_ahead_ms: int,
+        monotonic_ms: Callable[[], float],
         raise_ceiling: Callable[[Timestamp], Awaitable[None]],
     ) -> None:
         self._turns = turns
         self._clock = clock
         self._ceiling_ahead_ms = ceiling_ahead_ms
+        self._monotonic_ms = monotonic_ms
         self._raise_ceiling = raise_ceiling
         self._raising: asyncio.Lock = asyncio.Lock()
 
-    @property
-    def newest(self) -> Timestamp:
-        """The linearizable read's timestamp. In a group of one nobody else can have acknowledged anything newer."""
-        return self._turns.applied.last_ts
+    async def at(self, at: Timestamp) -> Timestamp:
+        """``at``, once everything at or below it can be read for good.
 
-    async def resolve(self, at: Timestamp | None) -> Timestamp:
-        """``at``, once everything at or below it can be read for good; None for the newest.
-
-        Raises TimestampInFuture, ResourceExhausted where the ceiling can't be raised.
+        Raises TimestampInFuture, NotLeader, ResourceExhausted where the ceiling can't be raised.
         """
-        if at is None or at <= self.newest:
-            return self.newest if at is None else at
+        turns = self._turns
+        if at <= turns.applied.last_ts:
+            return at
+        turns.check_running()
+        if turns.led_term is None:
+            raise turns.not_leader()
+        term = turns.led_term
+        # Before its term's first entry is applied, a leader does not know yet where its predecessors ended.
+        await turns.until(lambda: turns.may_evaluate or turns.led_term != term)
+        self._check_leads(term)
+        if at <= turns.applied.last_ts:
+            return at
         self._advance_clock(at)
-        in_flight = self._turns.in_flight_ended()
-        if in_flight is not None:
-            await in_flight
-        await self._keep_below_ceiling(at)
+        newest = turns.pipeline.newest_in_flight
+        if newest is not None:
+            await turns.until(lambda: newest.has_ended)
+            self._check_leads(term)
+        await self._keep_below_ceiling(at, term)
         return at
+
+    async def stale(self, stale: Stale) -> Timestamp:
+        """The last applied timestamp, where it is recent enough; a leader makes sure that it is.
+
+        Raises Unavailable elsewhere, saying how stale this replica is.
+        """
+        turns = self._turns
+        fresh_ms = turns.log.fresh_as_of_ms
+        if fresh_ms is not None and fresh_ms >= self._monotonic_ms() - stale.ms:
+            return turns.applied.last_ts
+        if turns.leads or turns.is_alone:
+            return await turns.read()
+        if fresh_ms is None:
+            problem = "it is not known how stale this replica is: it has heard of no leader"
+        else:
+            problem = f"this replica is {self._monotonic_ms() - fresh_ms:.0f} ms stale, {stale.ms} ms were asked for"
+        raise Unavailable(problem)
+
+    def _check_leads(self, term: int) -> None:
+        if self._turns.led_term != term:
+            raise self._turns.not_leader()
 
     def _advance_clock(self, at: Timestamp) -> None:
         now = self._clock.now()
@@ -69,10 +115,16 @@ class ReadPoints:
             problem = f"is more than {self._clock.max_offset_ms} ms ahead of the server's clock"
             raise TimestampInFuture("at", problem, str(at), str(now)) from error
 
-    async def _keep_below_ceiling(self, at: Timestamp) -> None:
+    async def _keep_below_ceiling(self, at: Timestamp, term: int) -> None:
         # One at a time: who waited here mostly finds that the one before has raised it far enough.
         async with self._raising:
+            # A ceiling that another leader raised binds those after it, not what it has written itself.
+            self._check_leads(term)
             applied = self._turns.applied
             if at > applied.last_ts and at > applied.ceiling:
                 wall_ms = min(at.wall_ms + self._ceiling_ahead_ms, WALL_MS_MAX)
-                await self._raise_ceiling(max(at, Timestamp(at.epoch, wall_ms, 0)))
+                try:
+                    await self._raise_ceiling(max(at, Timestamp(at.epoch, wall_ms, 0)))
+                except OutcomeUnknown as lost:
+                    # Of the ceiling, that is; of the read it is known that it was not served.
+                    raise self._turns.not_leader() from lost

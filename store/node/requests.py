@@ -8,10 +8,13 @@ so it is remembered exactly if it happened::
 
 - The same id with the same hash gets the remembered reply. Nothing is executed.
 - The same id with another hash is InvalidArgument: the caller reuses ids.
-- Ids sort by their timestamps, so the oldest are the first in the table. They are forgotten by age and by count, as a
-  function of the log alone, and the floor rises to just above the last one forgotten. An id below the floor may belong
-  to a request that happened or not: OutcomeUnknown, *too old*, and never executed.
+- Ids sort by their timestamps, so the oldest are the first in the table. They are forgotten by age and by count: the
+  leader decides (:func:`to_forget`) and says so in the entry, as a *floor*, to just above the last one forgotten; every
+  replica deletes what is below. So bounds may differ from node to node, and tables do not. An id below the floor may
+  belong to a request that happened or not: OutcomeUnknown, *too old*, and never executed.
 - An idle group forgets nothing, so the floor stays below every timestamp that a caller can have seen since.
+- Only a leader that has applied everything before its term looks here, so over a change of leader the table misses
+  nothing. What is in flight is not in the table yet: the node keeps it in mind until it is applied, answered or not.
 
 Refusals are not remembered: they changed nothing, and the same request is worked out again.
 """
@@ -45,7 +48,7 @@ class Remembered:
 
 
 def encode_remembered(request_id: bytes, remembered: Remembered) -> bytes:
-    value = remembered.request_hash.ljust(HASH_BYTES, b"\0") + bytes(remembered.ts) + remembered.reply
+    value = b"".join((remembered.request_hash.ljust(HASH_BYTES, b"\0"), bytes(remembered.ts), remembered.reply))
     return value + _checksum(request_id, value)
 
 
@@ -75,15 +78,16 @@ def check_request_id(request_id: bytes, clock: Clock) -> Timestamp:
     return ts
 
 
-def answer_of(request_id: bytes, request_hash: bytes, encoded: bytes | None, floor: Timestamp) -> Remembered | None:
+def answer_of(request_id: bytes, request_hash: bytes, encoded: bytes | None, floor: bytes) -> Remembered | None:
     """What the table says of a request: the remembered answer, or None for one that must be executed.
 
     ``encoded`` and ``floor`` must come from one read transaction. Raises OutcomeUnknown below the floor,
     InvalidArgument where the id was used for another request.
     """
     if encoded is None:
-        if Timestamp.from_bytes(request_id[:TIMESTAMP_BYTES]) < floor:
-            problem = f"the request id is too old: results are remembered from {floor} on. It was not executed now"
+        if request_id < floor:
+            since = Timestamp.from_bytes(floor[:TIMESTAMP_BYTES])
+            problem = f"the request id is too old: results are remembered from {since} on. It was not executed now"
             raise OutcomeUnknown(problem, request_id.hex())
         return None
     remembered = decode_remembered(request_id, encoded)
@@ -108,12 +112,24 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Remembering:
-    """The state that decides what is forgotten: the log's time, and how much the table holds."""
+    """The state that decides what is forgotten: the log's time, and how much the table holds with what is in flight."""
 
     last_ts: Timestamp
     epoch_began: Timestamp
     requests: int
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What an entry forgets: everything below ``floor`` (empty: nothing), which is so many records and bytes."""
+
+    floor: bytes = b""
+    requests: int = 0
+    bytes: int = 0
+
+
+NOTHING_FORGOTTEN: Final = Forgotten()
 
 
 def to_forget(oldest: Iterable[tuple[bytes, int]], state: Remembering, memory: Memory) -> list[tuple[bytes, int]]:
@@ -132,3 +148,9 @@ def to_forget(oldest: Iterable[tuple[bytes, int]], state: Remembering, memory: M
         excess_requests -= 1
         excess_bytes -= size_bytes
     return forgotten
+
+
+def floor_above(request_id: bytes) -> bytes:
+    """The smallest id above ``request_id``: the floor once it is forgotten."""
+    # There is no id of all ones: a timestamp so large is refused.
+    return (int.from_bytes(request_id) + 1).to_bytes(REQUEST_ID_BYTES)

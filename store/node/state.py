@@ -1,8 +1,8 @@
 """Where a node stands: the record that is written in the same transaction as everything that it speaks of.
 
-Format 1, numbers big-endian (golden files pin it)::
+Format 2, numbers big-endian (golden files pin it)::
 
-    format 1 | index 8 | term 8 | last_ts 12 | ceiling 12 | epoch_began 12 | request_floor 12 | requests 8
+    format 1 | index 8 | term 8 | last_ts 12 | ceiling 12 | epoch_began 12 | request_floor 20 | requests 8
     | request_bytes 8 | CRC-32C 4
 
 The checksum is little-endian, as everywhere, and covers all bytes before it.
@@ -18,9 +18,10 @@ import google_crc32c
 
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.node.requests import REQUEST_ID_BYTES
 
-FORMAT: Final = 1
-_LAYOUT: Final = struct.Struct(">BQQ12s12s12s12sQQ")
+FORMAT: Final = 2
+_LAYOUT: Final = struct.Struct(">BQQ12s12s12s20sQQ")
 _CHECKSUM: Final = struct.Struct("<I")
 
 
@@ -30,9 +31,9 @@ class AppliedState:
 
     - ``index``, ``term``: place of the last applied entry.
     - ``last_ts``: the last commit's timestamp. Reads at or below it are complete.
-    - ``ceiling``: reads ahead of the log were served up to here at most; a restart begins above it.
+    - ``ceiling``: reads ahead of the log were served up to here at most; a new leader begins above it.
     - ``epoch_began``: the first timestamp of the current epoch.
-    - ``request_floor``: results of requests with an id below this timestamp are no longer remembered.
+    - ``request_floor``: results of requests with an id below this one (20 bytes) are no longer remembered.
     - ``requests``, ``request_bytes``: how many are, and the bytes of their records.
     """
 
@@ -41,7 +42,7 @@ class AppliedState:
     last_ts: Timestamp = ZERO
     ceiling: Timestamp = ZERO
     epoch_began: Timestamp = ZERO
-    request_floor: Timestamp = ZERO
+    request_floor: bytes = bytes(REQUEST_ID_BYTES)
     requests: int = 0
     request_bytes: int = 0
 
@@ -53,7 +54,7 @@ class AppliedState:
             bytes(self.last_ts),
             bytes(self.ceiling),
             bytes(self.epoch_began),
-            bytes(self.request_floor),
+            self.request_floor,
             self.requests,
             self.request_bytes,
         )
@@ -74,6 +75,6 @@ class AppliedState:
             Timestamp.from_bytes(last_ts),
             Timestamp.from_bytes(ceiling),
             Timestamp.from_bytes(epoch_began),
-            Timestamp.from_bytes(request_floor),
+            request_floor,
             *counts,
         )

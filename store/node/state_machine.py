@@ -1,15 +1,16 @@
 """Applying the log: mechanical, the same on every replica, one durable transaction a turn.
 
-Everything that an entry changes goes into the transaction that records the entry as applied::
+What a turn of the node stores goes into one transaction::
 
-    versions of keys          cortado.store.mvcc
-    results of requests       REQUESTS space, the oldest ones forgotten
+    the log's own writes      LOG space: entries, term and vote, as the log asks for
+    versions of keys          as the entries hold them, byte for byte
+    results of requests       REQUESTS space, what is below an entry's floor deleted
     the applied state         META space: place, last timestamp, ceiling, epoch, floor
 
-so after a crash at any instant the node stands exactly at the last entry that was synced. An entry says which place it
-follows; one that does not follow what is applied stops the node. So does an engine that does not stand where this node
-left it: somebody else writes there (the lock file was removed, and a second server started), and what was worked out
-against the state before must not overwrite what the other one acknowledged.
+so after a crash at any instant the log, the data and the record of what is applied speak of the same moment. An entry
+says which place it follows; one that does not follow what is applied stops the node. So does an engine that does not
+stand where this node left it: somebody else writes there (the lock file was removed, and a second server started), and
+what was worked out against the state before must not overwrite what the other one acknowledged.
 """
 
 from __future__ import annotations
@@ -19,72 +20,88 @@ from dataclasses import replace
 from typing import Final
 
 from cortado.errors import DataLoss
-from cortado.raft.log import Entry
-from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.raft.configuration import Configuration
+from cortado.raft.log import Entry, Nothing, Ready
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
-from cortado.store.mvcc.evaluation import BumpEpoch, RaiseCeiling
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.node.commands import Command, LogEntry
-from cortado.store.node.requests import (
-    FORGOTTEN_PER_ENTRY_MAX,
-    REQUEST_ID_BYTES,
-    Memory,
-    Remembered,
-    Remembering,
-    answer_of,
-    encode_remembered,
-    to_forget,
-)
+from cortado.store.node.commands import LogEntry
+from cortado.store.node.requests import REQUEST_ID_BYTES, Remembered, answer_of
 from cortado.store.node.state import AppliedState
 
 GROUP_BYTES: Final = 4
+
+# How many records are looked at in one piece while those below a floor are counted and deleted.
+_PAGE_ITEMS: Final = 1_024
+_FIRST_ID: Final = bytes(REQUEST_ID_BYTES)
 
 
 class StateMachine:
     """One group's applied state in the engine. :meth:`apply` belongs to the storage thread, the rest to the loop."""
 
-    def __init__(self, engine: Engine, versions: VersionStore, memory: Memory, *, group_id: int = 1) -> None:
+    def __init__(self, engine: Engine, versions: VersionStore, *, group_id: int = 1) -> None:
         """Raises DataLoss where the stored state is damaged."""
         self._engine = engine
         self._versions = versions
-        self._memory = memory
         self._group = group_id.to_bytes(GROUP_BYTES)
         self._state_key = b"applied" + self._group
         self._record_left: bytes | None = None
-        self.state = self._load()
+        self.state = self.load()
+
+    def load(self) -> AppliedState:
+        """What the engine says is applied: at the start, and after a snapshot was installed below this object."""
+        with self._engine.read() as txn:
+            self._record_left = txn.get(Space.META, self._state_key)
+            return self._load_from(txn)
 
     def snapshot(self, read_ts: Timestamp) -> Reader:
         """What is applied, at ``read_ts``."""
         return self._versions.snapshot(read_ts)
+
+    # --- requests ----------------------------------------------------------------------------------------------
 
     def remembered(self, request_id: bytes, request_hash: bytes) -> Remembered | None:
         """What this request was answered before; None for one that must be executed. Raises as ``answer_of``."""
         with self._engine.read() as txn:
             encoded = txn.get(Space.REQUESTS, self._group + request_id)
             # The floor of the same transaction: in an older one it may be below what was just forgotten.
-            floor = self._load_from(txn).request_floor if encoded is None else ZERO
+            floor = self._load_from(txn).request_floor if encoded is None else _FIRST_ID
         return answer_of(request_id, request_hash, encoded, floor)
 
-    def apply(self, state: AppliedState, entries: Sequence[Entry]) -> AppliedState:
-        """Apply ``entries`` to ``state``, durably, and return the new state.
+    def oldest_requests(self, from_id: bytes, count_max: int) -> list[tuple[bytes, int]]:
+        """The first ids at or above ``from_id`` that are remembered, with the bytes of their records."""
+        with self._engine.read() as txn:
+            end = (int.from_bytes(self._group) + 1).to_bytes(GROUP_BYTES)
+            page = txn.page(Space.REQUESTS, self._group + from_id, end, max_items=count_max)
+        return [(key[GROUP_BYTES:], len(record)) for key, record in zip(page.keys, page.values, strict=True)]
 
-        Raises ResourceExhausted where there is no room, and nothing was applied; anything else must stop the node.
+    # --- applying ----------------------------------------------------------------------------------------------
+
+    def apply(self, state: AppliedState, ready: Ready) -> AppliedState:
+        """Make ``ready`` durable: its writes, and its entries applied to ``state``. Returns the new state.
+
+        Raises ResourceExhausted where there is no room, and nothing was stored; anything else must stop the node.
         """
         with self._engine.write() as txn:
-            if txn.get(Space.META, self._state_key) != self._record_left:
+            record = txn.get(Space.META, self._state_key)
+            if record != self._record_left:
                 raise DataLoss("the node's state", "another process has written into this data directory")
-            for entry in entries:
-                state = self._apply_entry(txn, state, entry)
-            record = state.encode()
-            txn.put(Space.META, self._state_key, record)
+            _write(txn, ready.writes)
+            if ready.committed:
+                for entry in ready.committed:
+                    state = self._apply_entry(txn, state, entry)
+                record = state.encode()
+                txn.put(Space.META, self._state_key, record)
         self._record_left = record
         return state
 
-    def _load(self) -> AppliedState:
-        with self._engine.read() as txn:
-            self._record_left = txn.get(Space.META, self._state_key)
-            return self._load_from(txn)
+    def begin(self, state: AppliedState, writes: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """The first transaction of a group's first member: its log and ``state``. Raises as :meth:`apply`."""
+        with self._engine.write() as txn:
+            _write(txn, writes)
+            txn.put(Space.META, self._state_key, state.encode())
+        self.state = self.load()
 
     def _load_from(self, txn: ReadTransaction) -> AppliedState:
         encoded = txn.get(Space.META, self._state_key)
@@ -92,68 +109,65 @@ class StateMachine:
 
     def _apply_entry(self, txn: WriteTransaction, state: AppliedState, entry: Entry) -> AppliedState:
         payload = entry.payload
+        if isinstance(payload, Nothing | Configuration):
+            return replace(state, index=entry.index, term=entry.term)
         log_entry = payload if isinstance(payload, LogEntry) else LogEntry.decode(payload.encode())
-        if (log_entry.after_index, log_entry.after_term) != (state.index, state.term):
-            after = f"({log_entry.after_index}, {log_entry.after_term})"
-            raise DataLoss("the log", f"an entry follows {after}, applied is ({state.index}, {state.term})")
-        remembered: list[tuple[bytes, bytes]] = []
-        self._versions.apply_all(txn, [(command.mutations, command.ts) for command in log_entry.commands])
-        for command in log_entry.commands:
-            if command.request_id:
-                remembered.append(self._record(command))
-            state = _advanced(state, command)
-        state = replace(state, index=entry.index, term=entry.term)
-        return self._remember(txn, state, remembered) if remembered else state
-
-    def _record(self, command: Command) -> tuple[bytes, bytes]:
-        answer = Remembered(command.request_hash, command.ts, command.reply)
-        return self._group + command.request_id, encode_remembered(command.request_id, answer)
-
-    def _remember(
-        self, txn: WriteTransaction, state: AppliedState, remembered: list[tuple[bytes, bytes]]
-    ) -> AppliedState:
-        """Add results, and forget old ones: as many as were added, and some more."""
-        txn.put_many(Space.REQUESTS, sorted(remembered))
-        requests = state.requests + len(remembered)
-        request_bytes = state.request_bytes + sum(len(record) for _, record in remembered)
-        now = Remembering(state.last_ts, state.epoch_began, requests, request_bytes)
-        forgotten = to_forget(self._oldest(txn, now, len(remembered)), now, self._memory)
-        if not forgotten:
-            return replace(state, requests=requests, request_bytes=request_bytes)
-        for request_id, _ in forgotten:
-            txn.delete(Space.REQUESTS, self._group + request_id)
-        last_forgotten = Timestamp.from_bytes(forgotten[-1][0][:TIMESTAMP_BYTES])
+        _check_follows(log_entry, state)
+        self._versions.put_all(txn, log_entry.items)
+        if log_entry.results:
+            state = self._remember(txn, state, log_entry)
+        if log_entry.request_floor:
+            state = self._forget(txn, state, log_entry.request_floor)
+        ceiling = log_entry.ceiling
         return replace(
             state,
-            requests=requests - len(forgotten),
-            request_bytes=request_bytes - sum(size_bytes for _, size_bytes in forgotten),
-            request_floor=max(state.request_floor, last_forgotten.next()),
+            index=entry.index,
+            term=entry.term,
+            last_ts=log_entry.last_ts,
+            ceiling=state.ceiling if ceiling is None else max(state.ceiling, ceiling),
+            epoch_began=log_entry.last_ts if log_entry.epoch else state.epoch_began,
         )
 
-    def _oldest(self, txn: WriteTransaction, now: Remembering, added: int) -> list[tuple[bytes, int]]:
-        """The oldest ids that could be forgotten now, with the bytes of their records."""
-        start = self._group + bytes(REQUEST_ID_BYTES)
-        first = txn.seek(Space.REQUESTS, start)
-        if first is None or not to_forget([self._sized(*first)], now, self._memory):
-            return []
-        end = self._group + b"\xff" * REQUEST_ID_BYTES
-        page = txn.page(Space.REQUESTS, start, end, max_items=added + FORGOTTEN_PER_ENTRY_MAX)
-        return list(map(self._sized, page.keys, page.values))
+    def _remember(self, txn: WriteTransaction, state: AppliedState, log_entry: LogEntry) -> AppliedState:
+        txn.put_many(Space.REQUESTS, [(self._group + request_id, record) for request_id, record in log_entry.results])
+        added_bytes = sum(len(record) for _, record in log_entry.results)
+        return replace(
+            state,
+            requests=state.requests + len(log_entry.results),
+            request_bytes=state.request_bytes + added_bytes,
+        )
 
-    def _sized(self, key: bytes, record: bytes) -> tuple[bytes, int]:
-        return key[GROUP_BYTES:], len(record)
+    def _forget(self, txn: WriteTransaction, state: AppliedState, floor: bytes) -> AppliedState:
+        """Delete what is remembered below ``floor``, and count it."""
+        start, end = self._group + _FIRST_ID, self._group + floor
+        requests, request_bytes, exhausted = state.requests, state.request_bytes, False
+        while not exhausted:
+            page = txn.page(Space.REQUESTS, start, end, max_items=_PAGE_ITEMS)
+            exhausted = page.exhausted
+            requests -= len(page.keys)
+            request_bytes -= sum(map(len, page.values))
+            txn.delete_range(Space.REQUESTS, start, end, max_items=len(page.keys))
+        return replace(
+            state, requests=requests, request_bytes=request_bytes, request_floor=max(state.request_floor, floor)
+        )
 
 
-def _advanced(state: AppliedState, command: Command) -> AppliedState:
-    """The state after one command. Timestamps rise strictly: anything else is a log that must not be applied."""
-    if command.ts <= state.last_ts:
-        raise DataLoss("the log", f"a command at {command.ts} follows one at {state.last_ts}")
-    match command.control:
-        case BumpEpoch(epoch):
-            if command.ts.epoch != epoch:
-                raise DataLoss("the log", f"epoch {epoch} begins at {command.ts}")
-            return replace(state, last_ts=command.ts, epoch_began=command.ts)
-        case RaiseCeiling(ceiling):
-            return replace(state, last_ts=command.ts, ceiling=max(state.ceiling, ceiling))
-        case None:
-            return replace(state, last_ts=command.ts)
+def _write(txn: WriteTransaction, writes: Sequence[tuple[bytes, bytes | None]]) -> None:
+    """What the log asks for, in its order."""
+    for key, value in writes:
+        if value is None:
+            txn.delete(Space.LOG, key)
+        else:
+            txn.put(Space.LOG, key, value)
+
+
+def _check_follows(log_entry: LogEntry, state: AppliedState) -> None:
+    """Anything else is a log that must not be applied: raises DataLoss."""
+    if (log_entry.after_index, log_entry.after_term) != (state.index, state.term):
+        after = f"({log_entry.after_index}, {log_entry.after_term})"
+        raise DataLoss("the log", f"an entry follows {after}, applied is ({state.index}, {state.term})")
+    if not state.last_ts < log_entry.first_ts <= log_entry.last_ts:
+        times = f"{log_entry.first_ts} to {log_entry.last_ts}"
+        raise DataLoss("the log", f"an entry of {times} follows one at {state.last_ts}")
+    if log_entry.epoch and log_entry.last_ts.epoch != log_entry.epoch:
+        raise DataLoss("the log", f"epoch {log_entry.epoch} begins at {log_entry.last_ts}")

@@ -4,28 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from cortado.store.node.admission import GateUse
+from cortado.store.node.peer_clocks import ClockOffset
+
+
+class Role(StrEnum):
+    """What a node is to its group."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+    CANDIDATE = "candidate"
+    """A voter that knows of no leader."""
+    LEARNER = "learner"
+    """No voter (yet): it takes the log and does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """``refused_for`` says why the last turn of writes was refused for want of room; empty when writes go well."""
+    """``refused_for`` says why the last turn of writes was refused for want of room; empty when writes go well.
+
+    ``leader`` is a node id, ``leader_address`` where it is reached; both are empty while none is known.
+    ``snapshot`` says how far the installation of a snapshot is, for people; empty where there is none.
+    """
 
     refused_for: str
     is_stopping: bool
+    role: Role
+    term: int
     leader: str
+    leader_address: str
     applied_index: int
+    last_index: int
     uptime_ms: int
     map_used_bytes: int
     map_limit_bytes: int
     disk_free_bytes: int
     queues: Sequence[GateUse]
     loop_lag_ms_max: int
+    clock_offsets: Sequence[ClockOffset] = ()
+    snapshot: str = ""
 
     @property
     def state(self) -> str:
-        """``serving``, ``stopping``, or ``read-only:`` with the reason."""
+        """``serving``, ``stopping``, ``installing a snapshot: ...``, ``no leader``, or ``read-only:`` with the
+        reason."""
         if self.is_stopping:
             return "stopping"
-        return f"read-only: {self.refused_for}" if self.refused_for else "serving"
+        if self.snapshot:
+            return f"installing a snapshot: {self.snapshot}"
+        if self.refused_for:
+            return f"read-only: {self.refused_for}"
+        return "serving" if self.leader else "no leader"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from cortado.errors import NotFound
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Message
 
@@ -12,7 +13,7 @@ from cortado.raft.log import Message
 class Transport(Protocol):
     """Carries messages to peers, as a network does: late, twice, in another order, or never. Never blocks.
 
-    What arrives is given to :meth:`cortado.store.node.node.Node.receive`, on the node's loop. All calls come from there.
+    What arrives is given to :meth:`cortado.store.node.node.Node.receive`. All calls come from the node's loop.
     """
 
     def configure(self, configuration: Configuration) -> None:
@@ -37,5 +38,5 @@ class NoPeers:
 
     async def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
         """Nothing to fetch."""
-        return
+        raise NotFound("snapshot", f"{snapshot_id} of group {group_id} at {peer} from {offset} on: there are no peers")
         yield b""

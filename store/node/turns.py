@@ -1,289 +1,543 @@
-"""The node's turns: from proposals to durable entries, two turns deep.
+"""The node's turns: what arrived, what was proposed and the time go into the log; what must be done comes out.
 
 ::
 
-    propose() ─► waiting ─► evaluated into the open turn ──seal──► storing turn ──synced──► callers answered
-                 (bounded)  (overlay: open + storing)    append,   (storage thread,
-                                                         ready     one transaction)
+    receive() ─► arrived ─┐                              ┌─► outbox ─► transport      at once, or once it is synced
+    propose() ─► pipeline ┼─ turn: step, fill, append, ──┼─► ready ──► storage thread: one transaction, synced
+    timer ────────────────┘        tick                  └─► decided ► callers answered; rounds ► reads answered
+                                     ▲                                          │
+                                     `──────────── synced ◄─────────────────────┘
 
-All proposals of a turn become one entry of the log and one synced transaction. While the storage thread is busy with a
-turn, the loop evaluates what arrives into the next one, so that a slow disk gathers larger turns instead of a queue of
-small ones. There is never more than one turn on the storage thread.
+A turn runs when something happened, never in between: a message, a proposal, a read, the storage thread's word, or the
+log's timer. There is at most one Ready at the storage thread. While it is busy, the loop evaluates what arrives into
+the next turn, so that a slow disk gathers larger turns instead of a queue of small ones; messages leave when they may.
 
-- *Evaluate at append.* A proposal is evaluated in order, against everything before it, at its own timestamp, and the
-  entry is appended at once after the last one: nothing can come between what was read and what is written.
-- *A refusal rests on what is in flight.* It may be due to a write that is not durable yet, so it is held until that is.
-- *No room.* An entry that the engine has no room for is taken back (nobody else holds it): its callers are refused, and
-  what was evaluated on top of it is evaluated again.
-- *A new epoch* closes its turn, and nothing is evaluated until it is durable: the clock must not enter an epoch that a
-  full disk then takes back.
-- *Anything else that goes wrong* while applying stops the node: it never goes on with an engine that may be ahead of
-  its log, or behind it.
+- *Leadership* is looked at after everything that may change it, before anything is answered: what was appended in a
+  term that is over is never answered from ``decided``, which may speak of other entries by now.
+- *No room.* In a group of one the log takes the entry back, since nobody else holds it: its callers are refused, and
+  what was evaluated on top of it is evaluated again. In a larger group it stands, and is tried again, whole, with
+  everything held back; reads go on, writes are refused.
+- *A slow disk.* A leader whose storage thread is busy for longer than an election takes steps aside: nothing of what it
+  takes now would be answered soon.
+- *Anything else that goes wrong* stops the node: it never goes on with an engine that may be ahead of its log, or
+  behind it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
-from cortado.errors import (
-    CortadoError,
-    Internal,
-    InvalidArgument,
-    OutcomeUnknown,
-    ResourceExhausted,
-    TooLarge,
-    Unavailable,
-)
+from cortado.errors import DataLoss, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
+from cortado.raft.configuration import Configuration
 from cortado.raft.log import Ready, ReplicatedLog
 from cortado.store.clock.hlc import Clock
-from cortado.store.clock.timestamp import EPOCH_MAX, Timestamp
-from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
-from cortado.store.node.commands import Command, LogEntry, command_bytes
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.overlay import OverlayReader
-from cortado.store.node.proposals import Answer, Outcome, Proposal, Turn, WriteResult
+from cortado.store.node.pipeline import Pipeline
+from cortado.store.node.proposals import Proposal
+from cortado.store.node.rounds import ReadRounds
 from cortado.store.node.state import AppliedState
 from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.storage import StorageThread
+from cortado.store.node.storage import Storage
+from cortado.store.node.storing import RETRY_MS_MAX, Storing
+from cortado.store.node.transport import Transport
 
 _LOG: Final = logging.getLogger(__name__)
 
+# Past it messages are dropped, as a network would; whoever sent them sends again.
+ARRIVED_BYTES_MAX: Final = 64 << 20
+
+_SLOW_DISK: Final = "slow disk"
+
+# No timer is set for less: a clock that is read a little early must not spin.
+_TIMER_MS_MIN: Final = 0.5
+
 
 class Turns:
-    """The pipeline of one group. Every method runs on the loop, except where the storage thread applies."""
+    """Drives one group's log. Every method runs on the loop, except where the storage thread applies."""
 
     def __init__(
         self,
         *,
         loop: asyncio.AbstractEventLoop,
+        node_id: str,
+        group_id: int,
         log: ReplicatedLog,
         clock: Clock,
         machine: StateMachine,
-        storage: StorageThread,
+        storage: Storage,
+        transport: Transport,
         limits: NodeLimits,
+        slow_sync_ms: float,
+        compact_every: tuple[int, int],
         monotonic_ms: Callable[[], float],
         on_finished: Callable[[Proposal], None],
+        on_leading: Callable[[], None],
+        on_lost: Callable[[], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """``on_finished`` hears of each proposal once, when it leaves; ``on_failure`` once, when the node must stop."""
+        """``on_finished`` hears of each proposal once, when it is answered; ``on_leading`` when this node may evaluate
+        in a new term, ``on_lost`` when a term of its own ended; ``on_failure`` once, when the node must stop.
+
+        ``slow_sync_ms``: a leader whose storage thread is busy for longer steps aside. ``compact_every``: how many
+        entries, or bytes of them, are applied between two compactions of the log.
+        """
+        self.log = log
         self._loop = loop
-        self._log = log
+        self._node_id = node_id
+        self._group_id = group_id
         self._clock = clock
         self._machine = machine
         self._storage = storage
+        self._transport = transport
         self._limits = limits
+        self._slow_sync_ms = slow_sync_ms
+        self._compact_entries, self._compact_bytes = compact_every
         self._monotonic_ms = monotonic_ms
-        self._on_finished = on_finished
+        self._on_leading = on_leading
+        self._on_lost = on_lost
         self._on_failure = on_failure
-        self._waiting: deque[Proposal] = deque()
-        self._open = Turn()
-        self._storing: Turn | None = None
-        self._is_scheduled = False
-        self._failure: BaseException | None = None
-        self.applied: AppliedState = machine.state
+        self.pipeline = Pipeline(
+            log=log,
+            clock=clock,
+            machine=machine,
+            limits=limits,
+            monotonic_ms=monotonic_ms,
+            on_finished=on_finished,
+        )
+        self._rounds = ReadRounds(loop, log, self.pipeline.answer)
+        self.after_turn: Callable[[], None] = _nothing
+        """Called after each turn: there the snapshots look at what the log needs."""
         self.refused_for: str = ""
+        """Why there is no room for writes; empty while they go well."""
+        self._arrived: deque[tuple[str, bytes]] = deque()
+        self._arrived_bytes = 0
+        self._storing = Storing(
+            log=log,
+            machine=machine,
+            storage=storage,
+            monotonic_ms=monotonic_ms,
+            on_durable=self._durable,
+            on_taken_back=self._taken_back,
+            on_refused=self._refused,
+            on_failure=self._failed_to_store,
+        )
+        self._wants_storing = False
+        self._stored_bytes = 0
+        self._compacted_index = machine.state.index
+        self._is_scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due_ms = 0.0
+        self._is_paused = False
+        self._is_closed = False
+        self._led_term: int | None = None
+        self._is_leading = False
+        self._handed_to = ""
+        self._held_back: set[str] = set()
+        self._configuration: Configuration | None = None
+        self._reads_at_once = False
+        self._watchers: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self.failure: BaseException | None = None
+        """Why the node stopped."""
 
-    # --- what the node asks for --------------------------------------------------------------------------------
-
-    def propose(self, proposal: Proposal) -> None:
-        """Put a proposal in line; ``proposal.done`` will have the answer. Raises Unavailable once the node stopped."""
-        if self._failure is not None:
-            raise Unavailable("the node has stopped: " + str(self._failure))
-        self._waiting.append(proposal)
-        self._schedule()
-
-    def in_flight_ended(self) -> asyncio.Future[None] | None:
-        """Done when everything evaluated until now is durable or was taken back; None where nothing is in flight."""
-        newest = self._newest_turn()
-        if newest is None:
-            return None
-        future: asyncio.Future[None] = self._loop.create_future()
-        newest.ended.append(future)
-        return future
+    # --- what it knows -----------------------------------------------------------------------------------------
 
     @property
-    def is_idle(self) -> bool:
-        """True where nothing waits and nothing is in flight."""
-        return not self._waiting and self._newest_turn() is None
+    def applied(self) -> AppliedState:
+        return self.pipeline.applied
 
-    async def drained(self) -> None:
-        """Return once every proposal has its answer (or the node failed)."""
-        while not self.is_idle and self._failure is None:
-            ended = self.in_flight_ended()
-            if ended is not None:
-                await ended
-            else:
-                await asyncio.sleep(0)
+    @property
+    def leads(self) -> bool:
+        """True from the election to its loss; evaluating begins later, with the first own entry applied."""
+        return self._led_term is not None
+
+    @property
+    def may_evaluate(self) -> bool:
+        """True from the first own entry of the term that is applied."""
+        return self._is_leading
+
+    @property
+    def led_term(self) -> int | None:
+        """The term that this node leads, None where it does not."""
+        return self._led_term
+
+    @property
+    def is_alone(self) -> bool:
+        """This node is the group's only voter: whatever was decided, it decided."""
+        voters = self.log.configuration.voters
+        return len(voters) == 1 and voters[0].node_id == self._node_id
+
+    @property
+    def is_paused(self) -> bool:
+        """True while a snapshot is being installed."""
+        return self._is_paused
+
+    @property
+    def is_waiting_for_room(self) -> bool:
+        """True where the last transaction was refused, and is to be tried again whole."""
+        return self._storing.is_refused
+
+    def not_leader(self) -> NotLeader:
+        """The error for a caller who must go elsewhere, with the leader's address as far as it is known."""
+        leader = self.log.leader
+        if leader in ("", self._node_id):
+            leader = self._handed_to
+        member = self.log.configuration.member(leader)
+        if member is None:
+            return NotLeader("no leader is known here")
+        return NotLeader("this node does not lead", leader=member.address)
+
+    # --- what comes in -----------------------------------------------------------------------------------------
+
+    def receive(self, sender: str, bodies: Sequence[bytes]) -> None:
+        """Messages of a peer; dropped where too many wait."""
+        if self._is_closed or self.failure is not None:
+            return
+        for body in bodies:
+            if self._arrived_bytes + len(body) > ARRIVED_BYTES_MAX and self._arrived:
+                return
+            self._arrived.append((sender, body))
+            self._arrived_bytes += len(body)
+        self.schedule()
+
+    def propose(self, proposal: Proposal) -> None:
+        """Put a proposal in line; ``proposal.done`` will have the answer. Raises Unavailable once the node stopped,
+        NotLeader, ResourceExhausted while a transaction waits for room."""
+        self.check_running()
+        if not self.leads and not self.is_alone:
+            raise self.not_leader()
+        if self.is_waiting_for_room and not self.is_alone:
+            raise ResourceExhausted(self.refused_for, retry_delay_ms=int(RETRY_MS_MAX), resource="disk")
+        self.pipeline.propose(proposal)
+        self.schedule()
+
+    def read_now(self) -> Timestamp | None:
+        """The linearizable read's timestamp, where nothing needs to be waited for: in a group of one, with everything
+        applied that is decided."""
+        if self._is_leading and self._reads_at_once:
+            log, applied = self.log, self.pipeline.applied
+            if applied.index >= log.decided and log.is_leader:
+                number = log.read_round()
+                if log.confirmed_round >= number:
+                    return applied.last_ts
+        return None
+
+    async def read(self) -> Timestamp:
+        """The linearizable read's timestamp, once this node may answer at it. Raises NotLeader, Unavailable."""
+        self.check_running()
+        if not self.leads:
+            if self.is_alone:
+                # It could not store that it leads, for want of room. Nobody else can have decided anything.
+                return self.applied.last_ts
+            raise self.not_leader()
+        waiting = self._rounds.ask()
+        self.schedule()
+        return await waiting
+
+    def check_running(self) -> None:
+        """Raises Unavailable once the node stopped."""
+        if self.failure is not None:
+            raise Unavailable("the node has stopped: " + str(self.failure))
+        if self._is_closed:
+            raise Unavailable("the node has stopped")
+
+    def hold_back(self, reason: str, held: bool) -> None:
+        """Keep this node from leading for ``reason``, or no longer. A leader hands over where another voter can."""
+        if held == (reason in self._held_back):
+            return
+        (self._held_back.add if held else self._held_back.discard)(reason)
+        self.log.may_lead = not self._held_back
+        _LOG.info("%s lead (%s)", "may not" if self._held_back else "may", reason)
+        self.schedule()
+
+    def handing_over(self, to: str) -> None:
+        """A transfer to ``to`` has begun: callers are sent there as soon as this node does not lead any more."""
+        self._handed_to = to
+        self.schedule()
+
+    # --- waiting -----------------------------------------------------------------------------------------------
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Return once ``condition`` holds after a turn. Raises Unavailable once the node stopped."""
+        if condition():
+            return
+        self.check_running()
+        watcher: asyncio.Future[None] = self._loop.create_future()
+        self._watchers.append((condition, watcher))
+        self.schedule()
+        await watcher
+
+    async def applied_at(self, index: int, term: int) -> None:
+        """Return once the entry at ``index``, which this node appended in ``term``, is applied.
+
+        Raises OutcomeUnknown where leadership was lost before.
+        """
+        await self.until(lambda: self._led_term != term or self.applied.index >= index)
+        if self._led_term != term:
+            raise OutcomeUnknown("leadership was lost before the change was decided")
+
+    async def pause(self) -> None:
+        """Return when no Ready is outstanding; none will be asked of the log until :meth:`resume`."""
+        self._is_paused = True
+        self.schedule()
+        await self.until(lambda: self._storing.is_free)
+
+    def resume(self, state: AppliedState) -> None:
+        """Go on from ``state``, which is what the engine holds now. Raises DataLoss where it holds another."""
+        if self._machine.load() != state:
+            raise DataLoss("the node's state", f"the engine does not hold what was installed, {state}")
+        self.pipeline.advance(state)
+        self._clock.observe_log(state.last_ts)
+        self._compacted_index = state.index
+        self._is_paused = False
+        self.schedule()
+
+    async def close(self) -> None:
+        """Return when every proposal has its answer and nothing is being stored; no turn follows."""
+        if self.failure is None and not self._is_closed:
+            # A leader whose majority went away gives up within an election, and what it appended with it.
+            await self.until(lambda: self.pipeline.is_idle and self._rounds.is_empty and not self._storing.is_busy)
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        stopping = Unavailable("the node is stopping", retry_delay_ms=1_000)
+        self._rounds.fail(stopping)
+        for _, watcher in self._watchers:
+            if not watcher.done():
+                watcher.set_exception(stopping)
 
     # --- the turn ----------------------------------------------------------------------------------------------
 
-    def _schedule(self) -> None:
-        if not self._is_scheduled and self._failure is None:
+    def schedule(self) -> None:
+        """Let a turn follow as soon as the loop comes to it."""
+        if not self._is_scheduled and self.failure is None and not self._is_closed:
             self._is_scheduled = True
-            self._loop.call_soon(self._turn)
+            self._loop.call_soon(self._scheduled_turn)
+
+    def _scheduled_turn(self) -> None:
+        self._is_scheduled = False
+        if self.failure is None and not self._is_closed:
+            self._guarded_turn()
+
+    def _guarded_turn(self) -> None:
+        try:
+            self._turn()
+        except Exception as defect:
+            # Whatever was half done is not known any more.
+            self._fail(defect)
+        if self._watchers:
+            self._wake()
 
     def _turn(self) -> None:
-        """Evaluate what waits, and hand the open turn over if the storage thread is free; then go on with the next."""
-        self._is_scheduled = False
-        slice_ends_ms = self._monotonic_ms() + self._limits.evaluate_slice_ms
-        while self._failure is None:
-            self._fill(slice_ends_ms)
-            if self._storing is not None or not self._open.commands:
-                break
-            self._seal()
+        now_ms = self._monotonic_ms()
+        slice_ends_ms = now_ms + self._limits.evaluate_slice_ms
+        self._step(slice_ends_ms)
+        self._look_at_leadership()
+        if self._is_leading:
+            self._evaluate(slice_ends_ms)
+        self.log.tick(now_ms)
+        self._look_at_leadership()
+        self._look_at_disk(now_ms)
+        self._send()
+        self._store(now_ms)
+        self._answer()
+        self.after_turn()
+        self._set_timer()
 
-    def _fill(self, slice_ends_ms: float) -> None:
-        """Evaluate into the open turn while it has room, for a bounded time."""
-        while self._waiting and self._has_room():
-            if self._monotonic_ms() > slice_ends_ms:
-                # Others of the loop get their turn; what waits goes on right after them.
-                self._schedule()
+    def _step(self, until_ms: float) -> None:
+        """Give the log what arrived, for a bounded time."""
+        arrived, step = self._arrived, self.log.step
+        while arrived:
+            sender, body = arrived.popleft()
+            self._arrived_bytes -= len(body)
+            step(sender, body)
+            if arrived and self._monotonic_ms() > until_ms:
+                self.schedule()
                 return
-            proposal = self._waiting.popleft()
-            if proposal.waiters == 0:
-                self._leave(proposal, Unavailable("the caller went away"))
-            else:
-                self._evaluate(proposal)
 
-    def _has_room(self) -> bool:
-        turn = self._open
-        if turn.is_closed or (self._storing is not None and self._storing.is_closed):
-            return False
-        if not turn.commands:
-            return len(turn.answers) < self._limits.turn_commands_max
-        return (
-            turn.size_bytes + self._waiting[0].size_bytes <= self._limits.turn_bytes_max
-            and len(turn.commands) < self._limits.turn_commands_max
-        )
-
-    def _seal(self) -> None:
-        """Append the open turn as one entry, and give it to the storage thread."""
-        turn, self._open = self._open, Turn()
-        after_index, after_term = self._log.last
-        self._log.append(LogEntry(after_index, after_term, turn.commands))
-        self._log.tick(int(self._monotonic_ms()))
-        ready = self._log.ready()
-        self._storing = turn
-        machine, state = self._machine, self.applied
-        self._storage.submit(
-            lambda: machine.apply(state, ready.committed), lambda outcome: self._stored(ready, outcome)
-        )
-
-    def _stored(self, ready: Ready, outcome: object) -> None:
-        """The storage thread's word on the turn that it was given."""
-        turn, self._storing = self._storing, None
-        assert turn is not None
-        if isinstance(outcome, AppliedState):
-            self._durable(turn, ready, outcome)
-        elif isinstance(outcome, ResourceExhausted) and self._log.withdraw(ready):
-            self._taken_back(turn, outcome)
+    def _evaluate(self, until_ms: float) -> None:
+        """Evaluate what waits, and append it where the storage thread is free to store it at once."""
+        pipeline = self.pipeline
+        if self.log.is_leader:
+            if not pipeline.fill(until_ms):
+                # Others of the loop get their turn; what waits goes on right after them.
+                self.schedule()
+            resting = pipeline.take_resting()
+            if resting:
+                self._rounds.rest(resting)
+            self._begin_rounds()
+            if pipeline.has_commands and pipeline.may_append and self._storing.is_free and not self._is_paused:
+                pipeline.append_open()
+                self._wants_storing = True
+                if pipeline.has_waiting:
+                    self.schedule()
         else:
-            assert isinstance(outcome, BaseException)
-            self._fail(turn, outcome)
-        self._turn()
+            # A hand-over is under way. What is in line waits for its end.
+            self._begin_rounds()
 
-    def _durable(self, turn: Turn, ready: Ready, state: AppliedState) -> None:
-        self._log.synced(ready)
-        self.applied = state
+    def _begin_rounds(self) -> None:
+        # While leadership is handed over, reads wait for the end of that, too.
+        with suppress(NotLeader):
+            self._rounds.begin()
+
+    def _send(self) -> None:
+        """Hand over what may leave, and say whom to be connected to."""
+        configuration = self.log.configuration
+        if configuration is not self._configuration:
+            if configuration != self._configuration:
+                self._transport.configure(configuration)
+            self._configuration = configuration
+            self._reads_at_once = self.is_alone
+        messages = self.log.outbox()
+        if messages:
+            self._transport.send(self._group_id, messages)
+
+    def _store(self, now_ms: float) -> None:
+        """Hand the next Ready to the storage thread, if that is free."""
+        at_once, self._wants_storing = self._wants_storing, False
+        if not self._is_paused or not self._storing.is_free:
+            self._storing.store(self.applied, now_ms, at_once=at_once)
+
+    def _answer(self) -> None:
+        """Answer whom the log's progress allows to answer, in a term that still lasts."""
+        if self._led_term is not None:
+            self.pipeline.answer_decided()
+            self._rounds.settle(self.applied)
+
+    def _set_timer(self) -> None:
+        due_ms = self.log.next_tick_ms
+        retry_at_ms = self._storing.retry_at_ms
+        if retry_at_ms is not None:
+            due_ms = min(due_ms, retry_at_ms)
+        if self._timer is not None:
+            if self._timer_due_ms <= due_ms:
+                return  # it comes early enough, and then looks again
+            self._timer.cancel()
+            self._timer = None
+        if due_ms < math.inf:
+            self._timer_due_ms = due_ms
+            delay_ms = max(due_ms - self._monotonic_ms(), _TIMER_MS_MIN)
+            self._timer = self._loop.call_later(delay_ms / 1000, self._timer_turn)
+
+    def _timer_turn(self) -> None:
+        self._timer = None
+        if self.failure is None and not self._is_closed:
+            self._guarded_turn()
+
+    def _wake(self) -> None:
+        """Tell those who wait for what holds now."""
+        waiting, self._watchers = self._watchers, []
+        for condition, watcher in waiting:
+            if watcher.done():
+                continue
+            if condition():
+                watcher.set_result(None)
+            elif self.failure is not None:
+                watcher.set_exception(Unavailable("the node has stopped: " + str(self.failure)))
+            else:
+                self._watchers.append((condition, watcher))
+
+    # --- the storage thread's word -----------------------------------------------------------------------------
+
+    def _durable(self, ready: Ready, state: AppliedState) -> None:
         self.refused_for = ""
-        self._clock.observe_log(state.last_ts)
-        for answer in turn.answers:
-            self._leave(answer.proposal, answer.outcome)
-        turn.end()
+        # What waited for this is on its way to the peers before the callers are looked at.
+        self._send()
+        if self._led_term is not None and self.log.leader == self._node_id and self.log.term == self._led_term:
+            self.pipeline.answer_decided()
+        if ready.committed:
+            self._clock.observe_log(state.last_ts)
+            self.pipeline.advance(state)
+        self._compact(ready)
+        self._guarded_turn()
 
-    def _taken_back(self, turn: Turn, error: ResourceExhausted) -> None:
-        """Refuse what did not fit, and evaluate again what was worked out on top of it."""
-        _LOG.warning("refused %d writes: %s", len(turn.commands), error)
+    def _taken_back(self, index: int, error: ResourceExhausted) -> None:
+        """The log took its entries back: refuse what did not fit, and evaluate again what was built on it."""
         self.refused_for = error.message()
-        above, self._open = self._open, Turn()
-        again = [answer.proposal for answer in chain(turn.answers, above.answers) if answer.rests]
-        again += [answer.proposal for answer in above.answers if not answer.rests]
-        self._waiting.extendleft(reversed(again))
-        for answer in turn.answers:
-            if not answer.rests:
-                self._leave(answer.proposal, error)
-        turn.end()
-        above.end()
+        self.pipeline.take_back(index, self._rounds.withdraw(), error)
+        self._guarded_turn()
 
-    def _fail(self, turn: Turn, error: BaseException) -> None:
+    def _refused(self, error: ResourceExhausted) -> None:
+        """There is no room, and what the log asked for stands."""
+        if not self.refused_for:
+            _LOG.warning("nothing can be stored: %s", error)
+        self.refused_for = error.message()
+        if self.is_alone:
+            # Nobody takes over, so nothing in line would come to its turn before there is room.
+            self.pipeline.refuse_waiting(error)
+        self._guarded_turn()
+
+    def _failed_to_store(self, error: BaseException) -> None:
+        self._fail(error)
+        self._wake()
+
+    def _compact(self, ready: Ready) -> None:
+        """Let the log drop what is applied, now and then."""
+        if len(self.log.configuration.members) <= 1:
+            return
+        self._stored_bytes += sum([len(value) for _, value in ready.writes if value is not None])
+        index = self.applied.index
+        if index - self._compacted_index >= self._compact_entries or self._stored_bytes >= self._compact_bytes:
+            self._compacted_index, self._stored_bytes = index, 0
+            self.log.compact(index)
+
+    # --- leadership --------------------------------------------------------------------------------------------
+
+    def _look_at_leadership(self) -> None:
+        log = self.log
+        leader = log.leader
+        leads = leader == self._node_id
+        if self._led_term is not None and not (leads and log.term == self._led_term):
+            self._lose()
+        if leads:
+            if self._led_term is None:
+                self._led_term = log.term
+                _LOG.info("leads in term %d", log.term)
+            if not self._is_leading and log.is_leader:
+                self._lead()
+        elif leader:
+            self._handed_to = ""
+
+    def _lead(self) -> None:
+        """Everything before this term is applied: what may have been given out of time lies below the clock."""
+        self._is_leading = True
+        self._handed_to = ""
+        self._clock.observe_log(max(self.applied.last_ts, self.applied.ceiling))
+        self._on_leading()
+
+    def _lose(self) -> None:
+        _LOG.info("leads no longer in term %s", self._led_term)
+        self._led_term = None
+        self._is_leading = False
+        error = self.not_leader()
+        resting = self._rounds.fail(error)
+        self.pipeline.lose(resting, error, "leadership was lost before the write was decided")
+        self._on_lost()
+
+    def _look_at_disk(self, now_ms: float) -> None:
+        since_ms = self._storing.since_ms
+        is_slow = since_ms is not None and now_ms - since_ms > self._slow_sync_ms
+        if is_slow or self._held_back:
+            self.hold_back(_SLOW_DISK, is_slow and not self.is_alone)
+
+    def _fail(self, error: BaseException) -> None:
         """Stop for good. What was being stored may be on the disk or not: only a restart can tell."""
-        self._failure = error
-        _LOG.critical("the node stops: a turn could not be applied", exc_info=error)
-        for answer in turn.answers:
-            self._leave(answer.proposal, OutcomeUnknown("the node stopped while it stored the write"))
-        for proposal in chain((answer.proposal for answer in self._open.answers), self._waiting):
-            self._leave(proposal, Unavailable("the node stopped before it stored the write"))
-        turn.end()
-        self._open.end()
+        if self.failure is not None:
+            return
+        self.failure = error
+        _LOG.critical("the node stops: a turn could not be completed", exc_info=error)
+        stopped = Unavailable("the node stopped before it stored the write")
+        self.pipeline.lose(self._rounds.fail(stopped), stopped, "the node stopped while it stored the write")
+        if self._timer is not None:
+            self._timer.cancel()
         self._on_failure(error)
 
-    # --- one proposal ------------------------------------------------------------------------------------------
 
-    def _evaluate(self, proposal: Proposal) -> None:
-        try:
-            ts = self._clock.tick()
-            layers = [self._open.layer] if self._storing is None else [self._storing.layer, self._open.layer]
-            reader = OverlayReader(self._machine.snapshot(ts), layers)
-            self._accept(proposal, ts, proposal.evaluate(reader, ts))
-        except CortadoError as refusal:
-            self._rest(proposal, refusal)
-        except Exception:
-            _LOG.exception("a defect in evaluating a write; nothing was changed")
-            self._rest(proposal, Internal("evaluating the write failed; see the server's log"))
-
-    def _accept(self, proposal: Proposal, ts: Timestamp, evaluation: Evaluation) -> None:
-        """Take an evaluation into the open turn. Raises TooLarge, InvalidArgument."""
-        mutations = evaluation.mutations
-        if isinstance(evaluation.control, BumpEpoch):
-            ts = self._first_of_epoch(evaluation.control.epoch)
-        elif not mutations.keys and evaluation.control is None and not proposal.request_id:
-            # Nothing to write and nothing to remember: what it saw is the newest state in flight.
-            ts = self._newest_ts()
-            reply = proposal.encode_reply(ts, evaluation.reply)
-            self._rest(proposal, WriteResult(ts, reply, evaluation.reply))
-            return
-        reply = proposal.encode_reply(ts, evaluation.reply)
-        size_bytes = command_bytes(mutations, reply)
-        if size_bytes > self._limits.command_bytes_max:
-            limit = self._limits.command_bytes_max
-            raise TooLarge("request", f"one write may change at most {limit} bytes", str(size_bytes), size_bytes, limit)
-        turn = self._open
-        kept_reply = reply if proposal.request_id else b""
-        turn.commands.append(
-            Command(ts, mutations, proposal.request_id, proposal.request_hash, kept_reply, evaluation.control)
-        )
-        turn.layer.add(mutations, ts)
-        turn.size_bytes += size_bytes
-        turn.answers.append(Answer(proposal, WriteResult(ts, reply, evaluation.reply), rests=False))
-        turn.is_closed = isinstance(evaluation.control, BumpEpoch)
-
-    def _first_of_epoch(self, epoch: int) -> Timestamp:
-        """The first timestamp of the next epoch. The clock follows when it is durable."""
-        current = self._clock.epoch
-        if epoch != current + 1 or epoch > EPOCH_MAX:
-            raise InvalidArgument("epoch", f"must be {current + 1}, the one after the current epoch", str(epoch))
-        return Timestamp(epoch, self._clock.physical_ms, 0)
-
-    def _rest(self, proposal: Proposal, outcome: Outcome) -> None:
-        """Give an answer that changes nothing: at once, or when what it rests on is durable."""
-        newest = self._newest_turn()
-        if newest is None:
-            self._leave(proposal, outcome)
-        else:
-            newest.answers.append(Answer(proposal, outcome, rests=True))
-
-    def _newest_turn(self) -> Turn | None:
-        return self._open if self._open.commands else self._storing
-
-    def _newest_ts(self) -> Timestamp:
-        newest = self._newest_turn()
-        return self.applied.last_ts if newest is None else newest.last_ts
-
-    def _leave(self, proposal: Proposal, outcome: Outcome) -> None:
-        self._on_finished(proposal)
-        proposal.finish(outcome)
+def _nothing() -> None:
+    """Nobody asked to be called."""

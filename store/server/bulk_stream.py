@@ -32,8 +32,8 @@ from cortado.store.node.requests import HASH_BYTES
 from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
 from cortado.store.tables.bulk import evaluate_bulk
-from cortado.store.tables.chunk import prepare_chunk
-from cortado.store.tables.operations import BulkWritten, JsonRows
+from cortado.store.tables.chunk import PreparedChunk, prepare_chunk
+from cortado.store.tables.operations import BulkChunk, BulkWritten, JsonRows
 
 if TYPE_CHECKING:
     from cortado.store.server.service import Service
@@ -83,7 +83,7 @@ class BulkStream:
                 if start is None:
                     start = _start_of(request)
                     # An unknown table is refused before anything is sent.
-                    self._service.catalog().table(start.table.database, start.table.table)
+                    self._service.catalog(await self._service.newest()).table(start.table.database, start.table.table)
                     continue
                 if request.WhichOneof("message") != "chunk":
                     raise InvalidArgument("message", "must be a chunk: the stream has started")
@@ -97,11 +97,7 @@ class BulkStream:
     ) -> asyncio.Future[WriteResult]:
         """Put a chunk in line, when there is room for it; what is awaited then is its answer."""
         chunk = bulk_chunk(start, message)
-        catalog = self._service.catalog()
-        if isinstance(chunk.rows, JsonRows):  # Read one by one, in up to seconds: beside the loop.
-            prepared = await self._node.scan(lambda: prepare_chunk(catalog, chunk))
-        else:
-            prepared = prepare_chunk(catalog, chunk)
+        prepared = await self._prepare(chunk)
         before: asyncio.Future[WriteResult] | None = None
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
@@ -132,6 +128,17 @@ class BulkStream:
         )
         self._newest = submitted.done if isinstance(submitted, Proposal) else None
         return asyncio.ensure_future(self._node.answer(submitted))
+
+    async def _prepare(self, chunk: BulkChunk) -> PreparedChunk | None:
+        """Read a chunk's rows, ahead of its turn. None where it can't be done against what is applied: it may be
+        possible against what is in flight (a schema that was registered just now), or is refused in its turn."""
+        catalog = self._service.catalog()
+        try:
+            if isinstance(chunk.rows, JsonRows):  # Read one by one, in up to seconds: beside the loop.
+                return await self._node.scan(lambda: prepare_chunk(catalog, chunk))
+            return prepare_chunk(catalog, chunk)
+        except CortadoError:
+            return None
 
 
 def _start_of(request: documents_pb2.BulkRequest) -> documents_pb2.BulkStart:

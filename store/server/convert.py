@@ -17,6 +17,7 @@ from cortado.proto.v1 import common_pb2
 from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
 from cortado.store.keys.types import KeyPart, KeyType, KeyValue
 from cortado.store.mvcc.evaluation import Absent, Condition, Present, ValueIs, parse_etag
+from cortado.store.node.reads import Stale
 
 _CASE_OF_TYPE: Final[dict[KeyType, str]] = {
     KeyType.BOOL: "bool",
@@ -42,8 +43,9 @@ def timestamp_value(message: common_pb2.Timestamp) -> Timestamp:
     return Timestamp(message.epoch, message.wall_ms, message.logical)
 
 
-def read_at(message: common_pb2.ReadAt, epoch: int) -> Timestamp | None:
-    """At which timestamp to read; None for the newest. A wall time means all of that millisecond in ``epoch``."""
+def read_at(message: common_pb2.ReadAt, epoch: int) -> Timestamp | Stale | None:
+    """At which timestamp to read, or how stale; None for the newest. A wall time means all of that millisecond in
+    ``epoch``."""
     match message.WhichOneof("kind"):
         case "timestamp":
             return timestamp_value(message.timestamp)
@@ -51,6 +53,8 @@ def read_at(message: common_pb2.ReadAt, epoch: int) -> Timestamp | None:
             if message.wall_ms > WALL_MS_MAX:
                 raise InvalidArgument("at.wall_ms", f"must be between 0 and {WALL_MS_MAX}", str(message.wall_ms))
             return Timestamp(epoch, message.wall_ms, LOGICAL_MAX)
+        case "stale_ms":
+            return Stale(message.stale_ms)
         case _:
             return None
 
@@ -62,6 +66,8 @@ def read_at_text(message: common_pb2.ReadAt) -> str:
             return str(timestamp_value(message.timestamp))
         case "wall_ms":
             return f"wall_ms {message.wall_ms}"
+        case "stale_ms":
+            return f"stale_ms {message.stale_ms}"
         case _:
             return ""
 

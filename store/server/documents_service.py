@@ -205,6 +205,10 @@ class DocumentsService(Service):
 
     async def scan(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[bytes, None]:
         with self.node.scans.place():
+            if request.page_token:
+                await self.node.caught_up()
+            else:
+                read_ts = await self.read_ts(request.at)
             catalog = self.catalog()
             scan = scan_of(catalog.table(request.table.database, request.table.table), request)
             # A token is good for the same scan at the same time.
@@ -213,8 +217,6 @@ class DocumentsService(Service):
             if request.page_token:
                 token = decode_token(request.page_token, shape)
                 read_ts = await self.node.resolve_read(token.read_ts)
-            else:
-                read_ts = await self.read_ts(request.at)
             plan = plan_scan(catalog, scan, read_ts)
             step = _ScanSteps(self, plan, shape, is_json(request.format)).step(token, request.page_size or None)
             async with aclosing(self.stream(step)) as replies:

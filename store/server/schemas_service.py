@@ -30,8 +30,8 @@ class SchemasService(Service):
     """Parsing and comparing schemas takes milliseconds, so it runs beside the loop where it can."""
 
     async def register(self, request: schemas_pb2.RegisterSchemaRequest) -> bytes:
-        # Compared with all versions here, it is only looked up when the write is evaluated.
-        catalog = self.catalog()
+        # Compared with all versions here, it is only looked up when the write is evaluated. A refusal here is final.
+        catalog = self.catalog(await self.newest())
         await self.node.scan(lambda: check_schema(catalog, request.subject, request.schema))
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
@@ -46,14 +46,14 @@ class SchemasService(Service):
         return await self.write(request, request.request_id, evaluate, reply)
 
     async def get(self, request: schemas_pb2.GetSchemaRequest) -> Message:
-        read_ts = self.node.read_ts()
+        read_ts = await self.newest()
         version = _find(self.catalog(read_ts), request)
         return schemas_pb2.GetSchemaResponse(header=self.header(read_ts), version=_version(version))
 
     async def list_subjects(self, request: schemas_pb2.ListSubjectsRequest) -> Message:
         read_ts, subjects, token = next_page(
             request,
-            newest=self.node.read_ts(),
+            newest=await self.newest(),
             items=lambda ts: self.catalog(ts).subjects(),
             name=lambda subject: subject.subject,
         )
@@ -72,7 +72,7 @@ class SchemasService(Service):
         return schemas_pb2.ListSubjectsResponse(header=self.header(read_ts), subjects=summaries, next_page_token=token)
 
     async def list_versions(self, request: schemas_pb2.ListVersionsRequest) -> Message:
-        read_ts = self.node.read_ts()
+        read_ts = await self.newest()
         catalog = self.catalog(read_ts)
         ids = catalog.subject(request.subject).schema_ids
         versions = []
@@ -87,7 +87,7 @@ class SchemasService(Service):
         return schemas_pb2.ListVersionsResponse(header=self.header(read_ts), versions=versions)
 
     async def check(self, request: schemas_pb2.CheckSchemaRequest) -> Message:
-        read_ts = self.node.read_ts()
+        read_ts = await self.newest()
         catalog = self.catalog(read_ts)
         mode = None if request.mode == schemas_pb2.COMPATIBILITY_MODE_UNSPECIFIED else _mode_value(request.mode)
         check = await self.node.scan(lambda: check_schema(catalog, request.subject, request.schema, mode))
@@ -99,7 +99,7 @@ class SchemasService(Service):
         )
 
     async def get_compatibility(self, request: schemas_pb2.GetCompatibilityRequest) -> Message:
-        read_ts = self.node.read_ts()
+        read_ts = await self.newest()
         mode = self.catalog(read_ts).subject(request.subject).mode
         return schemas_pb2.GetCompatibilityResponse(header=self.header(read_ts), mode=_mode_message(mode))
 

@@ -42,11 +42,19 @@ class Service:
         )
 
     def catalog(self, read_ts: Timestamp | None = None) -> Catalog:
-        """The catalogue at ``read_ts``, or the newest that is applied, with which old documents are read too."""
+        """The catalogue at ``read_ts``, or the newest that is applied, with which old documents are read too.
+
+        What was acknowledged is applied after :meth:`newest`, or after :meth:`read_ts` where the request names no time.
+        """
         return self.node.catalog(self.node.reader(self.node.read_ts() if read_ts is None else read_ts))
 
+    async def newest(self) -> Timestamp:
+        """A timestamp at which everything acknowledged is seen. Raises NotLeader, Unavailable."""
+        return await self.node.linearize()
+
     async def read_ts(self, at: common_pb2.ReadAt) -> Timestamp:
-        """The timestamp that a request's ``at`` means. Raises InvalidArgument, TimestampInFuture."""
+        """The timestamp that a request's ``at`` means. Raises InvalidArgument, TimestampInFuture, NotLeader,
+        Unavailable."""
         return await self.node.resolve_read(read_at(at, self.node.clock.epoch))
 
     async def write(

@@ -39,7 +39,7 @@ class TablesService(Service):
         return await self.write(request, request.request_id, evaluate, reply)
 
     async def list_databases(self, _request: tables_pb2.ListDatabasesRequest) -> Message:
-        read_ts = self.node.read_ts()
+        read_ts = await self.newest()
         return tables_pb2.ListDatabasesResponse(
             header=self.header(read_ts), databases=self.catalog(read_ts).databases()
         )
@@ -63,7 +63,7 @@ class TablesService(Service):
     async def list_tables(self, request: tables_pb2.ListTablesRequest) -> Message:
         read_ts, tables, token = next_page(
             request,
-            newest=self.node.read_ts(),
+            newest=await self.newest(),
             items=lambda ts: self.catalog(ts).tables(request.database or None),
             name=lambda table: table.full_name,
             shape=[request.database],
@@ -73,7 +73,7 @@ class TablesService(Service):
         )
 
     async def describe_table(self, request: tables_pb2.DescribeTableRequest) -> Message:
-        read_ts = self.node.read_ts()
+        read_ts = await self.newest()
         table = self.catalog(read_ts).table(request.database, request.name)
         return tables_pb2.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
 

@@ -21,7 +21,7 @@ STATE = AppliedState(
     last_ts=Timestamp(1, 1_763_643_600_000, 2),
     ceiling=Timestamp(1, 1_763_643_600_250, 0),
     epoch_began=Timestamp(1, 1_763_643_500_000, 0),
-    request_floor=Timestamp(0, 1_763_643_400_000, 1),
+    request_floor=bytes(Timestamp(0, 1_763_643_400_000, 1)) + bytes(range(8)),
     requests=7,
     request_bytes=700,
 )

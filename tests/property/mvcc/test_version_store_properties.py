@@ -22,6 +22,7 @@ from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Version
 from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import encode_versions
 from support.engines import open_lmdb
 
 LOWEST, HIGHEST = LogicalKey(b"\x01"), LogicalKey(b"\xfe")
@@ -179,6 +180,7 @@ def test_one_transaction_for_many_commits_is_as_good_as_many(engine: Engine, his
         one_by_one = txn.page(Space.DATA, b"", b"\xff", max_items=10_000, max_bytes=1 << 30)
     store, _ = build(engine, [])
     with engine.write() as txn:
-        store.apply_all(txn, [(Mutations(list(new), list(new.values())), ts) for ts, new in history])
+        items = [item for ts, new in history for item in encode_versions(new, new.values(), ts)]
+        store.put_all(txn, sorted(items))
     with engine.read() as txn:
         assert txn.page(Space.DATA, b"", b"\xff", max_items=10_000, max_bytes=1 << 30) == one_by_one

@@ -15,7 +15,7 @@ from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import ScanChunk
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import suffix_of
+from cortado.store.mvcc.versions import encode_version, suffix_of
 from support.engines import open_lmdb
 
 START, END = kv_range("n")
@@ -208,8 +208,8 @@ def test_a_slice_looks_at_a_bounded_number_of_versions(engine: Engine, reverse: 
     store = VersionStore(engine)
     fill(engine, store, 3)
     with engine.write() as txn:
-        commits = [(Mutations([key(1)], [b"%d" % wall_ms]), at(wall_ms)) for wall_ms in range(10, 3_010)]
-        store.apply_all(txn, commits)
+        items = [encode_version(key(1), b"%d" % wall_ms, at(wall_ms)) for wall_ms in range(10, 3_010)]
+        store.put_all(txn, sorted(items))
     for ts, payload in ((at(5), b"payload 1"), (at(1_000), b"1000"), (at(9_999), b"3009")):
         chunks: list[ScanChunk] = []
         start, end = START, END

@@ -1,0 +1,65 @@
+"""The leader's choice of what is no longer remembered of requests, made when a turn is sealed.
+
+What is in flight counts already: turns that are appended and not applied add records that the table does not show yet,
+and their floors delete records that it still shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from cortado.store.node.proposals import Turn
+from cortado.store.node.requests import (
+    FORGOTTEN_PER_ENTRY_MAX,
+    NOTHING_FORGOTTEN,
+    Forgotten,
+    Memory,
+    Remembering,
+    floor_above,
+    to_forget,
+)
+from cortado.store.node.state import AppliedState
+from cortado.store.node.state_machine import StateMachine
+
+_PAGE_ITEMS: Final = 128
+
+
+class Forgetting:
+    """Works out floors from this node's bounds."""
+
+    def __init__(self, machine: StateMachine, memory: Memory) -> None:
+        self._machine = machine
+        self._memory = memory
+
+    def of(self, turn: Turn, applied: AppliedState, in_flight: Iterable[Turn]) -> Forgotten:
+        """What ``turn`` is to forget: about as many as it adds, and some more where it has become too many."""
+        if not turn.results:
+            return NOTHING_FORGOTTEN
+        requests, request_bytes = applied.requests + len(turn.results), applied.request_bytes + turn.result_bytes
+        floor = applied.request_floor
+        for each in in_flight:
+            requests += len(each.results) - each.forgotten.requests
+            request_bytes += each.result_bytes - each.forgotten.bytes
+            floor = max(floor, each.forgotten.floor)
+        began = turn.last_ts if turn.epoch else applied.epoch_began
+        return self._choose(floor, Remembering(turn.last_ts, began, requests, request_bytes), len(turn.results))
+
+    def _choose(self, floor: bytes, state: Remembering, added: int) -> Forgotten:
+        forgotten_requests = forgotten_bytes = 0
+        begun_at = floor
+        while forgotten_requests < added + FORGOTTEN_PER_ENTRY_MAX:
+            # Mostly nothing goes, and one record tells.
+            oldest = self._machine.oldest_requests(floor, _PAGE_ITEMS if forgotten_requests else 1)
+            going = to_forget(oldest, state, self._memory)
+            if going:
+                going_bytes = sum(size_bytes for _, size_bytes in going)
+                floor = floor_above(going[-1][0])
+                forgotten_requests += len(going)
+                forgotten_bytes += going_bytes
+                state = Remembering(
+                    state.last_ts, state.epoch_began, state.requests - len(going), state.bytes - going_bytes
+                )
+            if not going or len(going) < len(oldest):
+                break
+        return Forgotten(floor if floor != begun_at else b"", forgotten_requests, forgotten_bytes)

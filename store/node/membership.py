@@ -1,0 +1,79 @@
+"""Changes of who belongs to the group, and of who leads it: asked of the leader, answered when they are decided."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from cortado.errors import InvalidArgument, Unavailable
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.log import Entry
+from cortado.store.node.turns import Turns
+
+# The log gives a hand-over one election's time. Who waits longer than this waits for a leader, not for the hand-over.
+TRANSFER_S: Final = 5.0
+
+
+class Membership:
+    """The changes themselves are the log's; here they are waited for. Each raises NotLeader with the leader's address,
+    Unavailable where it can't be done now, InvalidArgument where it never can, and OutcomeUnknown where leadership was
+    lost on the way: look at the members before it is tried again."""
+
+    def __init__(self, turns: Turns, node_id: str) -> None:
+        self._turns = turns
+        self._node_id = node_id
+
+    async def add(self, node_id: str, address: str) -> Configuration:
+        """Announce a learner."""
+        self._check_leads()
+        return await self._decided(self._turns.log.add_learner(Member(node_id, address)))
+
+    async def bind(self, node_id: str, storage_id: str, address: str) -> Configuration:
+        """Bind a member's id to its data directory, and learn its address."""
+        self._check_leads()
+        return await self._decided(self._turns.log.bind(node_id, storage_id, address))
+
+    async def promote(self, node_id: str) -> Configuration:
+        """Make a learner a voter."""
+        self._check_leads()
+        return await self._decided(self._turns.log.promote(node_id))
+
+    async def remove(self, node_id: str) -> Configuration:
+        """Remove a member. A leader that is to remove itself hands over first, and answers NotLeader: the next one
+        removes it."""
+        self._check_leads()
+        if node_id == self._node_id:
+            if self._turns.is_alone:
+                raise InvalidArgument("node_id", "is the only voter: there would be no cluster left", node_id)
+            await self.transfer()
+            raise self._turns.not_leader()
+        return await self._decided(self._turns.log.remove(node_id))
+
+    async def transfer(self, to: str = "") -> str:
+        """Hand leadership to a voter; returns who leads then. Raises Unavailable where it did not come to that."""
+        self._check_leads()
+        turns = self._turns
+        if to == self._node_id:
+            return to
+        chosen = turns.log.transfer(to)
+        turns.handing_over(chosen)
+        own = ("", self._node_id)
+        try:
+            await asyncio.wait_for(turns.until(lambda: turns.log.leader not in own or turns.log.is_leader), TRANSFER_S)
+        except TimeoutError as late:
+            raise Unavailable(f"{chosen} did not take over in {TRANSFER_S:g} s, and nobody leads now") from late
+        if turns.log.leader == self._node_id:
+            raise Unavailable(f"{chosen} did not take over in time: this node leads on")
+        return turns.log.leader
+
+    def _check_leads(self) -> None:
+        self._turns.check_running()
+        if not self._turns.leads:
+            raise self._turns.not_leader()
+
+    async def _decided(self, entry: Entry | None) -> Configuration:
+        turns = self._turns
+        if entry is not None:
+            turns.schedule()
+            await turns.applied_at(entry.index, entry.term)
+        return turns.log.configuration

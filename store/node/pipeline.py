@@ -1,0 +1,293 @@
+"""A leader's proposals, from the line to the answer.
+
+::
+
+    propose ─► waiting ─► open turn ──append_open──► appended turns ──decided──► callers answered ──applied──► gone
+               (bounded)  evaluated                  (index, term)                                   and durable
+                                    `────── overlay: all that is not applied, newest on top ─────'
+
+- *Evaluate at append.* A proposal is evaluated in order, against everything before it, at its own timestamp, and its
+  turn is appended directly after the last one: nothing can come between what was read and what is written.
+- *Answered when decided.* A majority holds the entry; that it is applied here a little later is the readers' business.
+  Until then the layer stays in the overlay, and the request in :attr:`Pipeline.requests`, where a retry finds it.
+- *What changes nothing rests.* A refusal stands for the state that it was worked out from: it leaves with its turn,
+  if that is appended after it, or else through a round (:mod:`cortado.store.node.rounds`).
+- *A new epoch* closes its turn, and nothing is evaluated until it is applied: the clock must not enter an epoch that a
+  full disk then takes back.
+- *Leadership lost*: what was appended and is not decided may happen or not (OutcomeUnknown); the rest did not
+  (NotLeader). Nothing is kept: whoever leads next has applied everything before it evaluates.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from itertools import chain
+from typing import Final
+
+from cortado.errors import (
+    CortadoError,
+    Internal,
+    InvalidArgument,
+    OutcomeUnknown,
+    ResourceExhausted,
+    TooLarge,
+    Unavailable,
+)
+from cortado.raft.log import ReplicatedLog
+from cortado.store.clock.hlc import Clock
+from cortado.store.clock.timestamp import EPOCH_MAX, Timestamp
+from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
+from cortado.store.node.commands import command_bytes
+from cortado.store.node.forgetting import Forgetting
+from cortado.store.node.limits import NodeLimits
+from cortado.store.node.overlay import Layer, OverlayReader
+from cortado.store.node.proposals import Answer, Outcome, Proposal, Turn, WriteResult
+from cortado.store.node.requests import Memory, Remembered
+from cortado.store.node.state import AppliedState
+from cortado.store.node.state_machine import StateMachine
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Pipeline:
+    """One group's proposals at this node. Empty where it does not lead. Every method runs on the loop."""
+
+    def __init__(
+        self,
+        *,
+        log: ReplicatedLog,
+        clock: Clock,
+        machine: StateMachine,
+        limits: NodeLimits,
+        monotonic_ms: Callable[[], float],
+        on_finished: Callable[[Proposal], None],
+    ) -> None:
+        """``on_finished`` hears of each proposal once, when it is answered."""
+        self._log = log
+        self._clock = clock
+        self._machine = machine
+        self._limits = limits
+        self._monotonic_ms = monotonic_ms
+        self._on_finished = on_finished
+        memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
+        self._forgetting = Forgetting(machine, memory)
+        self._waiting: deque[Proposal] = deque()
+        self._open = Turn()
+        self._appended: deque[Turn] = deque()
+        self._layers: list[Layer] = [self._open.layer]
+        self.applied: AppliedState = machine.state
+        self.requests: dict[bytes, Proposal] = {}
+        """By request id: what is in line, in flight, or decided and not applied yet."""
+
+    # --- in line -----------------------------------------------------------------------------------------------
+
+    def propose(self, proposal: Proposal) -> None:
+        """Put a proposal in line; ``proposal.done`` will have the answer."""
+        self._waiting.append(proposal)
+        if proposal.request_id:
+            self.requests[proposal.request_id] = proposal
+
+    @property
+    def is_idle(self) -> bool:
+        """True where every proposal has its answer, but for those that rest elsewhere."""
+        return not self._waiting and not self._open.answers and all(turn.is_answered for turn in self._appended)
+
+    @property
+    def has_commands(self) -> bool:
+        """True where the open turn has something to append."""
+        return self._open.commands > 0
+
+    @property
+    def has_waiting(self) -> bool:
+        """True where a proposal is in line."""
+        return bool(self._waiting)
+
+    @property
+    def may_append(self) -> bool:
+        """False where too much is appended and not applied."""
+        return len(self._appended) < self._limits.turns_in_flight_max
+
+    @property
+    def newest_in_flight(self) -> Turn | None:
+        """The last turn that is not applied, open or appended; it ``has_ended`` when it is, or never will be."""
+        if self._open.commands:
+            return self._open
+        return self._appended[-1] if self._appended else None
+
+    # --- evaluating --------------------------------------------------------------------------------------------
+
+    def fill(self, until_ms: float) -> bool:
+        """Evaluate into the open turn while it has room; False where time ran out before."""
+        while self._waiting and self._has_room():
+            if self._monotonic_ms() > until_ms:
+                return False
+            proposal = self._waiting.popleft()
+            if proposal.waiters == 0:
+                self.leave(proposal, Unavailable("the caller went away"))
+            else:
+                self._evaluate(proposal)
+        return True
+
+    def take_resting(self) -> list[Answer]:
+        """The open turn's answers, where it has nothing but such as change nothing."""
+        turn = self._open
+        if turn.commands or not turn.answers:
+            return []
+        resting, turn.answers = turn.answers, []
+        return resting
+
+    def append_open(self) -> None:
+        """Append the open turn to the log."""
+        turn, self._open = self._open, Turn()
+        turn.forgotten = self._forgetting.of(turn, self.applied, self._appended)
+        entry = self._log.append(turn.entry(*self._log.last))
+        turn.index, turn.term = entry.index, entry.term
+        self._appended.append(turn)
+        self._layers.append(self._open.layer)
+
+    def _has_room(self) -> bool:
+        turn = self._open
+        if turn.epoch or (self._appended and self._appended[-1].epoch):
+            return False
+        if not turn.commands:
+            return len(turn.answers) < self._limits.turn_commands_max
+        return (
+            turn.size_bytes + self._waiting[0].size_bytes <= self._limits.turn_bytes_max
+            and turn.commands < self._limits.turn_commands_max
+        )
+
+    def _evaluate(self, proposal: Proposal) -> None:
+        try:
+            ts = self._clock.tick()
+            reader = OverlayReader(self._machine.snapshot(ts), self._layers)
+            self._accept(proposal, ts, proposal.evaluate(reader, ts))
+        except CortadoError as refusal:
+            self._open.answers.append(Answer(proposal, refusal, rests=True))
+        except Exception:
+            _LOG.exception("a defect in evaluating a write; nothing was changed")
+            defect = Internal("evaluating the write failed; see the server's log")
+            self._open.answers.append(Answer(proposal, defect, rests=True))
+
+    def _accept(self, proposal: Proposal, ts: Timestamp, evaluation: Evaluation) -> None:
+        """Take an evaluation into the open turn. Raises TooLarge, InvalidArgument."""
+        mutations, control = evaluation.mutations, evaluation.control
+        if isinstance(control, BumpEpoch):
+            ts = self._first_of_epoch(control.epoch)
+        elif not mutations.keys and control is None and not proposal.request_id:
+            # Nothing to write and nothing to remember: what it saw is the newest state in flight.
+            newest = self.newest_in_flight
+            ts = self.applied.last_ts if newest is None else newest.last_ts
+            result = WriteResult(ts, proposal.encode_reply(ts, evaluation.reply), evaluation.reply)
+            self._open.answers.append(Answer(proposal, result, rests=True))
+            return
+        reply = proposal.encode_reply(ts, evaluation.reply)
+        size_bytes = command_bytes(mutations, reply)
+        limits = self._limits
+        if size_bytes > limits.command_bytes_max:
+            limit = limits.command_bytes_max
+            raise TooLarge("request", f"one write may change at most {limit} bytes", str(size_bytes), size_bytes, limit)
+        if self._open.commands and self._open.size_bytes + size_bytes > limits.turn_bytes_max:
+            # It grew beyond what its request let expect; an entry must not.
+            self.append_open()
+        turn = self._open
+        turn.add(ts, mutations, control, size_bytes)
+        if proposal.request_id:
+            turn.remember(proposal.request_id, Remembered(proposal.request_hash, ts, reply))
+        turn.answers.append(Answer(proposal, WriteResult(ts, reply, evaluation.reply), rests=False))
+
+    def _first_of_epoch(self, epoch: int) -> Timestamp:
+        """The first timestamp of the next epoch. The clock follows when it is applied."""
+        current = self._clock.epoch
+        if epoch != current + 1 or epoch > EPOCH_MAX:
+            raise InvalidArgument("epoch", f"must be {current + 1}, the one after the current epoch", str(epoch))
+        return Timestamp(epoch, self._clock.physical_ms, 0)
+
+    # --- answering ---------------------------------------------------------------------------------------------
+
+    def answer_decided(self) -> None:
+        """Answer the callers of all turns that are decided. Only while the term lasts in which they were appended."""
+        decided = self._log.decided
+        for turn in self._appended:
+            if turn.index > decided:
+                break
+            if not turn.is_answered:
+                turn.is_answered = True
+                for answer in turn.answers:
+                    self.answer(answer)
+
+    def answer(self, answer: Answer) -> None:
+        """Give an answer. A request that changed something stays known until that is applied."""
+        if answer.rests:
+            self.leave(answer.proposal, answer.outcome)
+        else:
+            self._on_finished(answer.proposal)
+            answer.proposal.finish(answer.outcome)
+
+    def leave(self, proposal: Proposal, outcome: Outcome) -> None:
+        """Answer a proposal that changed nothing, or of which nobody knows."""
+        self._forget(proposal)
+        self._on_finished(proposal)
+        proposal.finish(outcome)
+
+    def advance(self, state: AppliedState) -> None:
+        """``state`` is applied and durable: what it contains need not be kept in mind any more."""
+        self.applied = state
+        while self._appended and self._appended[0].index <= state.index:
+            turn = self._appended.popleft()
+            turn.has_ended = True
+            del self._layers[0]
+            for answer in turn.answers:
+                if answer.proposal.request_id:
+                    self._forget(answer.proposal)
+
+    def _forget(self, proposal: Proposal) -> None:
+        if proposal.request_id and self.requests.get(proposal.request_id) is proposal:
+            del self.requests[proposal.request_id]
+
+    # --- when it does not come to that -------------------------------------------------------------------------
+
+    def take_back(self, index: int, resting: list[Answer], error: ResourceExhausted) -> None:
+        """The log took back its entries: refuse those up to ``index``, which had no room, and evaluate again what was
+        worked out on top of them, ``resting`` answers included."""
+        refused = [turn for turn in self._appended if turn.index <= index]
+        above = [turn for turn in self._appended if turn.index > index] + [self._open]
+        _LOG.warning("refused %d writes: %s", sum(turn.commands for turn in refused), error)
+        again = [answer.proposal for turn in refused for answer in turn.answers if answer.rests]
+        again += [answer.proposal for answer in resting]
+        again += [answer.proposal for turn in above for answer in turn.answers]
+        lost = [answer.proposal for turn in refused for answer in turn.answers if not answer.rests]
+        self._clear()
+        self._waiting.extendleft(reversed(again))
+        for proposal in lost:
+            self.leave(proposal, error)
+
+    def refuse_waiting(self, error: CortadoError) -> None:
+        """End everything in line."""
+        waiting, self._waiting = self._waiting, deque()
+        for proposal in waiting:
+            self.leave(proposal, error)
+
+    def lose(self, resting: list[Answer], error: CortadoError, unknown: str) -> None:
+        """End everything: with ``error`` what cannot have happened, as ``unknown`` what may have."""
+        appended, opened = list(self._appended), self._open.answers
+        self._clear()
+        for turn in appended:
+            for answer in () if turn.is_answered else turn.answers:
+                if answer.rests:
+                    self.leave(answer.proposal, error)
+                else:
+                    self.leave(answer.proposal, OutcomeUnknown(unknown, answer.proposal.request_id.hex()))
+        for answer in chain(resting, opened):
+            self.leave(answer.proposal, error)
+        self.refuse_waiting(error)
+        # Decided and not applied yet: from now on the table is asked, once all of it is applied.
+        self.requests.clear()
+
+    def _clear(self) -> None:
+        for turn in (*self._appended, self._open):
+            turn.has_ended = True
+        self._appended.clear()
+        self._open = Turn()
+        self._layers = [self._open.layer]

@@ -1,0 +1,125 @@
+"""Linearizable answers: what a leader must hear before it may say what it sees.
+
+A leader that was cut off does not know it. So before it answers from its state it asks, in one *round* of heartbeats
+for all who wait, whether a majority still follows it. What was decided when the round began is what a read must see::
+
+    ask() ─┐ all that arrived      begin()                    settle()
+    ask() ─┼────────────────► round 7, index 41 ── confirmed ──► read: once 41 is applied     (visible in the engine)
+    rest() ┘ in one turn                          (same term) `─► refusal: once 41 is decided
+
+- *A read* is answered at the last applied timestamp, once everything that was decided when its round began is applied.
+  Whatever was acknowledged before the read was asked for is decided, here or by an earlier leader; of the latter
+  everything is applied before this leader's first own entry.
+- *A refusal, and a write without an effect*, is a read too: it says something about the newest state, appended entries
+  included. It rests on all that was appended when it was worked out, so it waits until that is decided, and for a round
+  that began after. (An entry that it rests on being decided is not enough: a majority may have acknowledged it before
+  another leader came, which changed what the refusal speaks of.)
+
+Leadership lost ends all of them with NotLeader. A group of one confirms each round at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from cortado.errors import CortadoError
+from cortado.raft.log import ReplicatedLog
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.node.proposals import Answer
+from cortado.store.node.state import AppliedState
+
+Waiting: TypeAlias = "asyncio.Future[Timestamp]"
+
+
+@dataclass(slots=True, eq=False)
+class _Round:
+    """``decided`` and ``appended`` are indexes at its beginning."""
+
+    number: int
+    decided: int
+    appended: int
+    reads: Sequence[Waiting]
+    refusals: Sequence[Answer]
+
+
+@dataclass(slots=True, eq=False)
+class ReadRounds:
+    """Everybody who waits for a round. ``leave`` gives a resting answer to its proposal."""
+
+    loop: asyncio.AbstractEventLoop
+    log: ReplicatedLog
+    leave: Callable[[Answer], None]
+    _asked: list[Waiting] = field(default_factory=list)
+    _resting: list[Answer] = field(default_factory=list)
+    _rounds: deque[_Round] = field(default_factory=deque)
+    _reads: deque[_Round] = field(default_factory=deque)
+    _refusals: deque[_Round] = field(default_factory=deque)
+
+    @property
+    def is_empty(self) -> bool:
+        """True where no answer rests here. (Reads may.)"""
+        return not self._resting and not self._refusals and not any(each.refusals for each in self._rounds)
+
+    def ask(self) -> Waiting:
+        """A read that wants a round of its own time."""
+        waiting: Waiting = self.loop.create_future()
+        self._asked.append(waiting)
+        return waiting
+
+    def rest(self, answers: Sequence[Answer]) -> None:
+        """Answers that were worked out from all that is appended now, and from nothing else."""
+        self._resting += answers
+
+    def begin(self) -> None:
+        """One round for all that arrived. Only for a leader that may evaluate."""
+        if not self._asked and not self._resting:
+            return
+        log = self.log
+        begun = _Round(log.read_round(), log.decided, log.last[0], self._asked, self._resting)
+        self._asked, self._resting = [], []
+        self._rounds.append(begun)
+
+    def settle(self, applied: AppliedState) -> None:
+        """Answer what may be answered."""
+        rounds = self._rounds
+        if rounds:
+            confirmed = self.log.confirmed_round
+            while rounds and rounds[0].number <= confirmed:
+                each = rounds.popleft()
+                if each.reads:
+                    self._reads.append(each)
+                if each.refusals:
+                    self._refusals.append(each)
+        while self._refusals and self._refusals[0].appended <= self.log.decided:
+            for answer in self._refusals.popleft().refusals:
+                self.leave(answer)
+        while self._reads and self._reads[0].decided <= applied.index:
+            for waiting in self._reads.popleft().reads:
+                if not waiting.done():
+                    waiting.set_result(applied.last_ts)
+
+    def withdraw(self) -> list[Answer]:
+        """Take back the answers that rest: some of what they were worked out from was taken back."""
+        resting = [answer for each in (*self._refusals, *self._rounds) for answer in each.refusals] + self._resting
+        self._resting = []
+        self._refusals.clear()
+        for each in self._rounds:
+            each.refusals = ()
+        return resting
+
+    def fail(self, error: CortadoError) -> list[Answer]:
+        """End all reads with ``error``; returns the answers that rested, which must not be given."""
+        reads = [read for each in (*self._reads, *self._rounds) for read in each.reads] + self._asked
+        resting = self.withdraw()
+        self._asked = []
+        self._reads.clear()
+        self._rounds.clear()
+        for waiting in reads:
+            if not waiting.done():
+                waiting.set_exception(error)
+                waiting.exception()
+        return resting
