@@ -238,11 +238,11 @@ from cortado.store.server import ServerConfig, serve
 
 apply = StateMachine.apply
 
-def broken(self, state, entries):
-    commands = [command for entry in entries for command in entry.payload.commands]
-    if any(b"break" in key for command in commands for key in command.mutations.keys):
+def broken(self, state, ready):
+    items = [item for entry in ready.committed for item in getattr(entry.payload, "items", ())]
+    if any(b"break" in key for key, _ in items):
         raise StorageFailed("input/output error") if sys.argv[2] == "disk" else ZeroDivisionError
-    return apply(self, state, entries)
+    return apply(self, state, ready)
 
 StateMachine.apply = broken
 serve(ServerConfig(data_dir=Path(sys.argv[1]), listen="127.0.0.1:0"))
