@@ -1,0 +1,159 @@
+"""The files of a local cluster: what is written is read, what is damaged is named, and one supervisor has them."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cortado.errors import DataDirectoryError, InvalidArgument, Unavailable
+from cortado.store.local_cluster.files import ClusterFiles, NodePlan, NodeRun, Plan, Run
+from cortado.store.local_cluster.nodes import BACKOFF_MAX_S, backoff_s, command_of
+from cortado.store.local_cluster.ports import free_ports
+from cortado.store.local_cluster.prepare import prepare
+from cortado.store.local_cluster.processes import ProcessId
+
+PLAN = Plan((NodePlan("n1", "127.0.0.1:7001", True, True), NodePlan("n2", "127.0.0.1:7002")), has_tls=True)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> ClusterFiles:
+    return ClusterFiles(tmp_path)
+
+
+def test_a_plan_and_a_run_come_back(files: ClusterFiles) -> None:
+    files.write_plan(PLAN)
+    assert files.read_plan() == PLAN
+    run = Run(ProcessId(7, "123"), {"n1": NodeRun(ProcessId(8, "124"), 2, -9), "n2": NodeRun()}, True, "a problem")
+    files.write_run(run)
+    assert files.read_run() == run
+
+
+def test_a_directory_without_a_cluster_is_named(files: ClusterFiles) -> None:
+    with pytest.raises(InvalidArgument, match=r"--dir: holds no local cluster; cortado cluster up makes one"):
+        files.read_plan()
+    assert files.read_run() == Run()
+    assert files.running() is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 2}', '{"format": 1, "nodes": [{}]}'])
+def test_a_damaged_plan_is_named(files: ClusterFiles, text: str) -> None:
+    (files.directory / "cluster.json").write_text(text)
+    with pytest.raises(DataDirectoryError, match=r"cluster\.json is damaged"):
+        files.read_plan()
+
+
+def test_one_supervisor_at_a_time(files: ClusterFiles) -> None:
+    with files.locked(), pytest.raises(Unavailable, match="is up already"), files.locked():
+        raise AssertionError("two have it")
+    with files.locked():
+        pass
+
+
+def test_cuts_come_back(files: ClusterFiles) -> None:
+    assert files.read_cut("n1") == set()
+    files.write_cut("n1", {"n2", "n3"})
+    assert files.read_cut("n1") == {"n2", "n3"}
+    assert files.faults("n1").read_text() == "n2\nn3\n", "the form that cortado server reads"
+
+
+def test_an_unknown_node_is_refused_with_those_there_are() -> None:
+    with pytest.raises(InvalidArgument, match=r"NODE: must be one of n1, n2 \(got 'n3'\)"):
+        PLAN.node("n3")
+
+
+# --- processes -------------------------------------------------------------------------------------------------
+
+
+def test_a_signal_reaches_the_process_and_no_other_one() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        known = ProcessId.of(child.pid)
+        assert known.is_alive()
+        assert not known.is_paused()
+        another = dataclasses.replace(known, started=known.started + "1")
+        assert not another.is_alive()
+        assert not another.send(signal.SIGKILL), "the id belongs to another process now"
+        assert child.poll() is None
+        assert known.send(signal.SIGKILL)
+    finally:
+        child.kill()
+        child.communicate()
+    assert not known.is_alive()
+    assert not known.send(signal.SIGKILL)
+
+
+def test_waits_grow_up_to_a_bound() -> None:
+    assert [backoff_s(failures) for failures in (1, 2, 3, 4)] == [0.5, 1.0, 2.0, 4.0]
+    assert backoff_s(1_000) == BACKOFF_MAX_S
+
+
+def test_only_the_first_node_may_begin_a_cluster(files: ClusterFiles) -> None:
+    first, second = (list(command_of(files, PLAN, node, 9)) for node in PLAN.nodes)
+    assert "--join" not in first
+    assert second[second.index("--join") + 1] == "127.0.0.1:7001"
+    assert second[second.index("--parent-fd") + 1] == "9"
+    assert "--tls-cert" in first
+    assert "--config" not in first
+    files.settings.touch()
+    assert "--config" in command_of(files, PLAN, PLAN.nodes[0], 9)
+
+
+# --- making and resuming a plan --------------------------------------------------------------------------------
+
+
+def test_a_port_in_use_is_passed_over() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert port not in free_ports(3, port)
+    with pytest.raises(InvalidArgument, match="--port: must be between 1024 and 65535"):
+        free_ports(1, 80)
+    with pytest.raises(Unavailable, match="no 9 free ports"):
+        free_ports(9, 65_530)
+
+
+def test_a_plan_is_made_once_and_gone_on_with(files: ClusterFiles) -> None:
+    made = prepare(files, nodes=2, port=21_000, config=None)
+    assert [each.node_id for each in made.nodes] == ["n1", "n2"]
+    assert prepare(files, nodes=None, port=22_000, config=None) == made, "nodes keep their addresses"
+    more = prepare(files, nodes=3, port=21_000, config=None)
+    assert more.nodes[:2] == made.nodes
+    assert more.nodes[2].address not in {each.address for each in made.nodes}
+    with pytest.raises(InvalidArgument, match="--nodes: this cluster has 3; cortado member remove"):
+        prepare(files, nodes=2, port=21_000, config=None)
+    with pytest.raises(InvalidArgument, match="--tls: this cluster was made without"):
+        prepare(files, nodes=3, port=21_000, has_tls=True, config=None)
+
+
+def test_what_is_wrong_is_refused_before_anything_is_made(files: ClusterFiles) -> None:
+    with pytest.raises(InvalidArgument, match=r"--nodes: must be between 1 and 9 \(got 10\)"):
+        prepare(files, nodes=10, config=None)
+    (files.directory / "letters").mkdir()
+    with pytest.raises(InvalidArgument, match=r"--dir: is neither empty nor a local cluster's \(it holds 'letters'\)"):
+        prepare(files, nodes=3, config=None)
+    (files.directory / "letters").rmdir()
+    with pytest.raises(InvalidArgument, match="--config: cannot be read"):
+        prepare(files, nodes=3, port=21_000, config=files.directory / "none.toml")
+
+
+def test_data_that_is_gone_is_not_begun_anew(files: ClusterFiles) -> None:
+    plan = prepare(files, nodes=1, port=21_000, config=None)
+    files.write_plan(plan.with_node(dataclasses.replace(plan.nodes[0], is_voter=True)))
+    with pytest.raises(DataDirectoryError, match="the data of n1 is gone"):
+        prepare(files, nodes=1, port=21_000, config=None)
+
+
+def test_certificates_are_made_once(files: ClusterFiles) -> None:
+    prepare(files, nodes=1, port=21_000, has_tls=True, config=None)
+    made = {each.name: each.read_bytes() for each in files.tls.iterdir()}
+    assert set(made) == {f"{name}.{kind}" for name in ("ca", "n1", "local") for kind in ("crt", "key")}
+    assert all(each.stat().st_mode & 0o077 == 0 for each in files.tls.glob("*.key"))
+    prepare(files, nodes=2, port=21_000, config=None)
+    assert made.items() <= {each.name: each.read_bytes() for each in files.tls.iterdir()}.items()
