@@ -33,10 +33,6 @@ class FakeLife:
     log: FakeLog = field(default_factory=FakeLog)
     is_listening: bool = True
 
-    @property
-    def node(self) -> SimpleNamespace:
-        return SimpleNamespace(log=self.log)
-
 
 class Scene:
     """A cluster of fakes, whose disks and words a test sets."""

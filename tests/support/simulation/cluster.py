@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cortado.errors import CortadoError, InvalidArgument, NotLeader, Unavailable
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.node.reads import Stale
 from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk
 from support.simulation.loop import NodeLoop, Scheduler
@@ -77,7 +78,7 @@ class Cluster:
         return await self.calls.call(node_id, make, timeout_ms)
 
     async def resolve_stale(self, node: Node, stale_ms: float) -> Timestamp:
-        return node.stale_read(int(stale_ms))
+        return await node.resolve_read(Stale(int(stale_ms)))
 
     def note(self, text: str) -> None:
         """A line of the trace."""
@@ -147,7 +148,7 @@ class Cluster:
 
     def leader(self) -> Life | None:
         """The live node that leads the highest term, if any does."""
-        leading = [life for life in self.lives() if life.is_listening and life.node.is_leader]
+        leading = [life for life in self.lives() if life.is_listening and life.log.is_leader]
         return max(leading, key=lambda life: life.node.term, default=None)
 
     def bury(self) -> None:

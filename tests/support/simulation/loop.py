@@ -10,7 +10,8 @@
        `-- NodeLoop of the clients
 
 Time stands still while anything is ready, and then jumps to the next timer. Whatever runs in a thread elsewhere runs
-here at once, in place: ``run_in_executor`` is a call. So a run is a function of its seed, on any Python.
+here in place: ``run_in_executor`` is a call, whose result comes a little later. So a run is a function of its seed, on
+any Python.
 
 A loop has a clock of its own (``time``), that may drift: its timers are scaled to it.
 """
@@ -129,6 +130,7 @@ class Scheduler:
 class NodeLoop(asyncio.AbstractEventLoop):  # type: ignore[misc]
     """The loop of one process. ``rate`` is how fast its monotonic clock runs, ``offset_s`` where it began.
 
+    ``step_takes_s`` says how long a step on an executor takes; without it, none takes any time.
     ``on_problem`` hears of exceptions that nobody caught: defects of what runs on the loop.
     """
 
@@ -140,6 +142,7 @@ class NodeLoop(asyncio.AbstractEventLoop):  # type: ignore[misc]
         *,
         rate: float = 1.0,
         offset_s: float = 0.0,
+        step_takes_s: Callable[[], float] | None = None,
     ) -> None:
         self.name = name
         self.is_dead = False
@@ -149,6 +152,7 @@ class NodeLoop(asyncio.AbstractEventLoop):  # type: ignore[misc]
         self._on_problem = on_problem
         self._rate = rate
         self._offset_s = offset_s
+        self._step_takes_s = step_takes_s
         # Kept to the end of the run, so that no collector closes an abandoned coroutine in the middle of it.
         self._tasks: list[asyncio.Task[Any]] = []
         self._tasks_kept = 64
@@ -231,12 +235,18 @@ class NodeLoop(asyncio.AbstractEventLoop):  # type: ignore[misc]
         return task
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
-        """In place: there are no threads."""
+        """In place: there are no threads. What came of it is told at once, or when such a step would have ended."""
         future: asyncio.Future[T] = self.create_future()
+        result: object = None
+        problem: Exception | None = None
         try:
-            future.set_result(func(*args))
+            result = func(*args)
         except Exception as error:
-            future.set_exception(error)
+            problem = error
+        if self._step_takes_s is None:
+            _settle(future, result, problem)
+        else:
+            self.call_later(self._step_takes_s(), _settle, future, result, problem)
         return future
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -258,6 +268,15 @@ class NodeLoop(asyncio.AbstractEventLoop):  # type: ignore[misc]
 
     def _timer_handle_cancelled(self, handle: object) -> None:
         """asyncio's own handles tell their loop; ours are skipped when they are due."""
+
+
+def _settle(future: asyncio.Future[Any], result: object, problem: Exception | None) -> None:
+    if future.done():
+        return
+    if problem is None:
+        future.set_result(result)
+    else:
+        future.set_exception(problem)
 
 
 def _where(error: object) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from cortado.errors import NotFound
+from cortado.raft.log import ReplicatedLog
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.node.limits import NodeLimits
@@ -21,8 +23,6 @@ from support.simulation.network import SimulatedTransport
 
 if TYPE_CHECKING:
     from support.simulation.cluster import Cluster
-
-T = TypeVar("T")
 
 
 @dataclass
@@ -77,6 +77,13 @@ class Host:
         self.cluster_id = ""
 
 
+class NoThreads(Executor):
+    """The scan thread's place: the loop runs its steps itself."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """There is nothing to end."""
+
+
 class Life:
     """One process: a node on a loop of its own."""
 
@@ -97,11 +104,13 @@ class Life:
             cluster.problem,
             rate=host.clock.rate,
             offset_s=host.clock.booted_ms / 1000,
+            step_takes_s=self._step_takes_s,
         )
         self.io = NodeLoop(cluster.scheduler, name + "/disk", cluster.problem)
         self.engine = SimulatedEngine(host.disk)
         self.node: Node
-        self._source = random.Random(f"{cluster.seed}/life/{name}")
+        self.source = random.Random(f"{cluster.seed}/life/{name}")
+        self._steps = random.Random(f"{cluster.seed}/steps/{name}")
 
     def start(self) -> None:
         self.loop.call_soon(self._make)
@@ -134,16 +143,14 @@ class Life:
             error = failure
         self.host.cluster.node_failed(self, error)
 
-    def run_scan(self, step: Callable[[], T]) -> asyncio.Future[T]:
-        """The scan thread: the step's work is done at once, and told a little later."""
-        future: asyncio.Future[T] = self.loop.create_future()
-        try:
-            result = step()
-        except Exception as error:
-            self.loop.call_later(self._source.uniform(0.05, 0.5) / 1000, _fail, future, error)
-        else:
-            self.loop.call_later(self._source.uniform(0.05, 0.5) / 1000, _succeed, future, result)
-        return future
+    @property
+    def log(self) -> ReplicatedLog:
+        """The node's log, to be looked at."""
+        return self.node._log
+
+    def _step_takes_s(self) -> float:
+        """How long a step on the scan thread takes."""
+        return self._steps.uniform(0.05, 0.5) / 1000
 
     def send_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
         """What the peers' service does when it is asked for a spool."""
@@ -165,22 +172,12 @@ def make_node(life: Life, options: NodeOptions) -> Node:
         address=host.address,
         transport=SimulatedTransport(cluster.network, life),
         storage=lambda _loop: SimulatedStorage(life.loop, life.io, life.engine, host.disk),
-        run_scan=life.run_scan,
-        random=life._source,
+        run_scan=NoThreads(),
+        random=life.source,
         raft=options.raft,
         spools=host.spools,
         joining=not host.is_first,
     )
-
-
-def _succeed(future: asyncio.Future[Any], result: object) -> None:
-    if not future.done():
-        future.set_result(result)
-
-
-def _fail(future: asyncio.Future[Any], error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)
 
 
 def is_expected_end(life: Life, error: BaseException) -> bool:

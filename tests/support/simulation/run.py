@@ -236,7 +236,7 @@ class Run:
         members = leader.node.configuration.members
         lives = [self.cluster.find(member.node_id) for member in members]
         return all(
-            life is not None and life.is_listening and life.node.log.leader == leader.node_id
+            life is not None and life.is_listening and life.log.leader == leader.node_id
             for member, life in zip(members, lives, strict=True)
             if member.node_id in self.cluster.members
         )
@@ -256,8 +256,8 @@ class Run:
     def _state(self) -> str:
         return "; ".join(
             f"{life.loop.name}{'' if life.is_listening else ' (starting)'} term {life.node.term} "
-            f"leader {life.node.log.leader or '?'} applied {life.node.applied.index} decided {life.node.log.decided} "
-            f"last {life.node.log.last}"
+            f"leader {life.log.leader or '?'} applied {life.node.applied.index} decided {life.log.decided} "
+            f"last {life.log.last}"
             if hasattr(life, "node")
             else life.loop.name
             for life in self.cluster.lives()

@@ -39,7 +39,7 @@ StoredEntry: TypeAlias = tuple[int, int]
 
 def term_in_memory(life: Life, index: int) -> int | None:
     """The term of an entry in the node's log as it is now, durable or not."""
-    return life.node.log._core.journal.term_at(index)
+    return life.log.term_at(index)
 
 
 class LogOnDisk:
@@ -162,7 +162,7 @@ class Watch:
         life = host.life
         if life is None or not life.is_listening:
             return
-        decided = life.node.log.decided
+        decided = life.log.decided
         if log.checked_to >= decided or not log.entries:
             return
         # Below the first entry that is kept everything is applied, and compared as a state.
@@ -172,7 +172,7 @@ class Watch:
                 # Truncated already, and the disk does not know it yet.
                 return
             if entry is not None:
-                self._decide(host, index, entry, life.node.log.term)
+                self._decide(host, index, entry, life.log.term)
             elif index > log.applied.index:
                 return
             log.checked_to = index
@@ -203,7 +203,7 @@ class Watch:
         life: Life | None = getattr(loop, "life", None)
         if life is None or loop.is_dead or not life.is_listening:
             return
-        log = life.node.log
+        log = life.log
         now = (log.term, log.leader, log.decided)
         before = self._seen.get(loop.name)
         if now == before:
