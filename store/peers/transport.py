@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -105,6 +105,7 @@ class PeerTransport:
         self._handshakes = 0
         self._said = OncePerChange()
         self._ticking: asyncio.Task[None] | None = None
+        self._cut: frozenset[str] = frozenset()
         self._is_closed = False
 
     def attach(self, node: PeerNode) -> None:
@@ -139,12 +140,22 @@ class PeerTransport:
 
     def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
         """See :meth:`cortado.store.node.transport.Transport.fetch_snapshot`."""
+        self._check_not_cut(peer)
         known = self._peers.get(peer)
         address = known.address if known is not None else ""
         wanted = FetchSnapshotRequest(
             hello=self.hello_to(peer), group_id=group_id, snapshot_id=snapshot_id, offset=offset
         )
         return fetch_snapshot(address, wanted, self.certificates, self.limits)
+
+    def cut(self, node_ids: Collection[str]) -> None:
+        """For tests: from now on nothing comes from these nodes or goes to them, as if the network between were cut.
+        The others are reached again."""
+        self._cut = frozenset(node_ids)
+        for node_id in self._cut:
+            peer = self._peers.get(node_id)
+            if peer is not None and peer.link is not None:
+                peer.link.close(Unavailable(f"cut off from node {node_id}"))
 
     def status(self) -> list[PeerStatus]:
         """Of every peer, in the order of their ids."""
@@ -202,6 +213,10 @@ class PeerTransport:
             raise
         self.check(hello, certificate)
         return hello
+
+    def _check_not_cut(self, node_id: str) -> None:
+        if node_id in self._cut:
+            raise Unavailable(f"cut off from node {node_id}")
 
     def _check_role(self, certificate: tuple[str, str]) -> None:
         try:
@@ -264,6 +279,8 @@ class PeerTransport:
         """Use a stream whose sides have accepted each other, until it ends. Always raises why."""
         if self._node is None or self._is_closed:
             raise Unavailable(f"node {self.node_id} stops")
+        # Once more: the other side's Hello may have been waited for.
+        self._check_not_cut(hello.node_id)
         peer = self._peers.setdefault(hello.node_id, _Peer(hello.node_id, hello.address))
         link = Link(
             peer.node_id,
