@@ -281,7 +281,8 @@ class _Exchange:
         """Nobody waits for its answer any more."""
         if self._left(running):
             assert running.task is not None
-            running.task.cancel()
+            # Not before it has begun to run: what is cancelled earlier never gets to clean up.
+            self._loop.call_soon(running.task.cancel)
             self._wake()
 
     def _end_late(self) -> None:
