@@ -172,6 +172,7 @@ class InlineStorage:
         self.crashed = asyncio.Event()
         self.jobs = 0
         self.jobs_max = 1 << 60
+        self._waiting: list[tuple[Job, Done]] = []
 
     def submit(self, job: Job, done: Done) -> None:
         asyncio.get_running_loop().call_soon(self._run, job, done)
@@ -179,8 +180,17 @@ class InlineStorage:
     def stop(self) -> None:
         """Nothing runs beside the loop."""
 
+    def go_on(self) -> None:
+        """Run what was held back, and everything after it."""
+        self.jobs_max = 1 << 60
+        for job, done in self._waiting:
+            self.submit(job, done)
+
     def _run(self, job: Job, done: Done) -> None:
-        if self.crashed.is_set() or self.jobs == self.jobs_max:
+        if self.crashed.is_set():
+            return
+        if self.jobs == self.jobs_max:
+            self._waiting.append((job, done))
             return
         self.jobs += 1
         try:

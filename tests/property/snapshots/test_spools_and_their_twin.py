@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cortado.errors import DataLoss
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.memory import MemoryEngine
+from cortado.store.mvcc.versions import checksum
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.snapshots.settings import SnapshotSettings
@@ -120,7 +121,8 @@ def test_no_flipped_bit_and_no_missing_end_passes(seed: int) -> None:
 def test_frames_that_are_each_right_but_not_together_do_not_pass() -> None:
     engine = MemoryEngine()
     fill(engine, index=70, rows=30)
-    spools = copied(engine, SnapshotSettings(slice_bytes=400, slice_items=5, reserve_bytes=0))
+    bounds = SnapshotSettings(slice_bytes=400, slice_items=5, reserve_bytes=0)
+    spools = copied(engine, bounds)
     whole = spools.read("in-1", 0, 1 << 30)
     ends = frame_ends(whole)
     first, second, third = ends[0], ends[1], ends[2]
@@ -129,10 +131,25 @@ def test_frames_that_are_each_right_but_not_together_do_not_pass() -> None:
         whole[:first] + whole[first:second] + whole[first:],
         whole[:first] + whole[second:third] + whole[first:second] + whole[third:],
     ]
+    # A block of another spool, of the same keys.
+    other_engine = MemoryEngine()
+    fill(other_engine, index=70, rows=30, value_bytes=50)
+    with other_engine.write() as txn:
+        key, _ = txn.seek(Space.DATA, b"k") or (b"", b"")
+        txn.put(Space.DATA, key, encode_version_of(key))
+    other = copied(other_engine, bounds).read("in-1", 0, 1 << 30)
+    assert frame_ends(other)[:2] == ends[:2]
+    wrong.append(whole[:first] + other[first:second] + whole[second:])
     for each in wrong:
         spools.write("in-1", 0, each)
         with pytest.raises(DataLoss):
             verified(spools, 1_000)
+
+
+def encode_version_of(engine_key: bytes) -> bytes:
+    """Another value of 50 bytes under this key."""
+    body = b"P" + b"x" * 50
+    return body + int(checksum(engine_key + body)).to_bytes(4, "little")
 
 
 def frame_ends(whole: bytes) -> list[int]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from cortado.errors import ResourceExhausted
 from cortado.raft.log import SnapshotOffer
 from cortado.store.engine.interface import Space
+from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.spools import MemorySpools
 from support.nodes import run
 from support.spools import (
@@ -28,7 +30,7 @@ from support.spools import (
 OLD, NEW = 40, 900
 
 
-def pair(network: Network, **settings: object) -> tuple[Replica, Replica]:
+def pair(network: Network, settings: SnapshotSettings = SMALL) -> tuple[Replica, Replica]:
     """A leader that stands at NEW, and a follower with another, older state."""
     leader = Replica(network, "n1")
     fill(leader.engine, index=NEW, rows=300)
@@ -36,7 +38,7 @@ def pair(network: Network, **settings: object) -> tuple[Replica, Replica]:
     fill(follower_engine, index=OLD, rows=130)
     follower_engine.commits = 0
     leader.begin_life()
-    return leader, Replica(network, "n2", engine=follower_engine)
+    return leader, Replica(network, "n2", engine=follower_engine, settings=settings)
 
 
 def log_base(replica: Replica) -> bytes | None:
@@ -148,6 +150,10 @@ def test_a_spool_that_is_damaged_at_its_source_is_given_up_and_another_one_taken
         leader.spools.damage(f"out-{first.snapshot_id}", 7_000)
         await until(lambda: len(network.fetches) == 2, follower)
         await until(lambda: follower.snapshots.progress is None, follower)
+        for _ in range(50):
+            follower.snapshots.poll()
+            await asyncio.sleep(0)
+        assert len(network.fetches) == 2, "the same spool is asked for no more"
         assert has_installed(follower) is False
         assert follower.is_readable()
         leader.now_ms += 61_000
@@ -172,6 +178,39 @@ def test_a_newer_offer_takes_the_place_of_the_one_that_is_being_fetched() -> Non
         network.hold.set()
         await until(lambda: has_installed(follower), follower)
         assert follower.log.installs == [newer]
+        assert contents(follower.engine) == contents(other.engine)
+        await stop_all(leader, follower, other)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("jobs", [None, 1, 4, 9])
+def test_an_offer_that_comes_during_an_installation_waits_for_its_end(jobs: int | None) -> None:
+    """``jobs``: transactions that are done when it comes; None: it comes while the turns are being paused."""
+
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        other = Replica(network, "n3")
+        fill(other.engine, index=NEW + 5, rows=310)
+        first = await offer(leader, follower)
+        newer = await offer(other, follower)
+        follower.log.snapshot_offer = SnapshotOffer("n1", first)
+
+        def arrives() -> None:
+            follower.log.snapshot_offer = SnapshotOffer("n3", newer)
+            follower.snapshots.poll()
+
+        if jobs is None:
+            follower.turns.on_pause = arrives
+        else:
+            follower.storage.jobs_max = jobs
+            await until(lambda: follower.storage.jobs == jobs, follower)
+            arrives()
+            follower.storage.go_on()
+        await until(lambda: len(follower.log.installs) == 2, follower)
+        assert [each.index for each in follower.log.installs] == [NEW, NEW + 5]
+        await until(lambda: has_installed(follower), follower)
         assert contents(follower.engine) == contents(other.engine)
         await stop_all(leader, follower, other)
 
@@ -240,7 +279,8 @@ def test_killed_at_any_transaction_it_has_the_old_state_or_gets_the_new_one(comm
 
     async def scenario() -> None:
         network = Network()
-        leader, follower = pair(network)
+        # Only the sync at the end makes the file durable.
+        leader, follower = pair(network, replace(SMALL, sync_bytes=1 << 20))
         engine = follower.engine
         assert isinstance(engine, CountingEngine)
         before, after = contents(engine), contents(leader.engine)
