@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
-from cortado.errors import SnapshotTooOld
+from cortado.errors import DataLoss, SnapshotTooOld, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.keys.codec import successor_of_prefix
@@ -58,6 +58,10 @@ class VersionStore:
         self._seek = engine.point_reader(Space.DATA)
         self.safepoint = ZERO
         """Versions that only reads below it need may be gone. Raised *before* anything is removed."""
+        self.unreadable = ""
+        """Why there is no state to read here, while a snapshot replaces it. Set *before* anything is removed."""
+        self.on_damage: Callable[[DataLoss], None] = _ignore
+        """Hears of damaged data that a read met, on the reader's thread."""
 
     def snapshot(self, read_ts: Timestamp) -> Snapshot:
         """A Reader at ``read_ts``. It holds nothing; there is nothing to close."""
@@ -72,16 +76,23 @@ class VersionStore:
     def get_many(self, keys: Sequence[LogicalKey], ts: Timestamp) -> list[Version | None]:
         """:meth:`get` for each, of one state and in the order asked."""
         read_suffix = suffix_of(ts)
-        with self._engine.read() as txn:
-            items = txn.seek_many(Space.DATA, [key + read_suffix for key in keys])
-        self.check_readable(ts)
-        return [
-            None if item is None or item[0][:-TIMESTAMP_BYTES] != key else decode_version(*item)
-            for key, item in zip(keys, items, strict=True)
-        ]
+        try:
+            with self._engine.read() as txn:
+                items = txn.seek_many(Space.DATA, [key + read_suffix for key in keys])
+            self.check_readable(ts)
+            return [
+                None if item is None or item[0][:-TIMESTAMP_BYTES] != key else decode_version(*item)
+                for key, item in zip(keys, items, strict=True)
+            ]
+        except DataLoss as damage:
+            self.on_damage(damage)
+            raise
 
     def check_readable(self, ts: Timestamp) -> None:
-        """Raises SnapshotTooOld below the safepoint."""
+        """Raises SnapshotTooOld below the safepoint, Unavailable where there is no state to read. To be asked *after*
+        the read's own transaction has ended."""
+        if self.unreadable:
+            raise Unavailable(self.unreadable, retry_delay_ms=1_000)
         if self.safepoint is not ZERO and ts < self.safepoint:
             raise SnapshotTooOld(str(ts), str(self.safepoint))
 
@@ -102,6 +113,15 @@ class VersionStore:
         It looks at ``max_rows`` versions at most, visible or not, and at little more than ``max_bytes`` of them, so it
         takes a bounded time. The next slice begins (reversed: ends) at the chunk's ``resume``.
         """
+        try:
+            return self._scan_chunk(start, end, ts, reverse, max_rows, max_bytes)
+        except DataLoss as damage:
+            self.on_damage(damage)
+            raise
+
+    def _scan_chunk(
+        self, start: LogicalKey, end: LogicalKey, ts: Timestamp, reverse: bool, max_rows: int, max_bytes: int
+    ) -> ScanChunk:
         read_suffix = suffix_of(ts)
         with self._engine.read() as txn:
             page = txn.page(Space.DATA, start, end, reverse=reverse, max_items=max_rows, max_bytes=max_bytes)
@@ -153,9 +173,14 @@ class Snapshot:
         return self._read_ts
 
     def get(self, key: LogicalKey) -> Version | None:
-        item = self._seek(key + self._read_suffix)
-        if self._store.safepoint is not ZERO:
-            self._store.check_readable(self._read_ts)
+        store = self._store
+        try:
+            item = self._seek(key + self._read_suffix)
+        except DataLoss as damage:
+            store.on_damage(damage)
+            raise
+        if store.safepoint is not ZERO or store.unreadable:
+            store.check_readable(self._read_ts)
         if item is None:
             return None
         engine_key, engine_value = item
@@ -163,7 +188,9 @@ class Snapshot:
             return None
         # As decode_version does; the call would cost a twentieth of the whole read.
         if checksum(engine_key + engine_value) != RESIDUE:
-            raise damaged(engine_key, engine_value)
+            found = damaged(engine_key, engine_value)
+            store.on_damage(found)
+            raise found
         return Version(engine_key, engine_value[1:-4]) if engine_value[0] == PUT_KIND else None
 
     def get_many(self, keys: Sequence[LogicalKey]) -> list[Version | None]:
@@ -185,6 +212,10 @@ class Snapshot:
                 return
             start, end = (start, chunk.resume) if reverse else (chunk.resume, end)
             rows = min(4 * rows, ROWS_MAX)
+
+
+def _ignore(_damage: DataLoss) -> None:
+    """Nobody asked to hear of damage."""
 
 
 def _complete_last_key(

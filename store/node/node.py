@@ -27,13 +27,15 @@ from typing import Final, TypeAlias, TypeVar
 
 from cortado.errors import (
     CortadoError,
+    DataLoss,
     InvalidArgument,
     PeerRefused,
     ResourceExhausted,
     Unavailable,
 )
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.log import PeerProgress, ReplicatedLog
+from cortado.raft.group import RaftLog
+from cortado.raft.log import PeerProgress
 from cortado.raft.settings import RaftSettings
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
@@ -53,6 +55,7 @@ from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.proposals import EncodeReply, Proposal, WriteResult
 from cortado.store.node.reads import ReadPoints, Stale
 from cortado.store.node.requests import check_request_id, check_same_request
+from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.snapshots.spools import SpoolDirectory
 from cortado.store.node.state import AppliedState
 from cortado.store.node.state_machine import StateMachine
@@ -152,10 +155,12 @@ class Node:
         self._run_scan = run_scan or ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
         self._started_ms = monotonic_ms()
         self._is_stopping = False
+        self.snapshots: Snapshots | None = None
+        """Set by :meth:`start` where there is a place for spools; what peers are sent comes from there."""
         self._failed: asyncio.Future[BaseException]
         self._loop: asyncio.AbstractEventLoop
         self._storage: Storage
-        self._log: ReplicatedLog
+        self._log: RaftLog
         self._turns: Turns
         self._read_points: ReadPoints
         self._members: Membership
@@ -190,10 +195,15 @@ class Node:
             raise_ceiling=self._raise_ceiling,
         )
         self._members = Membership(turns, self.identity.node_id)
+        self.store.on_damage = self._met_damage
         self.lag.start(self._loop)
+        if self._spools is not None:
+            self.snapshots = self._make_snapshots(self._spools)
+            await self.snapshots.start()
+            turns.after_turn = self.snapshots.poll
         turns.schedule()
         if turns.is_alone:
-            await turns.until(lambda: turns.may_evaluate or bool(turns.refused_for))
+            await turns.until(lambda: turns.may_evaluate or bool(turns.refused_for) or self.is_installing)
             if turns.refused_for:
                 _LOG.warning("starting without room for writes: %s", turns.refused_for)
 
@@ -221,6 +231,44 @@ class Node:
             on_failure=self._fail,
         )
 
+    def _make_snapshots(self, spools: SpoolDirectory) -> Snapshots:
+        log = self._log
+        return Snapshots(
+            engine=self._engine,
+            log=log,
+            cluster_id=self.identity.cluster_id,
+            node_id=self.identity.node_id,
+            group_id=self._group_id,
+            spools=spools,
+            transport=self._transport,
+            turns=self._turns,
+            storage=self._storage,
+            run_scan=self.scan,
+            configuration_at=log.configuration_at,
+            first_index=lambda: log.base[0] + 1,
+            monotonic_ms=self.monotonic_ms,
+            random_=self._random,
+            on_change=self._snapshots_changed,
+            on_failure=self._turns.fail,
+        )
+
+    def _snapshots_changed(self) -> None:
+        """This replica's data stops being a state, or is one again."""
+        snapshots = self.snapshots
+        assert snapshots is not None
+        self.store.unreadable = snapshots.unreadable
+        self._turns.hold_back(_INSTALLING, not snapshots.may_lead)
+        self._catalog_cache.clear()
+
+    def _met_damage(self, damage: DataLoss) -> None:
+        """On the reader's thread."""
+        self._loop.call_soon_threadsafe(self._damaged, damage)
+
+    def _damaged(self, damage: DataLoss) -> None:
+        """A read met damaged data. Where another member has a copy, it takes the place of ours."""
+        if self.snapshots is not None and len(self._log.configuration.members) > 1:
+            self.snapshots.report_damage(damage)
+
     async def stop(self, hand_over: bool = True) -> None:
         """Refuse new work, finish what is in flight, end the threads. A leader hands over first where it can, serving
         until then, so that callers find the next one at once."""
@@ -229,6 +277,8 @@ class Node:
         self._is_stopping = True
         if self._turns.failure is None:
             self._turns.hold_back(_STOPPING, True)
+        if self.snapshots is not None:
+            await self.snapshots.stop()
         await self._turns.close()
         self.lag.stop()
         self._storage.stop()
@@ -282,7 +332,8 @@ class Node:
             raise PeerRefused(f"{node_id} belongs to cluster {cluster_id}, this is {self.identity.cluster_id}")
         member = self._log.configuration.member(node_id)
         if member is None:
-            if self._log.leader:
+            # Whom we follow may have become a member in an entry that we lack, and brings it.
+            if self._log.leader not in ("", node_id):
                 raise PeerRefused(f"{node_id} is no member of cluster {cluster_id}")
         elif member.storage_id not in ("", storage_id):
             problem = "comes with another data directory: a node that lost its disk joins under a new id"
@@ -420,7 +471,7 @@ class Node:
         if self._is_stopping:
             raise Unavailable("the node is stopping", retry_delay_ms=1_000)
         if self.is_installing:
-            raise Unavailable("this replica's data is being replaced by a snapshot", retry_delay_ms=1_000)
+            raise Unavailable(f"this replica cannot serve: {self.store.unreadable}", retry_delay_ms=1_000)
 
     # --- reads -------------------------------------------------------------------------------------------------
 
@@ -515,7 +566,7 @@ class Node:
     @property
     def is_installing(self) -> bool:
         """True while this replica's data is no state: a snapshot takes its place."""
-        return False
+        return self.store.unreadable != ""
 
     @property
     def leader(self) -> Member | None:
@@ -555,4 +606,15 @@ class Node:
             queues=[gate.use() for gate in (self.writes, self.reads, self.scans, self.bulk_streams)],
             loop_lag_ms_max=self.lag.max_ms(),
             clock_offsets=self._peer_clocks.offsets(self.monotonic_ms()),
+            snapshot=self._snapshot_for_people(),
+            unreadable=self.store.unreadable,
         )
+
+    def _snapshot_for_people(self) -> str:
+        """How far a snapshot is that is brought here; empty where there is none."""
+        progress = None if self.snapshots is None else self.snapshots.progress
+        if progress is None:
+            return ""
+        size = f" of {progress.size_bytes}" if progress.size_bytes else ""
+        problem = f", {progress.problem}" if progress.problem else ""
+        return f"{progress.received_bytes}{size} bytes from {progress.peer or 'a member'}{problem}"

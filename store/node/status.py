@@ -26,7 +26,8 @@ class NodeStatus:
     """``refused_for`` says why the last turn of writes was refused for want of room; empty when writes go well.
 
     ``leader`` is a node id, ``leader_address`` where it is reached; both are empty while none is known.
-    ``snapshot`` says how far the installation of a snapshot is, for people; empty where there is none.
+    ``snapshot`` says how far a snapshot is that is brought here, for people; empty where there is none. ``unreadable``
+    says why nothing is read here while the data is no state.
     """
 
     refused_for: str
@@ -45,15 +46,15 @@ class NodeStatus:
     loop_lag_ms_max: int
     clock_offsets: Sequence[ClockOffset] = ()
     snapshot: str = ""
+    unreadable: str = ""
 
     @property
     def state(self) -> str:
-        """``serving``, ``stopping``, ``installing a snapshot: ...``, ``no leader``, or ``read-only:`` with the
-        reason."""
+        """``serving``, ``stopping``, ``no leader``, or ``unreadable:`` or ``read-only:`` with the reason."""
         if self.is_stopping:
             return "stopping"
-        if self.snapshot:
-            return f"installing a snapshot: {self.snapshot}"
+        if self.unreadable:
+            return f"unreadable: {self.unreadable}"
         if self.refused_for:
             return f"read-only: {self.refused_for}"
         return "serving" if self.leader else "no leader"

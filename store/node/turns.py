@@ -126,7 +126,7 @@ class Turns:
             on_durable=self._durable,
             on_taken_back=self._taken_back,
             on_refused=self._refused,
-            on_failure=self._failed_to_store,
+            on_failure=self.fail,
         )
         self._wants_storing = False
         self._stored_bytes = 0
@@ -297,6 +297,11 @@ class Turns:
         self._compacted_index = state.index
         self._is_paused = False
         self.schedule()
+
+    def fail(self, error: BaseException) -> None:
+        """The node can't go on, for a reason of somebody else's."""
+        self._fail(error)
+        self._wake()
 
     async def close(self) -> None:
         """Return when every proposal has its answer and nothing is being stored; no turn follows."""
@@ -472,10 +477,6 @@ class Turns:
             # Nobody takes over, so nothing in line would come to its turn before there is room.
             self.pipeline.refuse_waiting(error)
         self._guarded_turn()
-
-    def _failed_to_store(self, error: BaseException) -> None:
-        self._fail(error)
-        self._wake()
 
     def _compact(self, ready: Ready) -> None:
         """Let the log drop what is applied, now and then."""
