@@ -72,8 +72,9 @@ def explain(error: grpc.RpcError, *, name: str, secure: bool) -> CortadoError:
             return Unavailable(meaning.format(name=name))
     if "Connection refused" in problem:
         return Unavailable("nothing listens there")
-    if secure and "Socket closed" in problem:
-        return Unavailable("it closed the connection: it may not speak TLS, or not accept this node's certificate")
+    if "Socket closed" in problem or "Connection reset" in problem:
+        why = "does not accept this node's certificate" if secure else "wants TLS"
+        return Unavailable(f"it closed the connection: it stops, or {why}")
     # gRPC wraps the cause in several sentences.
     return Unavailable(problem.rpartition("last error: ")[2])
 

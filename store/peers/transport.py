@@ -161,6 +161,11 @@ class PeerTransport:
         """Of every peer, in the order of their ids."""
         return [self._status_of(self._peers[node_id]) for node_id in sorted(self._peers)]
 
+    def link_to(self, node_id: str) -> Link | None:
+        """The stream to a peer that counts now."""
+        peer = self._peers.get(node_id)
+        return peer.link if peer is not None else None
+
     async def close(self) -> None:
         """Cut all streams, and dial no more."""
         self._is_closed = True

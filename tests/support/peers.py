@@ -131,7 +131,6 @@ def members(*peers: PeerProcess, **storage_ids: str) -> Configuration:
     )
 
 
-
 async def connected(*peers: PeerProcess) -> None:
     """Return once each of them is connected to each other one."""
     for one in peers:

@@ -1,0 +1,99 @@
+"""A spool comes whole, from any offset on, and a piece that was damaged on its way is not handed on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import google_crc32c
+import grpc
+import pytest
+
+from cortado.errors import CortadoError, NotFound, PeerRefused, Unavailable
+from cortado.proto.internal.peers_pb2 import SnapshotChunk
+from cortado.raft.configuration import Configuration, Member
+from cortado.store.peers.streams import SERVICE, as_it_is
+from support.nodes import run
+from support.peers import PeerProcess, members, running_peer
+
+SPOOL = bytes(range(256)) * 4_000  # Several pieces.
+
+
+async def fetched(peer: PeerProcess, snapshot_id: str, offset: int = 0, sender: str = "n2") -> bytes:
+    return b"".join([piece async for piece in peer.transport.fetch_snapshot(sender, 1, snapshot_id, offset)])
+
+
+@pytest.mark.parametrize("offset", [0, 1, 262_144, 500_001, len(SPOOL)])
+def test_a_spool_arrives_from_any_offset_on(offset: int) -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1, running_peer("n2") as n2:
+            n2.node.spools["s1"] = SPOOL
+            for each in (n1, n2):
+                each.transport.configure(members(n1, n2))
+            assert await fetched(n1, "s1", offset) == SPOOL[offset:]
+
+    run(scenario)
+
+
+def test_a_spool_that_is_gone_or_a_node_that_is_not_known_is_said() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1, running_peer("n2") as n2, running_peer("n3") as n3:
+            for each in (n1, n2):
+                each.transport.configure(members(n1, n2))
+            with pytest.raises(NotFound, match="no snapshot s9"):
+                await fetched(n1, "s9")
+            with pytest.raises(Unavailable, match="the address of node n7 is not known"):
+                await fetched(n1, "s9", sender="n7")
+            n3.transport.configure(members(n1, n2, n3))
+            with pytest.raises(PeerRefused, match="node n3 is no member"):
+                await fetched(n3, "s1")
+
+    run(scenario)
+
+
+@asynccontextmanager
+async def sender_of(messages: Callable[[], list[bytes]]) -> AsyncIterator[str]:
+    """A peer that answers a request for a snapshot with these messages."""
+
+    async def serve(_: bytes, context: Any) -> None:
+        for message in messages():
+            await context.write(message)
+
+    server = grpc.aio.server()
+    handler = grpc.unary_stream_rpc_method_handler(serve, as_it_is, as_it_is)
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(SERVICE, {"FetchSnapshot": handler})])
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(0)
+
+
+def chunk(offset: int, data: bytes, checksum_of: bytes | None = None) -> bytes:
+    checksum = google_crc32c.value(data if checksum_of is None else checksum_of)
+    return SnapshotChunk(offset=offset, data=data, checksum=checksum).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (chunk(5, b"woRld", b"world"), "at byte 5, was damaged on its way"),
+        (chunk(6, b"world"), "sent a snapshot's byte 6 where 5 was next"),
+        (b"\xff\xff", "sent a piece of a snapshot that does not decode"),
+    ],
+)
+def test_a_damaged_piece_ends_the_stream_after_what_was_good(second: bytes, said: str) -> None:
+    async def scenario() -> None:
+        async with sender_of(lambda: [chunk(0, b"hello"), second]) as address, running_peer("n1") as n1:
+            n1.transport.configure(Configuration((n1.member, Member("n2", address, "storage-n2"))))
+            pieces: list[bytes] = []
+            with pytest.raises(CortadoError) as error:
+                async for piece in n1.transport.fetch_snapshot("n2", 1, "s1", 0):
+                    pieces.append(piece)  # noqa: PERF401 - what came before the failure counts
+            assert type(error.value) is Unavailable
+            assert said in error.value.message()
+            assert pieces == [b"hello"]
+
+    run(scenario)

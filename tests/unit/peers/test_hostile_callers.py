@@ -1,0 +1,230 @@
+"""What strangers send to the Peers service changes nothing, is answered with a reason, and costs little."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import grpc
+import pytest
+
+from cortado.errors import CortadoError, InvalidArgument, PeerRefused, Unavailable
+from cortado.proto.internal.peers_pb2 import (
+    FetchSnapshotRequest,
+    GroupMessage,
+    Hello,
+    JoinRequest,
+    PeerBatch,
+)
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.log import Message
+from cortado.store.peers.hello import PROTOCOL, make_hello
+from cortado.store.peers.streams import CONNECT, FETCH_SNAPSHOT, JOIN, as_it_is
+from cortado.store.rpc_errors import from_rpc_error
+from support.nodes import run, until
+from support.peers import LIMITS, PeerProcess, connected, identity_of_node, members, running_peer
+
+
+@asynccontextmanager
+async def channel_to(peer: PeerProcess) -> AsyncIterator[grpc.aio.Channel]:
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1)]
+    async with grpc.aio.insecure_channel(peer.address, options=options) as channel:
+        yield channel
+
+
+def connect(channel: grpc.aio.Channel) -> Any:
+    return channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)()
+
+
+async def reason_for(peer: PeerProcess, *messages: bytes) -> CortadoError:
+    """What the peer ends a stream with that carries these messages."""
+    async with channel_to(peer) as channel:
+        call = connect(channel)
+        try:
+            for message in messages:
+                await call.write(message)
+            while await call.read() is not grpc.aio.EOF:
+                pass
+            status = grpc.aio.AioRpcError(
+                await call.code(), await call.initial_metadata(), await call.trailing_metadata(), await call.details()
+            )
+        except grpc.aio.AioRpcError as error:
+            status = error
+        return from_rpc_error(status)
+
+
+def good_hello(node_id: str = "n2") -> bytes:
+    return PeerBatch(hello=make_hello(identity_of_node(node_id), "h:1", (1, 5), "n1")).SerializeToString()
+
+
+def two_members(n1: PeerProcess) -> Configuration:
+    return Configuration((n1.member, Member("n2", "127.0.0.1:1", "storage-n2")))
+
+
+FOREIGN = PeerBatch(hello=make_hello(identity_of_node("n2", "cluster-b"), "h:1", (9, 9), "n1")).SerializeToString()
+UNINTRODUCED = PeerBatch(messages=[GroupMessage(group_id=1, body=b"x")]).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        pytest.param([b"\xff" * 100], "is not one of the peers' protocol", id="garbage"),
+        pytest.param([good_hello()[:-5]], "is not one of the peers' protocol", id="half a Hello"),
+        pytest.param([b""], "holds no whole Hello", id="nothing in it"),
+        pytest.param([UNINTRODUCED], "no whole Hello", id="messages before a Hello"),
+        pytest.param([bytes(1 << 20)], "a Hello may have 16384", id="a long Hello"),
+        pytest.param([good_hello(), b"\xff" * 100], "not of the peers' protocol", id="garbage after a Hello"),
+        pytest.param([good_hello(), good_hello()], "sent a second Hello", id="a second Hello"),
+        pytest.param([FOREIGN], "belongs to cluster cluster-b", id="another cluster"),
+    ],
+)
+def test_a_wrong_stream_is_ended_with_a_reason_and_changes_nothing(messages: Sequence[bytes], said: str) -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            n1.transport.configure(two_members(n1))
+            error = await reason_for(n1, *messages)
+            assert isinstance(error, PeerRefused)
+            assert said in error.message()
+            assert n1.node.received == []
+            assert n1.node.bound == []
+            await until(lambda: not n1.is_connected_to("n2"), "nobody is connected")
+            assert {each.node_id for each in n1.transport.status()} == {"n2"}
+
+    run(scenario)
+
+
+def test_a_message_over_the_limit_ends_the_stream_before_it_is_held() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            n1.transport.configure(two_members(n1))
+            await reason_for(n1, good_hello(), bytes((8 << 20) + 1))
+            assert n1.node.received == []
+            await until(lambda: not n1.is_connected_to("n2"), "cut")
+
+    run(scenario)
+
+
+def test_who_says_nothing_is_not_waited_for() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1", limits=replace(LIMITS, hello_ms=50)) as n1:
+            n1.transport.configure(two_members(n1))
+            error = await reason_for(n1)
+            assert isinstance(error, Unavailable)
+            assert error.problem == "no Hello within 50 ms"
+
+    run(scenario)
+
+
+def test_a_flood_of_streams_that_say_nothing_is_refused_at_once_and_then_forgotten() -> None:
+    async def scenario() -> None:
+        limits = replace(LIMITS, handshakes_max=4, hello_ms=3_000)
+        async with running_peer("n1", limits=limits) as n1, running_peer("n2") as n2:
+            async with channel_to(n1) as channel:
+                silent = [connect(channel) for _ in range(40)]
+                ended = [asyncio.ensure_future(each.code()) for each in silent]
+                await until(lambda: sum(each.done() for each in ended) == 36, "all but four are refused")
+                assert {each.result() for each in ended if each.done()} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+            for each in (n1, n2):
+                each.transport.configure(members(n1, n2))
+            await connected(n1, n2)
+
+    run(scenario)
+
+
+def test_a_flood_of_made_up_nodes_fills_neither_the_log_nor_the_memory(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            n1.transport.configure(two_members(n1))
+            async with channel_to(n1) as channel:
+                for number in range(0, 600, 12):
+                    calls = [connect(channel) for _ in range(12)]
+                    for i, call in enumerate(calls):
+                        await call.write(good_hello(f"stranger-{number + i}"))
+                    assert {await call.code() for call in calls} == {grpc.StatusCode.PERMISSION_DENIED}
+            assert [each.node_id for each in n1.transport.status()] == ["n2"]
+
+    run(scenario)
+    assert 0 < len([each for each in caplog.records if "stranger" in each.getMessage()]) <= 256
+
+
+def test_the_stream_of_a_peer_goes_on_beside_a_flood() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1, running_peer("n2") as n2:
+            for each in (n1, n2):
+                each.transport.configure(members(n1, n2))
+            await connected(n1, n2)
+
+            async def flood() -> None:
+                while True:
+                    await reason_for(n1, good_hello("n9"))
+
+            floods = [asyncio.ensure_future(flood()) for _ in range(4)]
+            for number in range(50):
+                n2.transport.send(1, [Message("n1", b"%d" % number)])
+                await until(lambda number=number: len(n1.node.received) == number + 1, "it arrived")  # type: ignore[misc]
+            for each in floods:
+                each.cancel()
+            await asyncio.gather(*floods, return_exceptions=True)
+            assert n1.is_connected_to("n2")
+
+    run(scenario)
+
+
+async def unary(peer: PeerProcess, method: str, message: bytes) -> CortadoError:
+    async with channel_to(peer) as channel:
+        call = channel.unary_unary(method, request_serializer=as_it_is, response_deserializer=as_it_is)
+        with pytest.raises(grpc.aio.AioRpcError) as error:
+            await call(message)
+        return from_rpc_error(error.value)
+
+
+def test_a_stranger_gets_no_snapshot() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            n1.transport.configure(two_members(n1))
+            n1.node.spools["s1"] = b"secret"
+            strange = Hello(protocol=PROTOCOL, cluster_id="cluster-a", node_id="n9", storage_id="x", to_node_id="n1")
+            for hello in (strange, Hello()):
+                request = FetchSnapshotRequest(hello=hello, group_id=1, snapshot_id="s1").SerializeToString()
+                assert isinstance(await unary(n1, FETCH_SNAPSHOT, request), PeerRefused)
+            assert isinstance(await unary(n1, FETCH_SNAPSHOT, b"\xff"), InvalidArgument)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "said"),
+    [
+        ({"node_id": ""}, InvalidArgument, "node id: must consist of"),
+        ({"node_id": "n 2"}, InvalidArgument, "node id: must consist of"),
+        ({"node_id": "n" * 65}, InvalidArgument, "node id: may have 64"),
+        ({"storage_id": ""}, InvalidArgument, "storage_id: must have 1 to 128 printable"),
+        ({"storage_id": "s" * 200}, InvalidArgument, "storage_id: must have 1 to 128 printable"),
+        ({"address": ""}, InvalidArgument, "address: must have"),
+        ({"address": "h:1\n"}, InvalidArgument, "address: must have"),
+        ({"address": "h:7"}, InvalidArgument, "node n3 was announced at h:1, and says to be reached at h:7"),
+        ({"protocol": 0}, PeerRefused, "node n3 speaks version 0 of the peers' protocol, node n1 version 1"),
+        ({"cluster_id": "cluster-b"}, PeerRefused, "belongs to cluster 'cluster-b', node n1 to cluster cluster-a"),
+        ({"node_id": "n1"}, PeerRefused, "is called n1 itself"),
+    ],
+)
+def test_a_wrong_request_to_join_binds_nothing(changes: dict[str, Any], kind: type[CortadoError], said: str) -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            n1.transport.configure(Configuration((n1.member,), (Member("n3", "h:1", ""),)))
+            request = JoinRequest(node_id="n3", storage_id="s", address="h:1", protocol=PROTOCOL)
+            for name, value in changes.items():
+                setattr(request, name, value)
+            error = await unary(n1, JOIN, request.SerializeToString())
+            assert type(error) is kind
+            assert said in error.message()
+            assert isinstance(await unary(n1, JOIN, b"\xff\xff"), InvalidArgument)
+            assert n1.node.bound == []
+
+    run(scenario)

@@ -1,0 +1,121 @@
+"""A new data directory finds the leader, is bound there, and is told precisely why where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cortado.errors import InvalidArgument, NotFound, NotLeader, PeerRefused, Unavailable
+from cortado.raft.configuration import Configuration, Member
+from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.join import join
+from support.nodes import run, until
+from support.peers import running_peer
+
+NEW = Identity("", "n3", "disk-3")
+
+
+def test_a_new_node_is_sent_on_to_the_leader_and_bound_there() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1, running_peer("n2") as n2:
+            n1.node.join_answer = NotLeader("elsewhere", leader=n2.address)
+            joined = Configuration((n1.member, n2.member), (Member("n3", "127.0.0.1:9", "disk-3"),))
+            n2.node.join_answer = joined
+            answer = await join([n1.address], NEW, "127.0.0.1:9", timeout_s=20)
+            assert answer.cluster_id == "cluster-a"
+            assert Configuration.decode(answer.configuration.SerializeToString()) == joined
+            assert n2.node.bound == [("n3", "disk-3", "127.0.0.1:9")]
+
+    run(scenario)
+
+
+def test_endpoints_that_do_not_answer_are_passed_over() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            answer = await join(["127.0.0.1:1", n1.address], NEW, "127.0.0.1:9", timeout_s=20)
+            assert answer.cluster_id == "cluster-a"
+
+    run(scenario)
+
+
+def test_while_there_is_no_leader_it_is_waited_for() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            n1.node.join_answer = NotLeader("there is none")
+
+            async def elect() -> None:
+                await until(lambda: len(n1.node.bound) >= 2, "it was tried again")
+                n1.node.join_answer = Configuration((n1.member,))
+
+            answer, _ = await asyncio.gather(join([n1.address], NEW, "127.0.0.1:9", timeout_s=20), elect())
+            assert answer.cluster_id == "cluster-a"
+
+    run(scenario)
+
+
+def test_at_the_deadline_each_endpoint_has_its_reason() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1, running_peer("n2") as n2:
+            n1.node.join_answer = NotLeader("", leader="127.0.0.1:2")
+            n2.node.join_answer = NotLeader("")
+            with pytest.raises(Unavailable) as error:
+                await join(["127.0.0.1:1", n1.address, n2.address], NEW, "127.0.0.1:9", timeout_s=0.5)
+            assert error.value.problem.startswith("no leader of the cluster was reached within 0.5 s: ")
+            for reason in (
+                "127.0.0.1:1: nothing listens there",
+                f"{n1.address}: it does not lead; the leader is 127.0.0.1:2",
+                "127.0.0.1:2: nothing listens there",
+                f"{n2.address}: it does not lead; the leader is not known to it",
+            ):
+                assert reason in error.value.problem
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        (NotFound("member", "n3"), InvalidArgument, "announce it first: cortado member add n3 127.0.0.1:9"),
+        (InvalidArgument("storage_id", "n3 has joined with another data directory"), InvalidArgument, "another data"),
+        (PeerRefused("never"), PeerRefused, "never"),
+    ],
+)
+def test_what_waiting_cannot_settle_ends_the_attempt_at_once(
+    answer: InvalidArgument, kind: type[Exception], said: str
+) -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            n1.node.join_answer = answer
+            with pytest.raises(kind, match=said):
+                await join([n1.address], NEW, "127.0.0.1:9", timeout_s=20)
+            assert len(n1.node.bound) == 1
+
+    run(scenario)
+
+
+def test_a_directory_of_another_cluster_is_refused() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            with pytest.raises(PeerRefused, match="belongs to cluster 'cluster-b', node n1 to cluster cluster-a"):
+                await join([n1.address], Identity("cluster-b", "n3", "disk-3"), "127.0.0.1:9", timeout_s=20)
+            assert n1.node.bound == []
+
+    run(scenario)
+
+
+def test_somebody_else_at_the_endpoint_is_named() -> None:
+    async def scenario() -> None:
+        async def web_server(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(web_server, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(Unavailable, match=f"within 0.3 s: 127.0.0.1:{port}: "):
+            await join([f"127.0.0.1:{port}"], NEW, "127.0.0.1:9", timeout_s=0.3)
+        server.close()
+        with pytest.raises(InvalidArgument, match="at least one member"):
+            await join([], NEW, "127.0.0.1:9")
+
+    run(scenario)

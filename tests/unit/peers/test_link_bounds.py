@@ -1,0 +1,191 @@
+"""One stream's queue is bounded, and what gathers while a batch is written leaves as the next one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from cortado.errors import CortadoError, Unavailable
+from cortado.proto.internal.peers_pb2 import PeerBatch
+from cortado.store.peers.clock_echo import WINDOW_MS, ClockEcho
+from cortado.store.peers.interface import PeerLimits
+from cortado.store.peers.link import Link
+from support.nodes import run, until
+from support.peers import LIMITS, RecordingNode
+
+
+class HeldStream:
+    """A stream to a peer that reads only when it is let."""
+
+    def __init__(self) -> None:
+        self.written: list[PeerBatch] = []
+        self.may_write = asyncio.Semaphore(0)
+        self.arriving: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    async def read(self) -> bytes | None:
+        return await self.arriving.get()
+
+    async def write(self, message: bytes) -> None:
+        await self.may_write.acquire()
+        self.written.append(PeerBatch.FromString(message))
+
+    def bodies(self) -> list[list[bytes]]:
+        return [[each.body for each in batch.messages] for batch in self.written]
+
+
+def make_link(stream: HeldStream, limits: PeerLimits = LIMITS, node: RecordingNode | None = None) -> Link:
+    return Link(
+        "n2",
+        stream,
+        node or RecordingNode(),
+        opened_by="n1",
+        position=(1, 1),
+        limits=limits,
+        monotonic_ms=lambda: 1.0,
+        physical_ms=lambda: 1,
+    )
+
+
+def test_a_peer_that_does_not_read_grows_no_memory_and_later_gets_what_had_room() -> None:
+    async def scenario() -> None:
+        stream = HeldStream()
+        link = make_link(stream, replace(LIMITS, queue_messages_max=10, queue_bytes_max=1_000))
+        running = asyncio.ensure_future(link.run())
+        assert link.offer(1, b"first")
+        await until(lambda: link.waiting == (0, 0), "it is being written")
+        taken = [link.offer(1, b"%02d" % number) for number in range(50)]
+        assert taken == [True] * 10 + [False] * 40
+        assert link.waiting == (10, 20)
+        assert link.dropped == 40
+        for _ in range(3):
+            stream.may_write.release()
+        await until(lambda: len(stream.written) == 2, "written")
+        # What gathered meanwhile is one batch.
+        assert stream.bodies() == [[b"first"], [b"%02d" % number for number in range(10)]]
+        await until(lambda: link.offer(1, bytes(900)), "there is room again")
+        assert not link.offer(1, bytes(101)) or link.waiting == (1, 101)
+        link.close(Unavailable("enough"))
+        with pytest.raises(Unavailable, match="enough"):
+            await running
+
+    run(scenario)
+
+
+def test_batches_are_bounded_in_bytes_and_hold_at_least_one_message() -> None:
+    async def scenario() -> None:
+        stream = HeldStream()
+        link = make_link(stream, replace(LIMITS, batch_bytes_max=100))
+        for size in (300, 60, 60, 30, 200):
+            assert link.offer(1, bytes(size))
+        running = asyncio.ensure_future(link.run())
+        for _ in range(10):
+            stream.may_write.release()
+        await until(lambda: len(stream.written) >= 4, "written")
+        assert [[len(body) for body in batch] for batch in stream.bodies()] == [[300], [60], [60, 30], [200]]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (None, "the peer ended the stream"),
+        (b"\xff", "node n2 sent a message that is not of the peers' protocol"),
+        (PeerBatch(refused="because").SerializeToString(), "node n2 refuses this node: because"),
+    ],
+)
+def test_the_end_of_a_stream_says_why_and_empties_the_queue(message: bytes | None, said: str) -> None:
+    async def scenario() -> None:
+        stream = HeldStream()
+        link = make_link(stream)
+        link.offer(1, b"one")
+        link.offer(1, b"two")
+        await stream.arriving.put(message)
+        with pytest.raises(CortadoError, match=said):
+            await link.run()
+        assert not link.is_open
+        assert link.waiting == (0, 0)
+
+    run(scenario)
+
+
+def test_messages_of_several_groups_in_one_batch_reach_each_in_order() -> None:
+    async def scenario() -> None:
+        stream, node = HeldStream(), RecordingNode()
+        batch = PeerBatch()
+        for group_id, body in ((1, b"a"), (2, b"b"), (1, b"c")):
+            batch.messages.add(group_id=group_id, body=body)
+        link = make_link(stream, node=node)
+        running = asyncio.ensure_future(link.run())
+        await stream.arriving.put(batch.SerializeToString())
+        await until(lambda: len(node.received) == 3, "arrived")
+        assert node.received == [("n2", 1, b"a"), ("n2", 1, b"c"), ("n2", 2, b"b")]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(scenario)
+
+
+# --- clocks ----------------------------------------------------------------------------------------------------
+
+
+def exchange(offset_ms: int, there_ms: float, kept_ms: float, back_ms: float) -> tuple[float, float] | None:
+    """Bounds after one message to a peer whose clock is ``offset_ms`` ahead, and its answer."""
+    ours, theirs = ClockEcho(), ClockEcho()
+    now_ms = 1_000.0
+    question, answer = PeerBatch(), PeerBatch()
+    ours.stamp(question, now_ms, 50_000)
+    now_ms += there_ms
+    # The peer's monotonic clock began at another time.
+    theirs.arrived(question, now_ms + 7e6, int(50_000 + there_ms + offset_ms))
+    now_ms += kept_ms
+    theirs.stamp(answer, now_ms + 7e6, int(50_000 + there_ms + kept_ms + offset_ms))
+    now_ms += back_ms
+    return ours.arrived(answer, now_ms, int(50_000 + there_ms + kept_ms + back_ms))
+
+
+@pytest.mark.parametrize("offset_ms", [-40_000, -1, 0, 1, 250, 5_000_000])
+@pytest.mark.parametrize(("there_ms", "kept_ms", "back_ms"), [(0, 0, 0), (0.4, 10.3, 0.4), (300, 0, 0), (0, 900, 300)])
+def test_the_true_offset_lies_within_the_bounds(
+    offset_ms: int, there_ms: float, kept_ms: float, back_ms: float
+) -> None:
+    bounds = exchange(offset_ms, there_ms, kept_ms, back_ms)
+    assert bounds is not None
+    low_ms, high_ms = bounds
+    assert low_ms <= offset_ms <= high_ms
+    assert high_ms - low_ms == pytest.approx(2 + there_ms + back_ms)
+
+
+@pytest.mark.parametrize(
+    ("monotonic_ms", "echo_ms", "age_ms"),
+    [
+        (1.0, 0.0, 0.0),
+        (float("nan"), float("nan"), float("nan")),
+        (float("inf"), float("inf"), 0.0),
+        (-5.0, 100.0, -50.0),
+        (1.0, 5_000.0, 0.0),
+        (1.0, 1.0, 1e300),
+        (1.0, 1.0, float("-inf")),
+    ],
+)
+def test_made_up_clocks_bound_nothing(monotonic_ms: float, echo_ms: float, age_ms: float) -> None:
+    echo = ClockEcho()
+    batch = PeerBatch(physical_ms=1, monotonic_ms=monotonic_ms, echo_monotonic_ms=echo_ms, echo_age_ms=age_ms)
+    assert echo.arrived(batch, 1_000.0, 1) is None
+
+
+def test_the_narrowest_bounds_of_a_window_are_reported() -> None:
+    echo = ClockEcho()
+
+    def arrived(at_ms: float, round_trip_ms: float) -> tuple[float, float] | None:
+        batch = PeerBatch(physical_ms=500, monotonic_ms=1.0, echo_monotonic_ms=at_ms - round_trip_ms)
+        return echo.arrived(batch, at_ms, 500)
+
+    assert arrived(10_000, 50) == (-1, 51)
+    for later_ms, round_trip_ms in ((10, 80), (20, 3), (30, 60)):
+        assert arrived(10_000 + later_ms, round_trip_ms) is None
+    assert arrived(10_000 + WINDOW_MS, 90) == (-1, 4)
