@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from cortado import __version__
 from cortado.proto.v1 import cluster_pb2
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.configuration import Configuration
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.node import Node
 from cortado.store.peers.identity import check_name
@@ -49,6 +49,13 @@ class ClusterService(Service):
                 for use in status.queues
             ],
             loop_lag_ms_max=status.loop_lag_ms_max,
+            role=status.role,
+            last_index=status.last_index,
+            leader_address=status.leader_address,
+            clock_offsets=[
+                cluster_pb2.ClockOffset(node_id=each.node_id, low_ms=round(each.low_ms), high_ms=round(each.high_ms))
+                for each in status.clock_offsets
+            ],
         )
 
     async def clock(self, _request: cluster_pb2.ClockRequest) -> Message:
@@ -125,7 +132,3 @@ class ClusterService(Service):
             elif member.node_id == self.node.identity.node_id:
                 status.match_index = last_index
             yield status
-
-    def _address_of(self, node_id: str) -> str:
-        member: Member | None = self.node.configuration.member(node_id) if node_id else None
-        return "" if member is None else member.address

@@ -14,6 +14,7 @@ stopped before it had received anything: without a log it must not begin a clust
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from typing import Final
@@ -22,6 +23,7 @@ from cortado.errors import CortadoError, InvalidArgument, TryAgain
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT, LmdbEngine
+from cortado.store.node.node import Node
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.join import join
 from cortado.store.server.config import ServerConfig
@@ -30,6 +32,7 @@ from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefus
 _LOG: Final = logging.getLogger(__name__)
 
 _JOINED_KEY: Final = b"joined"
+_MOVED_POLL_S: Final = 1.0
 
 
 def open_engine(config: ServerConfig) -> LmdbEngine:
@@ -100,3 +103,25 @@ async def join_cluster(
         txn.put(Space.META, _JOINED_KEY, answer.cluster_id.encode())
     engine.join_cluster(answer.cluster_id)
     _LOG.info("node %s joined cluster %s as a learner", identity.node_id, answer.cluster_id)
+
+
+async def tell_address(node: Node, identity: Identity, address: str, certificates: Certificates | None) -> None:
+    """Where the cluster knows this node by another address than ``address``, tell it. Returns when it knows."""
+    said = ""
+    while True:
+        configuration = node.configuration
+        member = configuration.member(identity.node_id)
+        if member is not None and member.storage_id and member.address == address:
+            return
+        try:
+            if member is not None:
+                others = [each.address for each in configuration.others(identity.node_id)]
+                if node.status().role == "leader":
+                    await node.bind_member(identity.node_id, identity.storage_id, address)
+                elif others:
+                    await join(others, identity, address, certificates=certificates)
+        except CortadoError as problem:
+            if problem.message() != said:
+                said = problem.message()
+                _LOG.warning("the cluster could not be told of the address %s: %s", address, said)
+        await asyncio.sleep(_MOVED_POLL_S)
