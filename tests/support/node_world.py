@@ -1,0 +1,306 @@
+"""Several production nodes in one process and on one loop with virtual time: a disk that a test can hold, fill or
+break, and a network that it can cut, hold, and let speak twice.
+
+Nothing here is random, and nothing waits: time stands still while anything can run, and then jumps. So a test of an
+election takes milliseconds, and is the same each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any, TypeVar
+
+from cortado.errors import NotFound
+from cortado.raft.configuration import Configuration
+from cortado.raft.log import Message
+from cortado.raft.settings import RaftSettings
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.node.limits import NodeLimits
+from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.snapshots.spools import MemorySpools
+from cortado.store.node.storage import Done, Job
+from support.nodes import NOW_MS
+from support.simulation.loop import NodeLoop, Scheduler
+
+T = TypeVar("T")
+
+LINK_MS = 1.0
+SYNC_MS = 0.5
+PATIENCE_MS = 60_000.0
+
+
+class HeldStorage:
+    """The storage thread's place: a job takes effect when its sync ends. ``failures`` are raised by the next ones."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._jobs: deque[tuple[Job, Done]] = deque()
+        self._is_running = False
+        self.is_held = False
+        self.failures: list[Exception] = []
+        self.done = 0
+
+    def submit(self, job: Job, done: Done) -> None:
+        self._jobs.append((job, done))
+        self._next()
+
+    def stop(self) -> None:
+        """Nothing runs that must end."""
+
+    def hold(self) -> None:
+        self.is_held = True
+
+    def release(self) -> None:
+        self.is_held = False
+        self._next()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._jobs)
+
+    def _next(self) -> None:
+        if self._jobs and not self._is_running and not self.is_held:
+            self._is_running = True
+            self._loop.call_later(SYNC_MS / 1000, self._run)
+
+    def _run(self) -> None:
+        self._is_running = False
+        if self.is_held:
+            return
+        job, done = self._jobs.popleft()
+        outcome: object
+        try:
+            outcome = self.failures.pop(0) if self.failures else job()
+        except Exception as error:
+            outcome = error
+        self.done += 1
+        done(outcome)
+        self._next()
+
+
+class InPlace(Executor):
+    """The scan thread's place: the loop runs its steps itself."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Nothing to end."""
+
+
+class WorldTransport:
+    """One node's way to the others."""
+
+    def __init__(self, world: World, node_id: str) -> None:
+        self._world = world
+        self._node_id = node_id
+        self.configurations: list[Configuration] = []
+
+    def configure(self, configuration: Configuration) -> None:
+        self.configurations.append(configuration)
+
+    def send(self, group_id: int, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self._world.carry(self._node_id, group_id, message)
+
+    async def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        place = self._world.places.get(peer)
+        if place is None or not place.is_running or place.node.snapshots is None:
+            raise NotFound("snapshot", snapshot_id)
+        async for piece in place.node.snapshots.read(snapshot_id, offset):
+            yield piece
+
+
+class Place:
+    """A host: what outlives its node's processes."""
+
+    def __init__(self, world: World, node_id: str, *, is_first: bool) -> None:
+        self._world = world
+        self.node_id = node_id
+        self.address = f"{node_id}.test:7621"
+        self.storage_id = f"disk-of-{node_id}"
+        self.engine = MemoryEngine()
+        self.spools = MemorySpools()
+        self.wall_offset_ms = 0
+        self.is_first = is_first
+        self.is_running = False
+        self.lives = 0
+        self.node: Node
+        self.disk: HeldStorage
+        self.transport: WorldTransport
+
+    async def start(self) -> Node:
+        world = self._world
+        self.lives += 1
+        self.disk = HeldStorage(world.loop)
+        self.transport = WorldTransport(world, self.node_id)
+        self.node = Node(
+            self.engine,
+            identity=NodeIdentity("cluster-a", self.node_id, self.storage_id),
+            physical_ms=lambda: NOW_MS + int(world.now_ms) + self.wall_offset_ms,
+            monotonic_ms=lambda: world.loop.time() * 1000,
+            limits=world.limits,
+            address=self.address,
+            joining=not self.is_first,
+            transport=self.transport,
+            storage=lambda _loop: self.disk,
+            run_scan=InPlace(),
+            random=random.Random(f"{self.node_id} {self.lives}"),
+            raft=world.settings,
+            spools=self.spools,
+        )
+        await self.node.start()
+        self.is_running = True
+        return self.node
+
+    def crash(self) -> None:
+        """The process is gone: what it had not synced, too. (Its callbacks find a closed node.)"""
+        self.is_running = False
+        self.disk.hold()
+        self.node._turns._is_closed = True
+        if self.node._turns._timer is not None:
+            self.node._turns._timer.cancel()
+        self.node.lag.stop()
+
+    async def stop(self) -> None:
+        await self.node.stop()
+        self.is_running = False
+
+
+class World:
+    """All places, and what lies between them."""
+
+    def __init__(self, *, limits: NodeLimits | None = None, settings: RaftSettings | None = None) -> None:
+        self.limits = limits or NodeLimits()
+        self.settings = settings or RaftSettings()
+        self.scheduler = Scheduler()
+        self.problems: list[str] = []
+        self.loop = NodeLoop(self.scheduler, "world", self.problems.append)
+        self.places: dict[str, Place] = {}
+        self.cuts: set[tuple[str, str]] = set()
+        self.copies = 1
+        self.held_links: set[tuple[str, str]] = set()
+        self.held: list[tuple[str, int, Message]] = []
+
+    # --- running a test ----------------------------------------------------------------------------------------
+
+    def run(self, scenario: Callable[[], Awaitable[T]]) -> T:
+        """Run an async test to its end. Raises AssertionError where it hangs, or where something failed unseen."""
+        task: asyncio.Task[Any] = self.loop.create_task(_coroutine(scenario))
+        ended = self.scheduler.run_until(task.done, until_ms=10 * PATIENCE_MS)
+        self.loop.bury()
+        assert ended, "the scenario hangs"
+        found: T = task.result()
+        assert not self.problems, self.problems
+        return found
+
+    @property
+    def now_ms(self) -> float:
+        return self.scheduler.now_ms
+
+    async def sleep(self, ms: float) -> None:
+        """Let virtual time pass."""
+        await asyncio.sleep(ms / 1000)
+
+    async def until(self, condition: Callable[[], bool], what: str, patience_ms: float = PATIENCE_MS) -> None:
+        """Return once ``condition`` holds, looked at each virtual millisecond."""
+        deadline_ms = self.now_ms + patience_ms
+        while not condition():
+            assert self.now_ms < deadline_ms, f"{what}: not within {patience_ms:.0f} virtual ms"
+            await self.sleep(1)
+
+    # --- nodes -------------------------------------------------------------------------------------------------
+
+    def place(self, node_id: str, *, is_first: bool = False) -> Place:
+        self.places[node_id] = Place(self, node_id, is_first=is_first)
+        return self.places[node_id]
+
+    async def grow(self, *node_ids: str) -> list[Node]:
+        """A cluster of these voters; the first begins it, and leads."""
+        first = await self.place(node_ids[0], is_first=True).start()
+        nodes = [first]
+        for node_id in node_ids[1:]:
+            nodes.append(await self.join(node_id))
+            await self.promote(node_id)
+        return nodes
+
+    async def join(self, node_id: str) -> Node:
+        """A new learner."""
+        place = self.place(node_id)
+        leader = self.leader()
+        await leader.add_member(node_id, place.address)
+        await leader.bind_member(node_id, place.storage_id, place.address)
+        return await place.start()
+
+    async def promote(self, node_id: str) -> None:
+        place = self.places[node_id]
+        await self.until(
+            lambda: place.node.applied.index >= self.leader().applied.index > 0, f"{node_id} has caught up"
+        )
+        await self.until(lambda: self._progress(node_id) >= self.leader().applied.index, "the leader knows")
+        await self.leader().promote_member(node_id)
+
+    def _progress(self, node_id: str) -> int:
+        found = [each.match_index for each in self.leader().member_progress() if each.member.node_id == node_id]
+        return found[0] if found else 0
+
+    def leaders(self) -> list[Node]:
+        """Who believes to lead, by term."""
+        nodes = [each.node for each in self.places.values() if each.is_running]
+        return sorted((node for node in nodes if node.status().role == "leader"), key=lambda node: node.term)
+
+    def leader(self) -> Node:
+        return self.leaders()[-1]
+
+    async def led(self, *, but: str = "", above: int = 0) -> Node:
+        """The node that leads and may evaluate: another one than ``but``, in a term above ``above``."""
+
+        def found() -> list[Node]:
+            return [
+                node
+                for node in self.leaders()
+                if node.identity.node_id != but and node.term > above and node._turns.may_evaluate
+            ]
+
+        await self.until(lambda: bool(found()), "somebody leads")
+        return found()[-1]
+
+    # --- the network -------------------------------------------------------------------------------------------
+
+    def carry(self, sender: str, group_id: int, message: Message) -> None:
+        link = (sender, message.to)
+        if link in self.cuts:
+            return
+        if link in self.held_links:
+            self.held.append((sender, group_id, message))
+            return
+        for _ in range(self.copies):
+            self.loop.call_later(LINK_MS / 1000, self._arrive, sender, group_id, message)
+
+    def _arrive(self, sender: str, group_id: int, message: Message) -> None:
+        place = self.places.get(message.to)
+        if (sender, message.to) not in self.cuts and place is not None and place.is_running:
+            place.node.receive(sender, group_id, [message.body])
+
+    def cut_off(self, node_id: str) -> None:
+        """Nothing goes to it, and nothing comes from it."""
+        for other in self.places:
+            self.cuts |= {(node_id, other), (other, node_id)}
+
+    def heal(self) -> None:
+        self.cuts.clear()
+
+    def hold(self, sender: str, to: str) -> None:
+        self.held_links.add((sender, to))
+
+    def let_go(self) -> None:
+        """What was held arrives now, in its order."""
+        held, self.held = self.held, []
+        self.held_links.clear()
+        for sender, group_id, message in held:
+            self.carry(sender, group_id, message)
+
+
+async def _coroutine(scenario: Callable[[], Awaitable[T]]) -> T:
+    return await scenario()
