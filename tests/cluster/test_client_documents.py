@@ -27,8 +27,17 @@ from cortado.errors import (
 )
 from cortado.store.client import Client, Index, Table
 from cortado.store.clock.timestamp import Timestamp
+from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.process
+
+
+@pytest.fixture(params=["never", "always"])
+def client(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[Client]:
+    """Once with calls of their own, once with calls on the coalescing stream: what holds for one holds for both."""
+    with Client(server.endpoint, timeout_s=10, coalesce=request.param) as opened:
+        yield opened
+
 
 FLIGHT: dict[str, Any] = {
     "type": "record",

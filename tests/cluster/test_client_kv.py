@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from cortado.errors import ConditionFailed, InvalidArgument, KeyTooLong, TooLarge
 from cortado.store.client import Client, Delete, KeyValue, Put
+from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.process
+
+
+@pytest.fixture(params=["never", "always"])
+def client(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[Client]:
+    """Once with calls of their own, once with calls on the coalescing stream: what holds for one holds for both."""
+    with Client(server.endpoint, timeout_s=10, coalesce=request.param) as opened:
+        yield opened
 
 
 @pytest.fixture
