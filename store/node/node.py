@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as random_module
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
@@ -29,6 +29,7 @@ from cortado.errors import (
     CortadoError,
     DataLoss,
     InvalidArgument,
+    NotFound,
     PeerRefused,
     ResourceExhausted,
     Unavailable,
@@ -344,6 +345,12 @@ class Node:
         index, term = self._log.last
         return term, index
 
+    def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        """A spool's bytes from ``offset`` on, for a peer. Raises NotFound where there is none."""
+        if self.snapshots is None or group_id != self._group_id:
+            raise NotFound("snapshot", f"{snapshot_id} of group {group_id}")
+        return self.snapshots.read(snapshot_id, offset)
+
     def _knows_members(self) -> bool:
         fresh_ms = self._log.fresh_as_of_ms
         return fresh_ms is not None and self.monotonic_ms() - fresh_ms <= self.settings.election_ms_max
@@ -493,10 +500,12 @@ class Node:
 
         In a group of one nothing is waited for. Raises NotLeader, Unavailable.
         """
+        newest = self._turns.read_now()
+        if newest is not None:
+            return newest
         if self.is_installing:
             self._check_serving()
-        newest = self._turns.read_now()
-        return await self._turns.read() if newest is None else newest
+        return await self._turns.read()
 
     async def resolve_read(self, at: Timestamp | Stale | None) -> Timestamp:
         """The timestamp to read at, once it can be read at; None asks for the newest.
@@ -504,7 +513,8 @@ class Node:
         Raises TimestampInFuture, NotLeader, Unavailable (a replica that is too stale, or whose data is replaced).
         """
         if at is None:
-            return await self.linearize()
+            newest = self._turns.read_now()
+            return await self.linearize() if newest is None else newest
         if self.is_installing:
             self._check_serving()
         if isinstance(at, Stale):

@@ -32,7 +32,7 @@ def test_the_leader_stops_and_another_one_goes_on_with_everything() -> None:
     world = World()
 
     async def scenario() -> None:
-        n1, n2, n3 = await world.grow("n1", "n2", "n3")
+        n1, _, _ = await world.grow("n1", "n2", "n3")
         written = await n1.write(put("k", b"v"))
         world.places["n1"].crash()
         began_ms = world.now_ms
@@ -67,7 +67,7 @@ def test_a_cut_off_leader_says_that_it_does_not_know_and_answers_no_read() -> No
     world = World()
 
     async def scenario() -> None:
-        n1, n2, n3 = await world.grow("n1", "n2", "n3")
+        n1, _, _ = await world.grow("n1", "n2", "n3")
         await n1.write(put("k", b"old"))
         world.cut_off("n1")
         write = asyncio.ensure_future(n1.write(put("k", b"lost?")))
