@@ -1,0 +1,256 @@
+"""Three whole nodes in one process, joined by queues: members that can be cut off, crashed at a chosen transaction of
+an installation, and started again on what their disks held."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+
+from cortado.errors import CortadoError, NotFound, Unavailable
+from cortado.raft.configuration import Configuration
+from cortado.raft.log import Message
+from cortado.raft.settings import RaftSettings
+from cortado.store.engine.interface import Space, WriteTransaction
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.snapshots.marker import marker_key
+from cortado.store.node.snapshots.spools import MemorySpools
+from support.nodes import SetClock, key, put
+from support.spools import Crash, InlineStorage
+
+CLUSTER = "cluster-a"
+QUICK = RaftSettings(heartbeat_ms=20, election_ms_min=150, election_ms_max=300, retain_entries=20)
+WAIT_S = 30.0
+
+
+class InstallEngine(MemoryEngine):
+    """Counts the transactions of installations, and ends the process at one of them: before it is durable, or after."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.installing = 0
+        self.crash_at = 0
+        self.is_durable = False
+
+    def write(self) -> Iterator[WriteTransaction]:  # type: ignore[override]
+        return self._write()  # type: ignore[return-value]
+
+    @contextmanager
+    def _write(self) -> Iterator[WriteTransaction]:
+        marker = marker_key(1)
+        with super().write() as txn:
+            was_marked = txn.get(Space.META, marker) is not None
+            yield txn
+            is_part = was_marked or txn.get(Space.META, marker) is not None
+            self.installing += is_part
+            is_last = is_part and self.installing == self.crash_at
+            if is_last and not self.is_durable:
+                raise Crash
+        if is_last:
+            raise Crash
+
+
+class Member:
+    """One node, and what of it survives its process."""
+
+    def __init__(self, cluster: SpoolCluster, node_id: str) -> None:
+        self.cluster = cluster
+        self.node_id = node_id
+        self.engine = InstallEngine()
+        self.spools = MemorySpools()
+        self.lives = 0
+        self.is_up = False
+
+    async def start(self) -> None:
+        self.lives += 1
+        self.storage = InlineStorage()
+        self.node = Node(
+            self.engine,
+            identity=NodeIdentity(CLUSTER, self.node_id, f"disk of {self.node_id}"),
+            physical_ms=SetClock(),
+            monotonic_ms=lambda: time.monotonic() * 1000,
+            address=f"{self.node_id}:7621",
+            joining=self.node_id != "n1",
+            transport=_Transport(self),
+            storage=lambda _loop: self.storage,
+            random=random.Random(f"{self.node_id} {self.lives}"),
+            raft=QUICK,
+            spools=self.spools,
+        )
+        self.is_up = True
+        await self.node.start()
+
+    async def crash(self) -> None:
+        """The process is gone, and with it what was not synced."""
+        self.is_up = False
+        self.storage.crashed.set()
+        snapshots = self.node.snapshots
+        assert snapshots is not None
+        await snapshots.stop()
+        # What is left of this life must not turn any more.
+        self.node._turns.fail(Unavailable("killed"))
+        self.spools.crash()
+        self.engine.crash_at = 0
+
+    @property
+    def applied_index(self) -> int:
+        return self.node.applied.index
+
+    def data(self) -> dict[bytes, bytes]:
+        with self.engine.read() as txn:
+            page = txn.page(Space.DATA, b"\x00", b"\xff" * 512, max_items=1 << 30, max_bytes=1 << 40)
+        return dict(zip(page.keys, page.values, strict=True))
+
+    def value(self, name: str) -> bytes | None:
+        version = self.node.reader(self.node.applied.last_ts).get(key(name))
+        return None if version is None else version.payload
+
+
+class SpoolCluster:
+    """``cut`` members hear nothing and are heard by nobody. Streams of snapshots wait while ``hold`` is clear."""
+
+    def __init__(self) -> None:
+        self.members = {name: Member(self, name) for name in ("n1", "n2", "n3")}
+        self.cut: set[str] = set()
+        self.hold = asyncio.Event()
+        self.hold.set()
+        self.flip_at: set[int] = set()
+        self.fetches: list[tuple[str, str, int]] = []
+        self.written: dict[str, bytes] = {}
+        self._number = 0
+
+    @property
+    def leader(self) -> Member | None:
+        leading = [each for each in self.members.values() if each.is_up and each.node.status().role == "leader"]
+        return max(leading, key=lambda each: each.node.term, default=None)
+
+    def are_joined(self, one: str, other: str) -> bool:
+        both_up = self.members[one].is_up and self.members[other].is_up
+        return both_up and not {one, other} & self.cut
+
+    async def write(self, size_bytes: int = 40) -> None:
+        """Write one more key, through whoever leads, however long that takes."""
+        self._number += 1
+        name, value = f"row {self._number:05}", random.Random(self._number).randbytes(size_bytes)
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            leader = self.leader
+            try:
+                if leader is not None and leader.node_id not in self.cut:
+                    await asyncio.wait_for(leader.node.write(put(name, value), size_bytes=size_bytes), 2)
+                    self.written[name] = value
+                    return
+            except (CortadoError, TimeoutError):
+                pass
+            assert time.monotonic() < deadline, "nothing can be written"
+            await asyncio.sleep(0.01)
+
+    async def write_many(self, count: int, size_bytes: int = 40) -> None:
+        for _ in range(count):
+            await self.write(size_bytes)
+
+    @asynccontextmanager
+    async def being_written(self) -> AsyncIterator[None]:
+        """Writes go on in the background, one after the other, as long as the block lasts."""
+        stop = asyncio.Event()
+
+        async def write_on() -> None:
+            while not stop.is_set():
+                await self.write()
+                await asyncio.sleep(0.002)
+
+        writing = asyncio.ensure_future(write_on())
+        try:
+            yield
+        finally:
+            stop.set()
+            await writing
+
+    async def converged(self, *members: Member) -> None:
+        """Wait until all have applied the same, and hold all that was acknowledged."""
+        everybody = members or tuple(self.members.values())
+        await until(lambda: len({each.applied_index for each in everybody}) == 1)
+        for each in everybody:
+            assert each.data() == everybody[0].data()
+        for each in everybody:
+            for name, value in self.written.items():
+                assert each.value(name) == value, f"{each.node_id} lacks {name}"
+
+
+class _Transport:
+    """Of one life of one member."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._cluster = member.cluster
+        self._life = member.lives
+
+    def configure(self, configuration: Configuration) -> None:
+        """Everybody is connected who is not cut off."""
+
+    def send(self, group_id: int, messages: Sequence[Message]) -> None:
+        for message in messages:
+            asyncio.get_running_loop().call_soon(self._deliver, group_id, message)
+
+    def _deliver(self, group_id: int, message: Message) -> None:
+        sender = self._member
+        if sender.lives == self._life and self._cluster.are_joined(sender.node_id, message.to):
+            self._cluster.members[message.to].node.receive(sender.node_id, group_id, [message.body])
+
+    async def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+        cluster, receiver = self._cluster, self._member.node_id
+        cluster.fetches.append((peer, snapshot_id, offset))
+        sender = cluster.members[peer]
+        if not cluster.are_joined(receiver, peer) or sender.node.snapshots is None:
+            raise Unavailable(f"{peer} can't be reached")
+        life = sender.lives
+        async for chunk in sender.node.snapshots.read(snapshot_id, offset):
+            await cluster.hold.wait()
+            if not cluster.are_joined(receiver, peer) or sender.lives != life:
+                raise Unavailable("the stream broke")
+            sent = bytearray(chunk)
+            for place in [each for each in cluster.flip_at if offset <= each < offset + len(chunk)]:
+                sent[place - offset] ^= 1
+                cluster.flip_at.discard(place)
+            offset += len(chunk)
+            yield bytes(sent)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        await asyncio.sleep(0.002)
+        assert time.monotonic() < deadline, "it did not happen in time"
+
+
+@asynccontextmanager
+async def three_nodes() -> AsyncIterator[SpoolCluster]:
+    """A group of three voters, with n1 leading at first."""
+    cluster = SpoolCluster()
+    first = cluster.members["n1"]
+    await first.start()
+    try:
+        for name in ("n2", "n3"):
+            await first.node.add_member(name, f"{name}:7621")
+            await cluster.members[name].start()
+            await first.node.bind_member(name, f"disk of {name}", f"{name}:7621")
+            await _promoted(first, name)
+        yield cluster
+    finally:
+        for member in cluster.members.values():
+            if member.is_up:
+                await member.node.stop(hand_over=False)
+
+
+async def _promoted(leader: Member, name: str) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            await leader.node.promote_member(name)
+            return
+        except (Unavailable, NotFound):
+            assert time.monotonic() < deadline, f"{name} never caught up"
+            await asyncio.sleep(0.01)

@@ -1,0 +1,224 @@
+"""Whole nodes: a member that was cut off is brought up by a snapshot while the others serve, whatever happens then."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cortado.errors import CortadoError, DataLoss, Unavailable
+from cortado.store.engine.interface import Space
+from support.nodes import key, run
+from support.spool_cluster import Member, SpoolCluster, three_nodes, until
+
+LARGE = 150_000
+
+
+async def fall_behind(cluster: SpoolCluster, size_bytes: int = LARGE) -> tuple[Member, Member]:
+    """Cut a follower off until the leader's log no longer reaches back to it: (leader, follower)."""
+    await cluster.write_many(5)
+    leader = cluster.leader
+    assert leader is not None
+    follower = next(each for each in cluster.members.values() if each is not leader)
+    await cluster.converged()
+    behind = follower.applied_index
+    # A new member may have begun with one.
+    follower.engine.installing = 0
+    cluster.cut.add(follower.node_id)
+    await cluster.write_many(60, size_bytes)
+    await until(lambda: leader.node._log.base[0] > behind)
+    return leader, follower
+
+
+def test_a_follower_that_was_cut_off_comes_back_while_writes_go_on() -> None:
+    async def scenario() -> None:
+        async with three_nodes() as cluster:
+            _, follower = await fall_behind(cluster)
+            cluster.fetches.clear()
+            async with cluster.being_written():
+                cluster.cut.clear()
+                await until(lambda: follower.engine.installing >= 5 and follower.node.ready)
+            assert cluster.fetches
+            await cluster.converged()
+            await cluster.write_many(3)
+            await cluster.converged()
+            await until(lambda: follower.spools.names() == [])
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+@pytest.mark.parametrize("transaction", range(1, 8))
+def test_killed_at_a_transaction_of_its_installation_it_comes_back(transaction: int, is_durable: bool) -> None:
+    async def scenario() -> None:
+        async with three_nodes() as cluster:
+            _, follower = await fall_behind(cluster)
+            follower.engine.crash_at, follower.engine.is_durable = transaction, is_durable
+            async with cluster.being_written():
+                cluster.cut.clear()
+                finished = transaction > 5
+                await until(lambda: follower.storage.crashed.is_set() or (finished and follower.engine.installing >= 5))
+                if follower.storage.crashed.is_set():
+                    await follower.crash()
+                    await follower.start()
+                await until(lambda: follower.node.ready)
+            await cluster.converged()
+
+    run(scenario)
+
+
+def test_a_leader_that_is_killed_in_mid_transfer_is_replaced() -> None:
+    async def scenario() -> None:
+        async with three_nodes() as cluster:
+            leader, follower = await fall_behind(cluster)
+            cluster.hold.clear()
+            cluster.fetches.clear()
+            cluster.cut.clear()
+            await until(lambda: cluster.fetches)
+            await leader.crash()
+            cluster.hold.set()
+            # Two of three are a majority only with the one that is behind.
+            await cluster.write_many(3)
+            await leader.start()
+            await cluster.converged()
+            assert follower.engine.installing >= 5
+
+    run(scenario)
+
+
+def test_leadership_that_moves_in_mid_transfer_costs_nothing() -> None:
+    async def scenario() -> None:
+        async with three_nodes() as cluster:
+            leader, follower = await fall_behind(cluster)
+            third = next(each for each in cluster.members.values() if each not in (leader, follower))
+            cluster.hold.clear()
+            cluster.fetches.clear()
+            cluster.cut.clear()
+            await until(lambda: cluster.fetches)
+            assert await leader.node.transfer_leader(third.node_id) == third.node_id
+            cluster.hold.set()
+            await cluster.write_many(3)
+            await cluster.converged()
+            assert follower.engine.installing >= 5
+
+    run(scenario)
+
+
+def test_a_spool_that_is_corrupted_on_its_way_is_never_installed() -> None:
+    async def scenario() -> None:
+        async with three_nodes() as cluster:
+            _, follower = await fall_behind(cluster)
+            cluster.flip_at = {4_000_000}
+            cluster.fetches.clear()
+            cluster.cut.clear()
+            await until(lambda: follower.engine.installing >= 5 and follower.node.ready)
+            assert not cluster.flip_at
+            assert [offset for _, _, offset in cluster.fetches] == [0, 0]
+            await cluster.converged()
+
+    run(scenario)
+
+
+def damage(member: Member, name: str) -> None:
+    """Flip a bit of a stored value, as a bad disk does."""
+    with member.engine.write() as txn:
+        found = txn.seek(Space.DATA, key(name))
+        assert found is not None
+        engine_key, value = found
+        txn.put(Space.DATA, engine_key, value[:7] + bytes([value[7] ^ 8]) + value[8:])
+
+
+def test_a_damaged_follower_is_rebuilt_from_the_others() -> None:
+    async def scenario() -> None:
+        async with three_nodes() as cluster:
+            await cluster.write_many(10)
+            await cluster.converged()
+            follower = next(each for each in cluster.members.values() if each is not cluster.leader)
+            damage(follower, "row 00003")
+            follower.engine.installing = 0
+            with pytest.raises(DataLoss):
+                follower.value("row 00003")
+            async with cluster.being_written():
+                await until(lambda: follower.engine.installing)
+                await until(lambda: follower.node.ready)
+            await cluster.converged()
+
+    run(scenario)
+
+
+def test_a_damaged_leader_hands_over_and_is_rebuilt() -> None:
+    async def scenario() -> None:
+        async with three_nodes() as cluster:
+            await cluster.write_many(10)
+            await cluster.converged()
+            damaged = cluster.leader
+            assert damaged is not None
+            damage(damaged, "row 00003")
+            damaged.engine.installing = 0
+            with pytest.raises(DataLoss):
+                damaged.value("row 00003")
+            async with cluster.being_written():
+                await until(lambda: damaged.engine.installing)
+                await until(lambda: damaged.node.ready)
+            assert cluster.leader is not damaged
+            await cluster.converged()
+
+    run(scenario)
+
+
+def test_reads_are_refused_and_never_wrong_while_a_state_is_replaced() -> None:
+    async def scenario() -> None:
+        async with three_nodes() as cluster:
+            _, follower = await fall_behind(cluster)
+            before = dict(cluster.written)
+            answers: list[str] = []
+            cluster.cut.clear()
+            while not (follower.engine.installing >= 5 and follower.node.ready):
+                try:
+                    got = follower.value("row 00002")
+                    assert got == before["row 00002"]
+                    answers.append("right")
+                except Unavailable as refused:
+                    assert "can't be read now" in refused.message()
+                    answers.append("refused")
+                await asyncio.sleep(0)
+            assert {"right", "refused"} <= set(answers)
+            await cluster.converged()
+
+    run(scenario)
+
+
+def test_a_new_member_of_a_long_history_begins_with_a_snapshot() -> None:
+    async def scenario() -> None:
+        async with three_nodes() as cluster:
+            await fall_behind(cluster)
+            cluster.cut.clear()
+            await cluster.converged()
+            newcomer = cluster.members["n4"] = Member(cluster, "n4")
+            before = len(cluster.fetches)
+            leader = cluster.leader
+            assert leader is not None
+            await leader.node.add_member("n4", "n4:7621")
+            await newcomer.start()
+            await leader.node.bind_member("n4", "disk of n4", "n4:7621")
+            await until(lambda: newcomer.engine.installing)
+            await cluster.converged()
+            assert len(cluster.fetches) > before
+
+    run(scenario)
+
+
+def test_the_damage_of_a_group_of_one_stays_where_it_is() -> None:
+    async def scenario() -> None:
+        cluster = SpoolCluster()
+        only = cluster.members["n1"]
+        await only.start()
+        await cluster.write_many(5)
+        damage(only, "row 00003")
+        with pytest.raises(CortadoError):
+            only.value("row 00003")
+        await cluster.write_many(2)
+        assert only.value("row 00007") is not None
+        await only.node.stop()
+
+    run(scenario)
