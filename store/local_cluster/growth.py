@@ -12,6 +12,7 @@ Each step looks first at what the cluster says of itself, so a growth that was c
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -21,6 +22,7 @@ from cortado.store.local_cluster.files import NodePlan, Plan
 
 _POLL_S: Final = 0.1
 _CALL_TIMEOUT_S: Final = 5.0
+_PATIENCE_S: Final = 10.0
 
 
 class Site(Protocol):
@@ -104,22 +106,19 @@ def _is_promoted(client: Client, node_id: str) -> bool:
 
 
 def _wait(site: Site, is_done: Callable[[], bool], not_yet: str) -> None:
-    """Until it is done. What can pass is tried again, and said where it changes; anything else is raised."""
-    said = ""
+    """Until it is done. What can pass is tried again, and said where it takes long; anything else is raised."""
+    began_s = said_s = time.monotonic()
     while True:
         try:
             if is_done():
                 return
-            problem = not_yet
+            problem = ""
         except (TryAgain, OutcomeUnknown) as error:
-            problem = f"{not_yet}: {error.message()}"
+            problem = f": {error.message()}"
         except CortadoError as error:
-            raise _named(error, not_yet) from error
-        if problem != said and said:
-            site.say(problem)
-        said = problem
+            raise InvalidArgument("cluster", f"{not_yet}: {error.message()}") from error
+        now_s = time.monotonic()
+        if now_s - said_s >= _PATIENCE_S:
+            said_s = now_s
+            site.say(f"after {now_s - began_s:.0f} s {not_yet}{problem}")
         site.rest(_POLL_S)
-
-
-def _named(error: CortadoError, what: str) -> CortadoError:
-    return InvalidArgument("cluster", f"{what}: {error.message()}")

@@ -317,7 +317,7 @@ async def _hand_over(served: _Served) -> None:
         async with asyncio.timeout(2 * served.config.election_ms_max / 1000):
             _LOG.info("node %s leads now", await node.transfer_leader())
     except (CortadoError, TimeoutError) as problem:
-        _LOG.warning("leadership was not handed over: %s", problem or "no answer in time")
+        _LOG.warning("leadership was not handed over: %s", str(problem) or "no answer in time")
 
 
 async def _writes_answered(served: _Served, ending: asyncio.Future[None]) -> None:
