@@ -111,8 +111,10 @@ class BumpEpochResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class MembersRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("at_leader",)
+    AT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    at_leader: bool
+    def __init__(self, at_leader: bool = ...) -> None: ...
 
 class MembersResponse(_message.Message):
     __slots__ = ("header", "members", "leader")

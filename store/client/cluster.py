@@ -165,10 +165,14 @@ class Membership:
         self._connection = connection
         self._timeout_s = timeout_s
 
-    def members(self) -> Members:
-        """Who belongs to the cluster, as the node that answers knows it; at the leader with everybody's progress."""
+    def members(self, *, at_leader: bool = False) -> Members:
+        """Who belongs to the cluster, as the node that answers knows it; ``at_leader`` with everybody's progress.
+
+        Raises NotLeader where ``at_leader`` and nobody leads.
+        """
         stub = self._connection.stubs.cluster
-        reply = self._connection.call(stub.Members, cluster_pb2.MembersRequest(), timeout_s=self._timeout_s)
+        request = cluster_pb2.MembersRequest(at_leader=at_leader)
+        reply = self._connection.call(stub.Members, request, timeout_s=self._timeout_s)
         return Members(_members_from_proto(reply.members), reply.leader, reply.header.node_id)
 
     def add(self, node_id: str, address: str) -> tuple[MemberStatus, ...]:

@@ -13,10 +13,12 @@ from pathlib import Path
 from google.protobuf.message import Message
 
 from cortado import __version__
+from cortado.errors import NotLeader
 from cortado.proto.v1 import cluster_pb2
 from cortado.raft.configuration import Configuration
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.node import Node
+from cortado.store.node.status import Role
 from cortado.store.peers.identity import check_name
 from cortado.store.server.addresses import check_address
 from cortado.store.server.convert import timestamp_message
@@ -84,11 +86,15 @@ class ClusterService(Service):
 
     # --- members -----------------------------------------------------------------------------------------------
 
-    async def members(self, _request: cluster_pb2.MembersRequest) -> Message:
+    async def members(self, request: cluster_pb2.MembersRequest) -> Message:
+        status = self.node.status()
+        if request.at_leader and status.role != Role.LEADER:
+            problem = "this node does not lead, and only the leader knows how far each member is"
+            raise NotLeader(problem, leader=status.leader_address)
         return cluster_pb2.MembersResponse(
             header=self.header(self.node.read_ts()),
             members=self._members(self.node.configuration),
-            leader=self.node.status().leader,
+            leader=status.leader,
         )
 
     async def add_member(self, request: cluster_pb2.AddMemberRequest) -> Message:

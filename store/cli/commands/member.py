@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from cortado.errors import NotFound, NotLeader, Unavailable
+from cortado.errors import DeadlineExceeded, NotFound, NotLeader, TryAgain, Unavailable
 from cortado.store.cli.parse import seconds
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Client, Members, MemberStatus
@@ -42,7 +42,11 @@ def _add_list(group: typer.Typer) -> None:
     def list_members(session: Session) -> None:
         """List the cluster's members, and where the leader answers how far each of them is."""
         with session.client() as client:
-            found = client.membership.members()
+            try:
+                found = client.with_timeout(min(session.timeout_s, _PATIENCE_S)).membership.members(at_leader=True)
+            except (TryAgain, DeadlineExceeded):
+                # Without a leader any member's word is better than none.
+                found = client.membership.members()
         if session.as_json:
             for member in found.members:
                 session.show.json(as_json(member, found.leader))

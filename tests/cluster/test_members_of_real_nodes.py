@@ -1,0 +1,137 @@
+"""A cluster of real processes grows, shrinks, hands over and restarts under load, and its clients lose nothing."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cortado.store.client import Client
+from support.cluster import Cluster, cortado
+from support.server_process import wait_until
+
+pytestmark = pytest.mark.process
+
+
+class Writer(threading.Thread):
+    """Puts one key after the other. Every write must be acknowledged: ``problem`` is the first that was not."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(daemon=True)
+        self._kv = client.kv("written")
+        self._stop_event = threading.Event()
+        self.done = 0
+        self.problem: BaseException | None = None
+
+    def run(self) -> None:
+        for number in itertools.count():
+            if self._stop_event.is_set():
+                return
+            try:
+                self._kv.put(b"%08d" % number, b"%d" % number)
+            except BaseException as problem:
+                self.problem = problem
+                return
+            self.done = number + 1
+
+    def wait_for_progress(self) -> None:
+        goal = self.done + 20
+        wait_until(lambda: self.done >= goal or self.problem is not None, "writes go on", 60.0)
+        assert self.problem is None
+
+    def stop(self) -> None:
+        self._stop_event.set()
+        self.join()
+
+
+@contextmanager
+def written_to(client: Client) -> Iterator[Writer]:
+    """Writes go on meanwhile; at the end none has failed, and each is there."""
+    writer = Writer(client)
+    writer.start()
+    try:
+        writer.wait_for_progress()
+        yield writer
+        writer.wait_for_progress()
+    finally:
+        writer.stop()
+    assert writer.problem is None
+    assert [pair.value for pair in client.kv("written").scan()] == [b"%d" % number for number in range(writer.done)]
+
+
+def members(cluster: Cluster) -> dict[str, bool]:
+    """Node ids, and whether each is a voter, as the leader says."""
+    with Client(cluster.addresses[cluster.leader()]) as client:
+        return {each.node_id: each.voter for each in client.membership.members().members}
+
+
+def wait_caught_up(cluster: Cluster) -> None:
+    """Until every member answers the leader and lacks next to nothing, as an operator waits for."""
+    with Client(cluster.endpoints, timeout_s=30) as client:
+
+        def are_caught_up() -> bool:
+            found = client.membership.members(at_leader=True)
+            others = [each for each in found.members if each.node_id != found.leader]
+            return all(each.behind < 50 and each.last_heard_ms < 1_000 for each in others)
+
+        wait_until(are_caught_up, "all members are caught up", 60.0)
+
+
+def test_one_node_with_data_becomes_three_under_load(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    try:
+        cluster.nodes["n1"].start()
+        with Client(cluster.addresses["n1"], timeout_s=30) as client:
+            client.kv("before").put(b"k", b"v" * 100_000)
+            with written_to(client) as writer:
+                for name in ("n2", "n3"):
+                    cluster.add(name)
+                    writer.wait_for_progress()
+            assert members(cluster) == {"n1": True, "n2": True, "n3": True}
+            cluster.assert_same_contents("before", "written")
+            # The first node alone is no majority any more, and the two others are one.
+            cluster.kill("n1")
+        with Client(cluster.endpoints, timeout_s=30) as client:
+            assert client.kv("before").get(b"k").value == b"v" * 100_000  # type: ignore[union-attr]
+    finally:
+        cluster.end()
+
+
+def test_a_rolling_restart_loses_no_request(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    try:
+        cluster.form()
+        with Client(cluster.endpoints, timeout_s=30) as client, written_to(client) as writer:
+            for name in cluster.nodes:
+                assert cluster.nodes[name].stop() == 0
+                writer.wait_for_progress()
+                cluster.start(name)
+                wait_caught_up(cluster)
+                writer.wait_for_progress()
+        cluster.assert_same_contents("written")
+    finally:
+        cluster.end()
+
+
+def test_the_leader_is_removed_and_a_new_node_takes_its_place(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, count=4)
+    try:
+        cluster.nodes["n1"].start()
+        for name in ("n2", "n3"):
+            cluster.add(name)
+        with Client(cluster.endpoints, timeout_s=30) as client, written_to(client) as writer:
+            removed = cluster.leader()
+            cortado("member", "remove", removed, "--yes", "--endpoint", cluster.endpoints)
+            assert removed not in members(cluster)
+            writer.wait_for_progress()
+            cluster.add("n4")
+            assert members(cluster) == {name: True for name in cluster.nodes if name != removed}
+            # Two others and the new one are what it takes now.
+            cluster.kill(removed, next(name for name in ("n1", "n2", "n3") if name != removed))
+        assert "n4" in members(cluster)
+    finally:
+        cluster.end()
