@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from cortado.errors import InvalidArgument
-from cortado.proto.v1 import cluster_pb2
+from cortado.proto.v1 import cluster_pb2, kv_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.batch import Batch
 from cortado.store.client.channel import Coalesce
@@ -18,7 +18,7 @@ from cortado.store.client.kv import KeyValue
 from cortado.store.client.schemas import SchemaCache, Schemas
 from cortado.store.client.table import Table
 from cortado.store.client.tables import CheckReport, Index, TableCache, Tables
-from cortado.store.client.values import At
+from cortado.store.client.values import At, timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 
 DEFAULT_ENDPOINT = "127.0.0.1:7621"
@@ -175,10 +175,12 @@ class Client:
     def now(self) -> Timestamp:
         """A timestamp to read at: what is committed by now is at or below it, what is written later above.
 
-        It is the last one applied, not the clock's: of a time above what is stored the server would know nothing after
-        a crash, and if its clock then went back, a later write might come to stand below.
+        It is that of a linearizable read, not the clock's: of a time above what is stored the server would know nothing
+        after a crash, and if its clock then went back, a later write might come to stand below.
         """
-        return self.clock().last_applied
+        request = kv_pb2.KvGetRequest(namespace="now", key=b"now")
+        reply = self._connection.call(self._connection.stubs.kv.Get, request, timeout_s=self._timeout_s)
+        return timestamp_of(reply.header.timestamp)
 
     def bump_epoch(self, from_epoch: int) -> int:
         """Begins a new epoch, after which every timestamp sorts after every earlier one; returns it.

@@ -13,6 +13,7 @@ import pytest
 from cortado.errors import (
     InvalidArgument,
     NotFound,
+    NotLeader,
     OutcomeUnknown,
     ResourceExhausted,
     TooLarge,
@@ -111,6 +112,33 @@ def test_a_broken_stream_is_taken_up_again_and_each_row_written_once(stored: Bul
     assert len(stored.starts) == 5
     assert len(stored.received) > 12
     assert len(stored.answers) == 12
+
+
+def test_a_leader_change_in_the_middle_loses_and_doubles_no_row(stored: BulkTable) -> None:
+    """Chunks that the old leader stored without saying so come again, under their ids, at the new one."""
+    old, new = FakeServer(), FakeServer()
+    leads = [old]
+
+    def bulk(server: FakeServer) -> Any:
+        def handle(requests: Iterator[documents_pb2.BulkRequest], context: grpc.ServicerContext) -> Any:
+            for reply in stored.bulk(requests, context):
+                if server is not leads[0]:
+                    refuse(context, NotLeader("this node does not lead", leader=leads[0].endpoint))
+                if server is old and reply.sequence == 5:
+                    leads[0] = new
+                    break_off(context)
+                yield reply
+
+        return handle
+
+    for server in (old, new):
+        server.handlers["Documents.Bulk"] = bulk(server)
+    with old.running(), new.running(), Client([old.endpoint, new.endpoint], timeout_s=5) as client:
+        result = client.table("d.t").bulk_batches(batches(40), mode="insert")
+    assert (result.written, result.refused) == (80, 0)
+    assert stored.rows == all_rows(40)
+    assert len(stored.answers) == 40
+    assert stored.received.count(5) >= 2
 
 
 def test_no_more_chunks_are_under_way_than_the_bound(stored: BulkTable, client: Client) -> None:
