@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration
 from cortado.raft.engine import LEADER, Engine
 from cortado.raft.journal import Journal
 from cortado.raft.outbox import AT_ONCE, Outbox
+from cortado.raft.reads import Freshness
 from cortado.raft.settings import RaftSettings
 
 
@@ -29,6 +30,7 @@ class Core:
     may_lead: bool = True
     heard_of_leader: bool = False
     """Whether a message of the term's leader came since the last tick."""
+    freshness: Freshness = field(default_factory=Freshness)
 
     @property
     def is_leading(self) -> bool:

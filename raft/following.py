@@ -22,7 +22,6 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration
 from cortado.raft.core import Core
 from cortado.raft.log import SnapshotMeta, SnapshotOffer
-from cortado.raft.reads import Freshness
 from cortado.raft.records import Record, decode_record
 
 _LOG: Final = logging.getLogger(__name__)
@@ -33,7 +32,6 @@ class Following:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self.freshness = Freshness()
         self.offer: SnapshotOffer | None = None
 
     def _hear(self, sender: str, message: pb.RaftMessage) -> bool:
@@ -44,7 +42,7 @@ class Following:
             return False
         core.heard_of_leader = True
         if message.fresh_index:
-            self.freshness.heard(message.echo_ms, message.fresh_index, core.applied[0])
+            core.freshness.note(message.echo_ms, message.fresh_index, core.applied[0])
         return True
 
     # --- entries ------------------------------------------------------------------------------------------------------

@@ -116,6 +116,24 @@ class RaftLog:
     def configuration(self) -> Configuration:
         return self._core.configuration
 
+    def configuration_at(self, index: int) -> Configuration:
+        """The one in force at entry ``index``, which the log holds or begins after: a snapshot's."""
+        return self._core.journal.configuration_at(index)
+
+    @property
+    def base(self) -> tuple[int, int]:
+        """Index and term that the log begins after: entries up to there are gone."""
+        return self._core.journal.base
+
+    @property
+    def applied(self) -> tuple[int, int]:
+        """Index and term of the last entry that is durable and applied here."""
+        return self._core.applied
+
+    def term_at(self, index: int) -> int | None:
+        """The term of an entry that the log holds, or begins after."""
+        return self._core.journal.term_at(index)
+
     @property
     def has_members(self) -> bool:
         """Whether anyone else belongs to the group."""
@@ -210,8 +228,8 @@ class RaftLog:
             core.engine.step_down(core.journal.term + 1)
             self._changed()
             return
-        if not core.may_lead and not self._transfer.target and self._replication.reachable_voters():
-            self._transfer.begin("")
+        if not core.may_lead:
+            self._transfer.begin_unasked()
         self._replication.tick()
         self._transfer.tick()
 
@@ -310,7 +328,7 @@ class RaftLog:
         core.journal.synced()
         if ready.committed:
             core.applied = ready.committed[-1].index, ready.committed[-1].term
-            self._following.freshness.applied(core.applied[0])
+            core.freshness.applied(core.applied[0])
         if not core.journal.keeps_entries:
             core.journal.drop_to(core.applied[0])
         if core.is_leading:
@@ -343,7 +361,7 @@ class RaftLog:
         if not core.is_leading or not core.has_applied_own_term:
             raise self._not_leader()
         if core.configuration.majority == 1:
-            rounds.confirm_now(core.now_ms)
+            rounds.confirm_now()
             return rounds.confirmed
         return rounds.join()
 
@@ -353,8 +371,7 @@ class RaftLog:
 
     @property
     def fresh_as_of_ms(self) -> float | None:
-        times = (self._replication.rounds.fresh_as_of_ms, self._following.freshness.as_of_ms)
-        return max((each for each in times if each is not None), default=None)
+        return self._core.freshness.as_of_ms
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
@@ -458,7 +475,7 @@ class RaftLog:
         self._handed_index = meta.index
         core.engine.set_time(core.now_ms)
         core.engine.set_applied(meta.index, commit_index=max(meta.index, min(commit_index, core.journal.last_index)))
-        self._following.freshness.applied(meta.index)
+        core.freshness.applied(meta.index)
         self._changed()
         self._following.installed(meta)
 

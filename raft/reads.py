@@ -10,7 +10,9 @@ by the drift between clocks, that spares the round. A hand-over asks voters to v
 rest of the term.
 
 *Freshness*: a replica puts its own time in each answer. The leader gives it back once a round that began after the
-answer came was confirmed, together with the last decided index: everything decided by that time is at or below it.
+answer came was confirmed, together with the last decided index: everything decided by that time is at or below it. So
+is, at the leader, everything decided when a confirmed round began. Like a read, neither holds before an entry of the
+leader's own term is applied: it may not know yet what its predecessors decided.
 """
 
 from __future__ import annotations
@@ -36,7 +38,6 @@ class Rounds:
         self.current = 0
         self.confirmed = 0
         self.is_wanted = False
-        self.fresh_as_of_ms: float | None = None
         self._began: deque[tuple[int, float]] = deque()
 
     def join(self) -> int:
@@ -54,42 +55,41 @@ class Rounds:
         self._began.append((self.current, now_ms))
         return self.current
 
-    def confirm(self, number: int) -> None:
-        """A majority answered round ``number``: nobody else led when it began."""
+    def confirm(self, number: int) -> float | None:
+        """A majority answered round ``number``: nobody else led when it began. Returns that time, where it is news."""
         if number <= self.confirmed:
-            return
+            return None
         self.confirmed = number
+        began_ms = None
         while self._began and self._began[0][0] <= number:
-            self._note_fresh(self._began.popleft()[1])
+            began_ms = self._began.popleft()[1]
+        return began_ms
 
-    def confirm_now(self, now_ms: float) -> None:
+    def confirm_now(self) -> None:
         """Nobody else can lead now, by the lease or because there is nobody else: no message is needed."""
         self.current += 1
         self.is_wanted = False
         self._began.clear()
         self.confirmed = self.current
-        self._note_fresh(now_ms)
 
     def leadership_ended(self) -> None:
         """What was asked is never confirmed: an answer of a later term says nothing about this one."""
         self._began.clear()
         self.is_wanted = False
 
-    def _note_fresh(self, at_ms: float) -> None:
-        self.fresh_as_of_ms = at_ms if self.fresh_as_of_ms is None else max(self.fresh_as_of_ms, at_ms)
-
 
 class Freshness:
-    """A follower's side: times of ours that came back, each with the index that must be applied before it counts."""
+    """Times of ours, each with the index that must be applied before the state is as fresh as that."""
 
     def __init__(self) -> None:
         self.as_of_ms: float | None = None
         self._pending: deque[tuple[int, float]] = deque()
 
-    def heard(self, echo_ms: float, fresh_index: int, applied_index: int) -> None:
+    def note(self, at_ms: float, fresh_index: int, applied_index: int) -> None:
+        """What is decided at ``at_ms`` is at or below ``fresh_index``."""
         if len(self._pending) == _PENDING_MAX:
             self._pending.pop()
-        self._pending.append((fresh_index, echo_ms))
+        self._pending.append((fresh_index, at_ms))
         self.applied(applied_index)
 
     def applied(self, index: int) -> None:

@@ -114,7 +114,7 @@ class Replication:
 
     def _send(self, progress: Progress, message: pb.RaftMessage) -> None:
         core = self._core
-        if progress.fresh_ms:
+        if progress.fresh_ms and core.has_applied_own_term:
             message.echo_ms = progress.fresh_ms
             message.fresh_index = core.decided
         # Only our term must be durable, or a crash of the only voter would let two of its lives use it.
@@ -123,11 +123,10 @@ class Replication:
     def tick(self) -> None:
         """Heartbeats, entries that were not answered, and news of what is decided."""
         core, rounds = self._core, self.rounds
-        if core.configuration.majority == 1:
-            # Nobody else's word is needed.
-            rounds.confirm_now(core.now_ms)
-        elif rounds.is_wanted and self._has_lease():
-            rounds.confirm_now(core.now_ms)
+        # Where nobody else votes, nobody else's word is needed.
+        if core.configuration.majority == 1 or (rounds.is_wanted and self._has_lease()):
+            rounds.confirm_now()
+            self._note_fresh(core.now_ms)
         if not self._members:
             self.heartbeat_due_ms = core.now_ms + core.settings.heartbeat_ms
             return
@@ -262,12 +261,18 @@ class Replication:
         if number > progress.round and number <= rounds.current:
             progress.round = number
             values = [rounds.current, *(each.round for each in self._voters())]
-            rounds.confirm(int(reached_by(core.configuration.majority, values)))
+            self._note_fresh(rounds.confirm(int(reached_by(core.configuration.majority, values))))
         if progress.fresh_round and rounds.confirmed >= progress.fresh_round:
             progress.fresh_ms, progress.fresh_round = progress.pending_fresh_ms, 0
         if not progress.fresh_round:
             # Valid once a round that begins after this has been confirmed.
             progress.pending_fresh_ms, progress.fresh_round = member_ms, rounds.current + 1
+
+    def _note_fresh(self, led_at_ms: float | None) -> None:
+        """Nobody else led at that time: what was decided by then is what we know to be decided."""
+        core = self._core
+        if led_at_ms is not None and core.has_applied_own_term:
+            core.freshness.note(led_at_ms, core.decided, core.applied[0])
 
     def _voters(self) -> Iterator[Progress]:
         configuration = self._core.configuration

@@ -7,10 +7,15 @@ having heard of a leader; from then on a lease proves nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 from cortado.errors import InvalidArgument, Unavailable
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.core import Core
 from cortado.raft.replication import Replication
+
+# How many election timeouts a leader that should not lead waits after nobody took over.
+_REST_ELECTIONS: Final = 10
 
 
 class Transfer:
@@ -20,6 +25,8 @@ class Transfer:
         self._core = core
         self._replication = replication
         self.target = ""
+        self._failed: set[str] = set()
+        self._unasked_from_ms = 0.0
         self._gives_up_ms = 0.0
         self._next_word_ms = 0.0
 
@@ -35,14 +42,31 @@ class Transfer:
             raise Unavailable(f"{to} has not answered for {core.settings.election_ms_min:.0f} ms", retry_delay_ms=500)
         if not reachable:
             raise Unavailable("no other voter can be reached", retry_delay_ms=500)
-        self.target = to or next(iter(reachable))
+        untried = [each for each in reachable if each not in self._failed]
+        self.target = to or (untried or list(reachable))[0]
         self._gives_up_ms = core.now_ms + core.settings.election_ms_max
         self._next_word_ms = core.now_ms
         self._replication.is_lease_void = True
         return self.target
 
+    def begin_unasked(self) -> None:
+        """We should not lead: hand over to whoever can be reached, one after another, and then rest for a while. Where
+        nobody takes it, a leader that should not be one is better than none."""
+        core = self._core
+        reachable = self._replication.reachable_voters()
+        if self.target or not reachable or core.now_ms < self._unasked_from_ms:
+            return
+        if all(each.node_id in self._failed for each in reachable):
+            self._failed.clear()
+            self._unasked_from_ms = core.now_ms + _REST_ELECTIONS * core.settings.election_ms_max
+            return
+        self.begin("")
+
     def end(self) -> None:
+        """Leadership ended, or the hand-over."""
         self.target = ""
+        self._failed.clear()
+        self._unasked_from_ms = 0.0
 
     def tick(self) -> None:
         """Send the word when the target has everything; give up in time."""
@@ -51,7 +75,8 @@ class Transfer:
         core = self._core
         progress = self._replication.member(self.target)
         if progress is None or core.now_ms >= self._gives_up_ms:
-            self.end()
+            self._failed.add(self.target)
+            self.target = ""
         elif core.now_ms >= self._next_word_ms and progress.proved_index == core.journal.last_index:
             self._next_word_ms = core.now_ms + core.settings.heartbeat_ms
             core.send(

@@ -1,0 +1,589 @@
+"""Replicas of one group in one process, over a virtual network, virtual disks and virtual clocks, all from one seed.
+
+Only ``RaftLog`` is real. A :class:`Replica` stands for the node around it: it stores each Ready in one transaction that
+takes time and that a crash may lose, applies what is committed, and carries messages. The :class:`World` owns time and
+faults, and checks after every event what must never be otherwise (:mod:`support.raft_checks`)::
+
+    world = World(seed=7)
+    world.run(duration_ms=5_000)      faults
+    world.calm()                      none any more: the group must come back, and hold all that was acknowledged
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+
+from support.raft_checks import Checks
+
+from cortado.errors import CortadoError, Unavailable
+from cortado.raft.bootstrap import bootstrap_writes
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.group import RaftLog
+from cortado.raft.log import Encoded, Message, Ready, SnapshotMeta
+from cortado.raft.settings import RaftSettings
+
+GROUP = 1
+FOUNDER = "n1"
+
+
+@dataclass
+class Disk:
+    """What survives a crash: the log's space, and the state that was applied with it."""
+
+    log: dict[bytes, bytes] = field(default_factory=dict)
+    applied: tuple[int, int] = (0, 0)
+    state: dict[int, bytes] = field(default_factory=dict)
+
+    def write(self, writes, committed, *, snapshot=None) -> None:
+        """One transaction."""
+        for key, value in writes:
+            if value is None:
+                self.log.pop(key, None)
+            else:
+                self.log[key] = value
+        if snapshot is not None:
+            meta, state = snapshot
+            self.applied, self.state = (meta.index, meta.term), dict(state)
+        for entry in committed:
+            self.applied = entry.index, entry.term
+            self.state[entry.index] = entry.payload.encode()
+
+
+@dataclass
+class Rates:
+    """Chances per message or event, and mean times between faults (0: never), in milliseconds."""
+
+    loss: float = 0.02
+    duplicate: float = 0.02
+    slow: float = 0.05
+    delay_ms: float = 2.0
+    propose_ms: float = 12.0
+    read_ms: float = 25.0
+    crash_ms: float = 900.0
+    power_ms: float = 6000.0
+    partition_ms: float = 900.0
+    pause_ms: float = 2000.0
+    hung_disk_ms: float = 3000.0
+    compact_ms: float = 150.0
+    member_ms: float = 500.0
+    transfer_ms: float = 1500.0
+    may_lead_ms: float = 3000.0
+    link_ms: float = 2000.0
+    disk_ms_max: float = 4.0
+
+
+def any_rates(draw: random.Random) -> Rates:
+    """Each seed has a weather of its own: a fault that is rare everywhere meets few others."""
+    rates = Rates(
+        loss=draw.choice([0.0, 0.02, 0.02, 0.2]),
+        duplicate=draw.choice([0.0, 0.05, 0.4]),
+        slow=draw.choice([0.0, 0.05, 0.3]),
+        delay_ms=draw.choice([0.3, 2.0, 2.0, 20.0]),
+        propose_ms=draw.choice([3.0, 12.0, 40.0]),
+        read_ms=draw.choice([5.0, 25.0]),
+        disk_ms_max=draw.choice([0.5, 4.0, 4.0, 40.0]),
+    )
+    for name in (
+        "crash",
+        "power",
+        "partition",
+        "pause",
+        "hung_disk",
+        "compact",
+        "member",
+        "transfer",
+        "may_lead",
+        "link",
+    ):
+        usual_ms = getattr(rates, f"{name}_ms")
+        setattr(rates, f"{name}_ms", draw.choice([0.0, usual_ms, usual_ms, usual_ms / 4]))
+    return rates
+
+
+def quiet_rates(propose_ms: float = 0.0) -> Rates:
+    """No faults."""
+    rates = Rates(**dict.fromkeys((each.name for each in fields(Rates)), 0.0))
+    return replace(rates, delay_ms=1.0, disk_ms_max=1.0, propose_ms=propose_ms)
+
+
+class Replica:
+    """A node's shell around its ``RaftLog``; ``log`` is None while it is down."""
+
+    def __init__(self, world: World, node_id: str, disk: Disk) -> None:
+        self.world = world
+        self.node_id = node_id
+        self.disk = disk
+        self.log: RaftLog | None = None
+        self.life = 0
+        self.is_busy = False
+        self.paused_until_ms = 0.0
+        self.inbox: list[tuple[str, bytes]] = []
+        self.tick_due_ms = float("inf")
+        self.pending: list[tuple[int, int, bytes]] = []
+        self.reads: list[tuple[int, int, int, int]] = []
+        self.installing: SnapshotMeta | None = None
+        self.spools: dict[str, tuple[SnapshotMeta, dict[int, bytes]]] = {}
+        self.rate = 1.0 + world.random.uniform(-world.drift, world.drift)
+        self.offset_ms = world.random.uniform(0, 1e6)
+
+    def local_ms(self) -> float:
+        return self.offset_ms + self.world.now_ms * self.rate
+
+    def true_ms(self, local_ms: float) -> float:
+        return (local_ms - self.offset_ms) / self.rate
+
+    # --- life -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.life += 1
+        self.log = RaftLog(
+            self.node_id,
+            self.world.settings,
+            group_id=GROUP,
+            random=random.Random(self.world.random.random()),
+            stored=sorted(self.disk.log.items()),
+            applied=self.disk.applied,
+            now_ms=self.local_ms(),
+        )
+        self.turn()
+
+    def crash(self) -> None:
+        self.log = None
+        self.life += 1
+        self.is_busy = False
+        self.installing = None
+        self.inbox.clear()
+        self.pending.clear()
+        self.reads.clear()
+        self.spools.clear()
+
+    def receive(self, sender: str, body: bytes) -> None:
+        if self.log is not None:
+            self.inbox.append((sender, body))
+            self.turn()
+
+    def turn(self) -> None:
+        """What a node's loop does: step, tick, send, store, answer."""
+        log = self.log
+        if log is None or self.world.now_ms < self.paused_until_ms:
+            return
+        inbox, self.inbox = self.inbox, []
+        for sender, body in inbox:
+            log.step(sender, body)
+        log.tick(self.local_ms())
+        self._send(log.outbox())
+        if not self.is_busy and self.installing is None:
+            ready = log.ready()
+            if ready:
+                self._store(ready)
+        self._after(log)
+
+    def _store(self, ready: Ready) -> None:
+        self.is_busy = True
+        life = self.life
+        self.world.checks.stored(self, ready)
+
+        def done() -> None:
+            if self.life != life:
+                return
+            self.disk.write(ready.writes, ready.committed)
+            self.world.checks.applied(self, ready.committed)
+            self.is_busy = False
+            self.log.synced(ready)
+            self._send(self.log.outbox())
+            self.turn()
+
+        # The transaction may be on the disk although the process died before it knew.
+        self.unknown = ready
+        self.world.after(self.world.disk_delay_ms(self), done)
+
+    def _send(self, messages: list[Message]) -> None:
+        for message in messages:
+            self.world.checks.leaves(self, message)
+            self.world.send(self.node_id, message)
+
+    def _after(self, log: RaftLog) -> None:
+        self.world.checks.turned(self)
+        self._answer(log)
+        self._snapshots(log)
+        due_ms = max(self.world.now_ms + 0.01, self.true_ms(log.next_tick_ms))
+        if due_ms < self.tick_due_ms or self.tick_due_ms <= self.world.now_ms:
+            self.tick_due_ms = due_ms
+            self.world.after(due_ms - self.world.now_ms, self.turn)
+
+    # --- callers ----------------------------------------------------------------------------------------------------
+
+    def propose(self, value: bytes) -> None:
+        if self.log is None or not self.log.is_leader or self.world.now_ms < self.paused_until_ms:
+            return
+        entry = self.log.append(Encoded(value))
+        self.world.counts["proposed"] += 1
+        self.pending.append((entry.index, entry.term, value))
+        self.turn()
+
+    def read(self) -> None:
+        log = self.log
+        if log is None or not log.is_leader or self.world.now_ms < self.paused_until_ms:
+            return
+        number = log.read_round()
+        self.reads.append((number, log.term, log.decided, self.world.checks.acknowledged_to))
+        self.turn()
+
+    def _answer(self, log: RaftLog) -> None:
+        is_leading = log.leader == self.node_id
+        while self.pending and is_leading and self.pending[0][1] == log.term and self.pending[0][0] <= log.decided:
+            self.world.checks.acknowledged(self, *self.pending.pop(0))
+            self.world.counts["acknowledged"] += 1
+        if self.pending and (not is_leading or self.pending[0][1] != log.term):
+            self.world.counts["unknown outcomes"] += len(self.pending)
+            self.pending.clear()
+        self.reads = [each for each in self.reads if is_leading and each[1] == log.term]
+        for each in [each for each in self.reads if each[0] <= log.confirmed_round]:
+            self.reads.remove(each)
+            self.world.checks.read(self, read_index=each[2], acknowledged_before=each[3])
+            self.world.counts["reads"] += 1
+
+    # --- snapshots --------------------------------------------------------------------------------------------------
+
+    def _snapshots(self, log: RaftLog) -> None:
+        for peer in log.snapshot_needs:
+            spool = next((s for s in self.spools.values() if s[0].index + 1 > log.base[0]), None)
+            if spool is None:
+                index, term = self.disk.applied
+                if index <= log.base[0] - 1 or (index, term) != log.applied:
+                    continue
+                meta = SnapshotMeta(
+                    f"{self.node_id}-{self.life}-{index}",
+                    index,
+                    term,
+                    log.configuration_at(index),
+                    len(self.disk.state),
+                )
+                spool = self.spools[meta.snapshot_id] = (meta, dict(self.disk.state))
+            if (peer, spool[0].snapshot_id) not in self.world.offered:
+                self.world.offered.add((peer, spool[0].snapshot_id))
+                log.offer_snapshot(peer, spool[0])
+            elif self.world.random.random() < 0.1:
+                log.offer_snapshot(peer, spool[0])
+        offer = log.snapshot_offer
+        if offer is not None and self.installing is None and not self.is_busy:
+            self._fetch(offer.sender, offer.meta)
+
+    def _fetch(self, sender: str, meta: SnapshotMeta) -> None:
+        world, life = self.world, self.life
+        if meta.index <= self.disk.applied[0]:
+            return
+        source = world.replicas[sender]
+        if source.log is None or meta.snapshot_id not in source.spools or world.is_cut(sender, self.node_id):
+            return
+        state = source.spools[meta.snapshot_id][1]
+        self.installing = meta
+
+        def fetched() -> None:
+            if self.life != life:
+                return
+            if world.random.random() < 0.2 and not world.is_calm:
+                world.counts["snapshots broken off"] += 1
+                self.installing = None
+                return
+            if meta.index <= self.log.applied[0]:
+                self.installing = None
+                return
+            writes = self.log.install(meta)
+
+            def done() -> None:
+                if self.life != life:
+                    return
+                self.disk.write(writes, (), snapshot=(meta, state))
+                self.installing = None
+                self.log.installed(meta)
+                world.counts["snapshots"] += 1
+                world.checks.installed(self, meta)
+                self.turn()
+
+            world.after(world.disk_delay_ms(self), done)
+
+        world.after(world.random.uniform(1, 60), fetched)
+
+
+class World:
+    """Time, the network, faults."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        voters: int = 3,
+        rates: Rates | None = None,
+        settings: RaftSettings | None = None,
+        drift: float = 0.0,
+    ) -> None:
+        self.random = random.Random(seed)
+        self.seed = seed
+        self.drift = drift
+        self.rates = rates if rates is not None else any_rates(self.random)
+        self.settings = settings if settings is not None else small_settings()
+        self.now_ms = 0.0
+        self.counts: Counter[str] = Counter()
+        self.checks = Checks(self)
+        self.is_calm = False
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._sequence = 0
+        self._cuts: set[tuple[str, str]] = set()
+        self.offered: set[tuple[str, str]] = set()
+        self._values = 0
+        self._names = voters
+        self.replicas: dict[str, Replica] = {}
+        self._found(voters)
+
+    def _found(self, voters: int) -> None:
+        """A group that was founded by one and has grown to ``voters``, on whose disks that stands."""
+        members = tuple(Member(f"n{i + 1}", f"host:{i + 1}", f"s{i + 1}") for i in range(voters))
+        writes = bootstrap_writes(GROUP, members[0])
+        if voters > 1:
+            from cortado.raft.records import HardState
+
+            writes = [HardState(1, "", 2, 1, Configuration(members), keeps_entries=True).write(GROUP)]
+        for member in members:
+            self.add_replica(member.node_id, Disk(dict(writes), (2, 1), {2: b""}))
+
+    def add_replica(self, node_id: str, disk: Disk) -> Replica:
+        replica = self.replicas[node_id] = Replica(self, node_id, disk)
+        replica.start()
+        return replica
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    def after(self, delay_ms: float, event: Callable[[], None]) -> None:
+        self._sequence += 1
+        heapq.heappush(self._events, (self.now_ms + delay_ms, self._sequence, event))
+
+    def run(self, duration_ms: float) -> None:
+        """Let it happen, with faults."""
+        for name in vars(self.rates):
+            if name.endswith("_ms") and name != "delay_ms":  # each is a fault, or something that callers do
+                self._repeat(getattr(self, "_" + name[: -len("_ms")]), name)
+        self.run_until(self.now_ms + duration_ms)
+
+    def run_until(self, end_ms: float, done: Callable[[], bool] | None = None) -> bool:
+        while self._events and self._events[0][0] <= end_ms:
+            self.now_ms, _, event = heapq.heappop(self._events)
+            event()
+            if done is not None and done():
+                return True
+        self.now_ms = end_ms
+        return False
+
+    def _repeat(self, fault: Callable[[], None], name: str) -> None:
+        mean_ms = getattr(self.rates, name)
+        if not mean_ms:
+            return
+
+        def happen() -> None:
+            if getattr(self.rates, name):
+                fault()
+                self.after(self.random.expovariate(1 / getattr(self.rates, name)), happen)
+
+        self.after(self.random.expovariate(1 / mean_ms), happen)
+
+    def calm(self, within_ms: float = 12_000.0) -> None:
+        """No more faults: within that time all members apply the same, and a new proposal is acknowledged."""
+        self.rates, self.is_calm = quiet_rates(20.0), True
+        self._cuts.clear()
+        for replica in self.replicas.values():
+            replica.paused_until_ms = 0.0
+            if replica.log is None:
+                replica.start()
+            replica.log.may_lead = True
+            replica.turn()
+        before = self.counts["acknowledged"]
+        self._repeat(self._propose, "propose_ms")
+        deadline_ms = self.now_ms + within_ms
+        self.run_until(deadline_ms, lambda: self.counts["acknowledged"] >= before + 5)
+        self.checks.that(self.counts["acknowledged"] >= before + 5, "a calm group acknowledges what is proposed")
+        self.rates = quiet_rates()
+        self.run_until(deadline_ms + within_ms, self.checks.has_converged)
+        self.checks.that(self.checks.has_converged(), "a calm group's members hold the same")
+        self.checks.everything_acknowledged_is_held()
+
+    # --- network and disk -------------------------------------------------------------------------------------------
+
+    def is_cut(self, sender: str, to: str) -> bool:
+        return (sender, to) in self._cuts
+
+    def send(self, sender: str, message: Message) -> None:
+        if message.to not in self.replicas or self.is_cut(sender, message.to):
+            self.counts["cut off"] += 1
+            return
+        if self.random.random() < self.rates.loss:
+            self.counts["lost"] += 1
+            return
+        copies = 1
+        if self.random.random() < self.rates.duplicate:
+            self.counts["duplicated"] += 1
+            copies = 2
+        for _ in range(copies):
+            delay_ms = self.random.expovariate(1 / self.rates.delay_ms)
+            if self.random.random() < self.rates.slow:
+                self.counts["delayed"] += 1
+                delay_ms += self.random.uniform(0, 1500 if self.random.random() < 0.2 else 150)
+            self.after(delay_ms, lambda: self.replicas[message.to].receive(sender, message.body))
+
+    def disk_delay_ms(self, replica: Replica) -> float:
+        if getattr(replica, "hung_until_ms", 0.0) > self.now_ms:
+            return replica.hung_until_ms - self.now_ms
+        return self.random.uniform(0.1, self.rates.disk_ms_max)
+
+    # --- faults -----------------------------------------------------------------------------------------------------
+
+    def _any(self) -> Replica:
+        return self.replicas[self.random.choice(sorted(self.replicas))]
+
+    def leader(self) -> Replica | None:
+        """The one of the highest term that may append."""
+        leading = [each for each in self.replicas.values() if each.log is not None and each.log.is_leader]
+        return max(leading, key=lambda each: each.log.term, default=None)
+
+    def _propose(self) -> None:
+        for replica in list(self.replicas.values()):
+            if replica.log is not None and replica.log.is_leader:
+                self._values += 1
+                size = 3000 if self.random.random() < 0.1 else 10
+                replica.propose(b"v%d." % self._values + b"x" * size)
+
+    def _read(self) -> None:
+        for replica in self.replicas.values():
+            replica.read()
+            self.checks.freshness(replica)
+
+    def _crash(self) -> None:
+        self.crash(self._any())
+
+    def crash(self, replica: Replica, down_ms: float | None = None) -> None:
+        if replica.log is None:
+            return
+        self.counts["crashes"] += 1
+        if replica.is_busy and self.random.random() < 0.3:
+            self.counts["crashes after the sync"] += 1
+            replica.disk.write(replica.unknown.writes, replica.unknown.committed)
+            self.checks.applied(replica, replica.unknown.committed)
+        replica.crash()
+        delay_ms = self.random.uniform(1, 1500) if down_ms is None else down_ms
+        self.after(delay_ms, lambda: replica.start() if replica.log is None else None)
+
+    def _power(self) -> None:
+        self.counts["power losses"] += 1
+        for replica in self.replicas.values():
+            self.crash(replica)
+
+    def _partition(self) -> None:
+        if self._cuts:
+            self._cuts.clear()
+            return
+        self.counts["partitions"] += 1
+        side = {each for each in self.replicas if self.random.random() < 0.5}
+        is_one_way = self.random.random() < 0.4
+        for one in self.replicas:
+            for other in self.replicas:
+                if one in side and other not in side:
+                    self._cuts.add((one, other))
+                    if not is_one_way:
+                        self._cuts.add((other, one))
+        self.counts["one-way partitions"] += is_one_way
+
+    def _link(self) -> None:
+        """One pair of nodes loses sight of each other, while both see the rest."""
+        one, other = self._any().node_id, self._any().node_id
+        if one == other:
+            return
+        self.counts["broken links"] += 1
+        links = [(one, other), (other, one)][: self.random.choice([1, 2])]
+        self._cuts.update(links)
+        self.after(self.random.uniform(100, 3000), lambda: self._cuts.difference_update(links))
+
+    def cut(self, sender: str, to: str) -> None:
+        self._cuts.add((sender, to))
+
+    def heal(self) -> None:
+        self._cuts.clear()
+
+    def _pause(self) -> None:
+        replica = self._any()
+        self.counts["pauses"] += 1
+        replica.paused_until_ms = self.now_ms + self.random.uniform(100, 2500)
+        self.after(replica.paused_until_ms - self.now_ms, replica.turn)
+
+    def _hung_disk(self) -> None:
+        self.counts["hung disks"] += 1
+        self._any().hung_until_ms = self.now_ms + self.random.uniform(50, 2500)
+
+    def _compact(self) -> None:
+        replica = self._any()
+        if replica.log is not None:
+            replica.log.compact(replica.log.applied[0])
+            replica.turn()
+
+    def _may_lead(self) -> None:
+        replica = self._any()
+        if replica.log is not None:
+            self.counts["may not lead"] += 1
+            replica.log.may_lead = not replica.log.may_lead
+            replica.turn()
+
+    def _transfer(self) -> None:
+        self._ask("transfers", lambda log: log.transfer())
+
+    def _member(self) -> None:
+        """One step of growing or shrinking, whatever the leader allows."""
+        leader = self.leader()
+        if leader is None:
+            return
+        configuration = leader.log.configuration
+        unbound = [each for each in configuration.learners if not each.storage_id]
+        bound = [each for each in configuration.learners if each.storage_id]
+        choice = self.random.random()
+        if unbound:
+            self._bind(unbound[0].node_id)
+        elif bound and choice < 0.7:
+            self._ask("promotions", lambda log: log.promote(bound[0].node_id))
+        elif choice < 0.5 and len(configuration.members) < 6:
+            self._names += 1
+            node_id = f"n{self._names}"
+            self._ask("learners", lambda log: log.add_learner(Member(node_id, f"host:{self._names}")))
+        elif len(configuration.members) > 2:
+            gone = self.random.choice(configuration.members).node_id
+            self._ask("removals", lambda log: log.remove(gone))
+
+    def _bind(self, node_id: str) -> None:
+        if node_id not in self.replicas:
+            self.add_replica(node_id, Disk())
+        self._ask("bound", lambda log: log.bind(node_id, f"s-{node_id}", f"host:{node_id[1:]}"))
+
+    def _ask(self, what: str, request: Callable[[RaftLog], object]) -> None:
+        leader = self.leader()
+        if leader is None or self.now_ms < leader.paused_until_ms:
+            return
+        try:
+            request(leader.log)
+            self.counts[what] += 1
+        except CortadoError as refusal:
+            self.counts[f"{what} refused" if isinstance(refusal, Unavailable) else f"{what} invalid"] += 1
+        leader.turn()
+
+
+def small_settings(*, lease: bool = False) -> RaftSettings:
+    """Small bounds, so that windows fill, logs are compacted and messages are split within seconds."""
+    return RaftSettings(
+        lease=lease,
+        window_bytes_max=20_000,
+        window_messages_max=4,
+        message_bytes_max=4_000,
+        entry_bytes_max=10_000,
+        retain_entries=12,
+        retain_bytes=40_000,
+        caught_up_entries=20,
+    )
