@@ -1,0 +1,107 @@
+"""The client over TLS: both sides show who they are, and what is wrong with a file or a certificate is said."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cortado.errors import InvalidArgument, Unavailable
+from cortado.store.client import Client, Tls
+from support.certificates import Certifier
+from support.cluster import cortado
+from support.server_process import ServerProcess, running_server
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture(scope="module")
+def certifier(tmp_path_factory: pytest.TempPathFactory) -> Certifier:
+    return Certifier(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def encrypted(certifier: Certifier, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    files = certifier.node("n1")
+    options = ("--tls-ca", str(files.ca), "--tls-cert", str(files.cert), "--tls-key", str(files.key))
+    with running_server(tmp_path_factory.mktemp("tls") / "data", "--node-id", "n1", *options) as running:
+        yield running
+
+
+@pytest.fixture
+def tls(certifier: Certifier) -> Tls:
+    files = certifier.client("app")
+    return Tls(files.ca, files.cert, files.key)
+
+
+@pytest.mark.parametrize("coalesce", ["never", "always"])
+def test_calls_streams_and_merged_calls_are_encrypted(encrypted: ServerProcess, tls: Tls, coalesce: str) -> None:
+    with Client(encrypted.endpoint, tls=tls, coalesce=coalesce) as client:  # type: ignore[arg-type]
+        kv = client.kv("n")
+        threads = [threading.Thread(target=lambda n=n: kv.put(b"%d" % n, b"v")) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sum(1 for _ in kv.scan()) == 8
+
+
+def test_a_client_without_tls_gets_nowhere(encrypted: ServerProcess) -> None:
+    with Client(encrypted.endpoint, timeout_s=1) as client, pytest.raises(Unavailable, match=encrypted.endpoint):
+        client.status()
+
+
+def test_a_server_of_another_authority_is_not_believed(encrypted: ServerProcess, tmp_path: Path) -> None:
+    files = Certifier(tmp_path / "foreign").client("app")
+    with (
+        Client(encrypted.endpoint, timeout_s=1, tls=Tls(files.ca, files.cert, files.key)) as client,
+        pytest.raises(Unavailable, match="cannot reach"),
+    ):
+        client.status()
+
+
+def test_a_client_without_a_certificate_is_not_let_in(encrypted: ServerProcess, certifier: Certifier) -> None:
+    with Client(encrypted.endpoint, timeout_s=1, tls=Tls(certifier.ca)) as client, pytest.raises(Unavailable):
+        client.kv("n").put(b"k", b"v")
+
+
+def test_a_server_without_tls_is_not_spoken_to_in_the_open(server: ServerProcess, tls: Tls) -> None:
+    with Client(server.endpoint, timeout_s=1, tls=tls) as client, pytest.raises(Unavailable):
+        client.status()
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"ca": "missing.pem"}, "tls.ca"),
+        ({"ca": "{ca}", "cert": "missing.pem", "key": "{ca}"}, "tls.cert"),
+        ({"ca": "{ca}", "cert": "{ca}", "key": "{text}"}, "tls.key"),
+        ({"ca": "{ca}", "cert": "{ca}"}, "tls"),
+        ({"ca": "{ca}", "key": "{ca}"}, "tls"),
+        ({"ca": 5}, "tls.ca"),
+    ],
+)
+def test_files_that_cannot_be_used_are_named(
+    certifier: Certifier, tmp_path: Path, given: dict[str, object], field: str
+) -> None:
+    (tmp_path / "text").write_text("no certificate")
+    paths = {
+        name: value.format(ca=certifier.ca, text=tmp_path / "text") if isinstance(value, str) else value
+        for name, value in given.items()
+    }
+    with pytest.raises(InvalidArgument) as raised:
+        Client("127.0.0.1:1", tls=Tls(**paths))  # type: ignore[arg-type]
+    assert raised.value.field == field
+
+
+def test_the_command_line_takes_certificates(
+    encrypted: ServerProcess, certifier: Certifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = certifier.client("operator")
+    options = ("--tls-ca", str(files.ca), "--tls-cert", str(files.cert), "--tls-key", str(files.key))
+    assert "n1" in cortado("status", "--endpoint", encrypted.endpoint, *options)
+    for option, path in zip(options[::2], options[1::2], strict=True):
+        monkeypatch.setenv("CORTADO" + option[1:].upper().replace("-", "_"), path)
+    assert "n1" in cortado("status", "--endpoint", encrypted.endpoint)
