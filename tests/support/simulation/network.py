@@ -7,15 +7,18 @@ side takes the other's identity, as the real streams see to when they open.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cortado.errors import CortadoError, NotFound, PeerRefused, Unavailable
 from cortado.raft.configuration import Configuration
-from cortado.raft.log import Message
+from cortado.raft.log import Message, ReplicatedLog
+from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.hello import check_hello, make_hello
 from support.simulation.loop import NodeLoop, Scheduler
 
 if TYPE_CHECKING:
@@ -23,7 +26,12 @@ if TYPE_CHECKING:
 
 # One reading of a peer's clock in so many milliseconds is plenty.
 _CLOCK_EVERY_MS = 200.0
-_CHUNK_BYTES = 512
+# A peer that was sent nothing for so long is sent the clock alone.
+_IDLE_MS = 500.0
+# So that a snapshot of a few kilobytes takes some steps, and can break between them.
+_PIECE_BYTES = 1_024
+# How often a connection breaks for no reason, per message, and must be made anew.
+_BREAKS = 0.002
 
 
 class Process(Protocol):
@@ -32,13 +40,13 @@ class Process(Protocol):
     loop: NodeLoop
     node: Node
     node_id: str
-    cluster_id: str
-    storage_id: str
+    identity: Identity
     is_listening: bool
 
-    def wall_ms(self) -> int: ...
+    @property
+    def log(self) -> ReplicatedLog: ...
 
-    def send_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]: ...
+    def wall_ms(self) -> int: ...
 
 
 @dataclass(slots=True)
@@ -58,6 +66,8 @@ class Link:
     def __init__(self, source: random.Random) -> None:
         self.random = source
         self.is_cut = False
+        self.connected: tuple[str, str] | None = None
+        self.sent_ms = 0.0
         self.clock_read_ms = -_CLOCK_EVERY_MS
         self.before_ms = 0.0
 
@@ -89,6 +99,7 @@ class Network:
 
     def send(self, sender: Process, group_id: int, message: Message) -> None:
         link, weather = self.link(sender.node_id, message.to), self.weather
+        link.sent_ms = self.scheduler.now_ms
         if link.is_cut:
             self.counts["messages cut off"] += 1
             return
@@ -112,51 +123,64 @@ class Network:
         if arrives_ms < link.before_ms:
             self.counts["messages overtaken"] += 1
         link.before_ms = max(link.before_ms, arrives_ms)
-        sent_wall_ms = sender.wall_ms()
+        sent = (sender.wall_ms(), self.scheduler.now_ms)
         # On the world's loop: the sender's death does not stop what is under way.
-        self._world.call_later(delay_ms / 1000, self._arrive, sender, message, group_id, sent_wall_ms, delay_ms)
+        self._world.call_later(delay_ms / 1000, self._arrive, sender, message, group_id, sent)
 
     def attach(self, world: NodeLoop) -> None:
         """The loop on which messages travel."""
         self._world = world
 
-    def _arrive(self, sender: Process, message: Message, group_id: int, sent_wall_ms: int, delay_ms: float) -> None:
+    def _arrive(self, sender: Process, message: Message, group_id: int, sent: tuple[int, float]) -> None:
         receiver = self._find(message.to)
         if receiver is None or not receiver.is_listening:
             return
         if self.link(sender.node_id, message.to).is_cut:
+            self.link(sender.node_id, message.to).connected = None
             self.counts["messages cut off"] += 1
             return
-        if not self._know_each_other(sender, receiver):
+        if not self._are_connected(self.link(sender.node_id, message.to), sender, receiver):
             self.counts["messages of a stranger"] += 1
             return
-        receiver.loop.call_soon(self._receive, sender, receiver, group_id, message.body, sent_wall_ms, delay_ms)
+        receiver.loop.call_soon(self._receive, sender, receiver, group_id, message.body, sent)
 
-    def _receive(
-        self, sender: Process, receiver: Process, group_id: int, body: bytes, sent_wall_ms: int, delay_ms: float
-    ) -> None:
+    def _receive(self, sender: Process, receiver: Process, group_id: int, body: bytes, sent: tuple[int, float]) -> None:
         """On the receiver's loop: when it comes to it, it looks at its clock first, as it must."""
         link = self.link(sender.node_id, receiver.node_id)
         now_ms = self.scheduler.now_ms
         if now_ms - link.clock_read_ms >= _CLOCK_EVERY_MS:
             link.clock_read_ms = now_ms
+            sent_wall_ms, sent_ms = sent
             # The message took between nothing and a round trip.
             low_ms = float(sent_wall_ms - receiver.wall_ms())
-            receiver.node.observe_peer_clock(sender.node_id, low_ms, low_ms + 2 * delay_ms + 1)
+            receiver.node.observe_peer_clock(sender.node_id, low_ms, low_ms + 2 * (now_ms - sent_ms) + 1)
+        if not body:
+            return
         self.counts["messages received"] += 1
         self.on_body(sender.node_id, receiver.node_id, body)
         receiver.node.receive(sender.node_id, group_id, [body])
 
-    def _know_each_other(self, sender: Process, receiver: Process) -> bool:
+    def _are_connected(self, link: Link, sender: Process, receiver: Process) -> bool:
+        """Both have taken the other's Hello; where the connection is new, now."""
+        ends = (sender.loop.name, receiver.loop.name)
+        if link.connected == ends and link.random.random() >= _BREAKS:
+            return True
+        link.connected = None
         try:
-            receiver.node.check_hello(sender.cluster_id, sender.node_id, sender.storage_id)
+            _introduce(sender, receiver)
             if not sender.loop.is_dead:
-                sender.node.check_hello(receiver.cluster_id, receiver.node_id, receiver.storage_id)
+                _introduce(receiver, sender)
         except PeerRefused:
             return False
-        except CortadoError:
-            return False
+        link.connected = ends
         return True
+
+
+def _introduce(caller: Process, to: Process) -> None:
+    term, index = reversed(caller.log.last)
+    hello = make_hello(caller.identity, caller.node.address, (term, index), to.node_id)
+    term, index = reversed(to.log.last)
+    check_hello(hello, to.identity, to.log.configuration, (term, index))
 
 
 class SimulatedTransport:
@@ -167,8 +191,18 @@ class SimulatedTransport:
         self._process = process
         self.configuration = Configuration()
 
+        process.loop.call_later(_IDLE_MS / 1000, self._idle)
+
     def configure(self, configuration: Configuration) -> None:
         self.configuration = configuration
+
+    def _idle(self) -> None:
+        """Let peers know our clock, also where there is nothing to say."""
+        now_ms = self._network.scheduler.now_ms
+        for member in self.configuration.others(self._process.node_id):
+            if now_ms - self._network.link(self._process.node_id, member.node_id).sent_ms >= _IDLE_MS:
+                self._network.send(self._process, 0, Message(member.node_id, b""))
+        self._process.loop.call_later(_IDLE_MS / 1000, self._idle)
 
     def send(self, group_id: int, messages: Sequence[Message]) -> None:
         for message in messages:
@@ -187,9 +221,10 @@ class _Fetch:
         self._network = network
         self._process = process
         self._peer = peer
-        self._source: AsyncIterator[bytes] | None = None
+        self._source: AsyncGenerator[bytes, None] | None = None
         self._ask = (group_id, snapshot_id, offset)
         self._sender: Process | None = None
+        self._left = b""
         network.counts["snapshot fetches"] += 1
         if offset:
             network.counts["snapshot fetches resumed"] += 1
@@ -198,25 +233,59 @@ class _Fetch:
         return self
 
     async def __anext__(self) -> bytes:
-        link = self._network.link(self._peer, self._process.node_id)
-        weather = self._network.weather
-        loop = self._process.loop
-        arrived = loop.create_future()
-        loop.call_later(2 * link.random.uniform(*weather.delay_ms) / 1000, arrived.set_result, None)
-        await arrived
+        """One piece, after a round trip. It is made on the sender's loop, as its service would."""
+        network, loop = self._network, self._process.loop
+        link = network.link(self._peer, self._process.node_id)
+        arrived: asyncio.Future[bytes] = loop.create_future()
+        delay_s = 2 * link.random.uniform(*network.weather.delay_ms) / 1000
+        loop.call_later(delay_s, self._ask_for_piece, link, arrived)
+        # A stream on which nothing arrives for two seconds is cut.
+        timer = loop.call_later(2, _refuse, arrived, Unavailable("nothing arrived for two seconds"))
+        try:
+            return await arrived
+        except Unavailable:
+            network.counts["snapshot fetches broken"] += 1
+            raise
+        finally:
+            timer.cancel()
+
+    def _ask_for_piece(self, link: Link, arrived: asyncio.Future[bytes]) -> None:
         sender = self._find_sender()
         back = self._network.link(self._process.node_id, self._peer)
-        if sender is None or link.is_cut or back.is_cut or link.random.random() < weather.loss / 4:
-            self._network.counts["snapshot fetches broken"] += 1
-            raise Unavailable("the stream broke")
-        if self._source is None:
-            self._source = sender.send_snapshot(*self._ask)
-        try:
-            return await anext(self._source)
-        except (NotFound, StopAsyncIteration):
-            raise
-        except CortadoError as error:
-            raise Unavailable(f"the stream broke: {error}") from error
+        if sender is None or link.is_cut or back.is_cut or link.random.random() < self._network.weather.loss / 4:
+            self._hang_up()
+            _refuse(arrived, Unavailable("the stream broke"))
+        elif self._left:
+            self._hand_over(arrived)
+        else:
+            sender.loop.call_soon(self._make_piece, sender, arrived)
+
+    def _make_piece(self, sender: Process, arrived: asyncio.Future[bytes]) -> None:
+        async def make() -> None:
+            if self._source is None:
+                self._source = cast("AsyncGenerator[bytes, None]", sender.node.read_snapshot(*self._ask))
+            try:
+                self._left = await anext(self._source)
+            except CortadoError as error:
+                problem = error if isinstance(error, NotFound) else Unavailable(f"the stream broke: {error}")
+                self._process.loop.call_soon(_refuse, arrived, problem)
+            except StopAsyncIteration:
+                self._process.loop.call_soon(_refuse, arrived, StopAsyncIteration())
+            else:
+                self._process.loop.call_soon(self._hand_over, arrived)
+
+        sender.loop.create_task(make(), name="snapshot piece")
+
+    def _hand_over(self, arrived: asyncio.Future[bytes]) -> None:
+        if not arrived.done():
+            piece, self._left = self._left[:_PIECE_BYTES], self._left[_PIECE_BYTES:]
+            arrived.set_result(piece)
+
+    def _hang_up(self) -> None:
+        source, sender = self._source, self._sender
+        if source is not None and sender is not None:
+            self._source = None
+            sender.loop.call_soon(lambda: sender.loop.create_task(source.aclose(), name="hung up"))
 
     def _find_sender(self) -> Process | None:
         now = self._network._find(self._peer)
@@ -225,3 +294,8 @@ class _Fetch:
         if now is None or now is not self._sender or not now.is_listening or now.loop.is_paused:
             return None
         return now
+
+
+def _refuse(arrived: asyncio.Future[bytes], problem: Exception) -> None:
+    if not arrived.done():
+        arrived.set_exception(problem)

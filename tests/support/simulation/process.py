@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cortado.errors import NotFound
 from cortado.raft.log import ReplicatedLog
 from cortado.raft.settings import RaftSettings
+from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node, NodeIdentity
@@ -91,8 +90,7 @@ class Life:
         cluster = host.cluster
         self.host = host
         self.node_id = host.node_id
-        self.cluster_id = host.cluster_id
-        self.storage_id = host.storage_id
+        self.identity = Identity(host.cluster_id, host.node_id, host.storage_id)
         self.wall_ms = host.clock.wall_ms
         self.is_listening = False
         self.is_stopping = False
@@ -152,20 +150,13 @@ class Life:
         """How long a step on the scan thread takes."""
         return self._steps.uniform(0.05, 0.5) / 1000
 
-    def send_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
-        """What the peers' service does when it is asked for a spool."""
-        snapshots = self.node.snapshots
-        if snapshots is None:
-            raise NotFound("snapshot", snapshot_id)
-        return snapshots.read(snapshot_id, offset)
-
 
 def make_node(life: Life, options: NodeOptions) -> Node:
     """The production node, with everything that it touches of the world replaced."""
     host, cluster = life.host, life.host.cluster
     return Node(
         life.engine,
-        identity=NodeIdentity(life.cluster_id, life.node_id, life.storage_id),
+        identity=NodeIdentity(life.identity.cluster_id, life.node_id, life.identity.storage_id),
         physical_ms=host.clock.wall_ms,
         monotonic_ms=host.clock.monotonic_ms,
         limits=options.limits,
