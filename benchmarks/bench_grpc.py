@@ -4,6 +4,10 @@ The limit below is gRPC itself: a server of the same methods that stores nothing
 sends one ready-made reply again and again), under the same client code, in the same run. Bulk loads are durable: each
 chunk is acknowledged after it was synced.
 
+Then the Python client, with threads that each put and get one key at a time: what calls of their own reach is the limit
+below calls that share messages on the coalescing stream. Puts are synced. Two measurements of the same, one after the
+other, and the better counts, since a machine of two cores is never quiet.
+
     python -m benchmarks.bench_grpc [rows]
 """
 
@@ -13,8 +17,9 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -36,6 +41,7 @@ from cortado.proto.v1 import (
     tables_pb2,
     tables_pb2_grpc,
 )
+from cortado.store.client import Client, KeyValue
 from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
 
 TITLE: Final = "gRPC"
@@ -46,6 +52,13 @@ UNARY_CALLS: Final = 3_000
 UNARY_CALLERS: Final = 32
 SCANS: Final = 5
 """The best counts: one takes a tenth of a second."""
+THREADS: Final = (1, 16, 64, 256)
+CALLERS_S: Final = 1.0
+WARM_S: Final = 0.2
+KEYS: Final = 10_000
+PUTS_AIM: Final = 10_000
+GETS_AIM: Final = 12_000
+"""A second, of 64 threads of one client process, with client and server on two cores."""
 
 SCHEMA: Final = """{"type": "record", "name": "Reading", "fields": [
     {"name": "id", "type": "long"}, {"name": "sensor", "type": "string"},
@@ -62,7 +75,7 @@ OPTIONS: Final = [
 
 
 def run(rows: int = ROWS) -> list[Measurement]:
-    """All measurements; takes about 20 seconds on two cores."""
+    """All measurements; takes about a minute on two cores."""
     chunks = list(make_chunks(rows))
     with running("raw") as channel:
         raw = {
@@ -75,11 +88,14 @@ def run(rows: int = ROWS) -> list[Measurement]:
         loaded = bulk_load(channel, schema_id, chunks, rows)
         scanned = max(_scan(channel, rows) for _ in range(SCANS))
         gets, puts = _unary(channel, writes=False), _unary(channel, writes=True)
+    with tempfile.TemporaryDirectory() as directory, serving("cortado", directory) as address:
+        through_client = [_callers(address, threads, writes) for writes in (True, False) for threads in THREADS]
     return [
         Measurement("bulk load, synced", loaded, "rows", "gRPC alone", raw["load"], 200_000),
         Measurement("streamed scan", scanned, "rows", "gRPC alone", raw["scan"], 1_500_000),
         Measurement(f"unary get, {UNARY_CALLERS} callers", gets, "calls", "gRPC alone", raw["unary"]),
         Measurement(f"unary put, synced, {UNARY_CALLERS} callers", puts, "calls", "gRPC alone", raw["unary"]),
+        *through_client,
     ]
 
 
@@ -175,19 +191,68 @@ def _unary(channel: grpc.Channel, *, writes: bool) -> float:
     return UNARY_CALLS / (time.perf_counter() - began)
 
 
+def _callers(address: str, threads: int, writes: bool) -> Measurement:
+    """The client's threads, with calls of their own and with merged ones."""
+    best = {"never": 0.0, "auto": 0.0}
+    for coalesce in ("never", "auto") * 2:
+        with Client(address, timeout_s=60, coalesce=coalesce) as client:
+            best[coalesce] = max(best[coalesce], _rate(client.kv("bench"), threads, writes=writes))
+    name = f"client, {'put, synced' if writes else 'get'}, {threads} thread{'s' if threads > 1 else ''}"
+    aim = (PUTS_AIM if writes else GETS_AIM) if threads == 64 else 0
+    return Measurement(name, best["auto"], "calls", "a gRPC call each", best["never"], aim)
+
+
+def _rate(kv: KeyValue, threads: int, *, writes: bool) -> float:
+    """Calls a second of so many threads, each with one call at a time."""
+    value = b"v" * 200
+    ends_s = [0.0]
+    done = [0] * threads
+
+    def work(thread: int) -> None:
+        while time.perf_counter() < ends_s[0]:
+            key = b"%05d" % ((thread * 7919 + done[thread]) % KEYS)
+            if writes:
+                kv.put(key, value)
+            else:
+                kv.get(key)
+            done[thread] += 1
+
+    # The connection, and what it learns at its first calls, are not what is measured.
+    ends_s[0] = time.perf_counter() + WARM_S
+    _join(threading.Thread(target=work, args=(thread,)) for thread in range(threads))
+    done[:] = [0] * threads
+    began = time.perf_counter()
+    ends_s[0] = began + CALLERS_S
+    _join(threading.Thread(target=work, args=(thread,)) for thread in range(threads))
+    return sum(done) / (time.perf_counter() - began)
+
+
+def _join(threads: Iterable[threading.Thread]) -> None:
+    started = list(threads)
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+
+
 # --- the servers ---------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def running(kind: str, directory: str = "") -> Iterator[grpc.Channel]:
-    """A server in a process of its own, ended at the end."""
+    """A channel to a server in a process of its own."""
+    with serving(kind, directory) as address, grpc.insecure_channel(address, options=OPTIONS) as channel:
+        yield channel
+
+
+@contextmanager
+def serving(kind: str, directory: str = "") -> Iterator[str]:
+    """The address of a server in a process of its own, ended at the end."""
     command = [sys.executable, "-m", "benchmarks.bench_grpc", kind, directory]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        address = process.stdout.readline().split()[-1]
-        with grpc.insecure_channel(address, options=OPTIONS) as channel:
-            yield channel
+        yield process.stdout.readline().split()[-1]
     finally:
         process.terminate()
         process.wait()
