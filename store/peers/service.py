@@ -74,7 +74,10 @@ class PeersService:
         self._check_address(request)
         try:
             configuration = await self._node.bind_member(request.node_id, request.storage_id, request.address)
-        except NotFound:
+        except (InvalidArgument, NotFound):
+            # The leader said so, and it knows all members there are.
+            if self._transport.configuration.member(request.node_id) is not None:
+                raise
             advice = f"announce it first: cortado member add {request.node_id} {request.address}"
             raise InvalidArgument("node id", f"no member {request.node_id} is known; {advice}") from None
         _LOG.info("node %s joined at %s with data directory %s", request.node_id, request.address, request.storage_id)
@@ -136,10 +139,15 @@ def _ended(behaviour: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any
         try:
             return await behaviour(request, context)
         except CortadoError as error:
-            await _abort(context, error)
+            ended = error
         except Exception as defect:
             _LOG.exception("a defect in the service of the peers")
-            await _abort(context, Internal(f"{type(defect).__name__}; see the server's log"))
+            ended = Internal(f"{type(defect).__name__}; see the server's log")
+        # gRPC keeps what an abort raises, in a cycle with the call. Nothing of what was sent may hang on that until the
+        # collector comes: neither by the frames of a traceback nor by this one.
+        del request
+        ended.__context__ = None
+        return await _abort(context, ended.with_traceback(None))
 
     return serve
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import grpc
@@ -226,5 +228,32 @@ def test_a_wrong_request_to_join_binds_nothing(changes: dict[str, Any], kind: ty
             assert said in error.message()
             assert isinstance(await unary(n1, JOIN, b"\xff\xff"), InvalidArgument)
             assert n1.node.bound == []
+
+    run(scenario)
+
+
+def test_nothing_that_was_sent_outlives_its_refusal() -> None:
+    """Also before the collector of cycles comes: a flood is faster than that."""
+
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            n1.transport.configure(two_members(n1))
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(5):
+                    await reason_for(n1, bytes(1 << 20))
+                    await unary(n1, JOIN, bytes(1 << 20))
+                    await unary(n1, FETCH_SNAPSHOT, bytes(1 << 20))
+                gc.set_debug(gc.DEBUG_SAVEALL)
+                gc.collect()
+                frames = [each for each in gc.garbage if isinstance(each, FrameType)]
+                ours = [each for each in frames if "/store/peers/" in each.f_code.co_filename]
+                held = [value for frame in ours for value in frame.f_locals.values() if isinstance(value, bytes)]
+                assert [len(value) for value in held if len(value) >= 1 << 20] == []
+            finally:
+                gc.set_debug(0)
+                gc.garbage.clear()
+                gc.enable()
 
     run(scenario)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cortado.errors import InvalidArgument, NotFound, NotLeader, PeerRefused, Unavailable
+from cortado.errors import InvalidArgument, NotLeader, PeerRefused, Unavailable
 from cortado.raft.configuration import Configuration, Member
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.join import join
@@ -14,6 +14,7 @@ from support.nodes import run, until
 from support.peers import running_peer
 
 NEW = Identity("", "n3", "disk-3")
+ADVICE = "announce it first: cortado member add n3 127.0.0.1:9"
 
 
 def test_a_new_node_is_sent_on_to_the_leader_and_bound_there() -> None:
@@ -76,7 +77,7 @@ def test_at_the_deadline_each_endpoint_has_its_reason() -> None:
 @pytest.mark.parametrize(
     ("answer", "kind", "said"),
     [
-        (NotFound("member", "n3"), InvalidArgument, "announce it first: cortado member add n3 127.0.0.1:9"),
+        (InvalidArgument("node_id", "is not a member"), InvalidArgument, ADVICE),
         (InvalidArgument("storage_id", "n3 has joined with another data directory"), InvalidArgument, "another data"),
         (PeerRefused("never"), PeerRefused, "never"),
     ],
@@ -87,6 +88,8 @@ def test_what_waiting_cannot_settle_ends_the_attempt_at_once(
     async def scenario() -> None:
         async with running_peer("n1") as n1:
             n1.node.join_answer = answer
+            if said != ADVICE:
+                n1.transport.configure(Configuration((n1.member,), (Member("n3", "127.0.0.1:9", ""),)))
             with pytest.raises(kind, match=said):
                 await join([n1.address], NEW, "127.0.0.1:9", timeout_s=20)
             assert len(n1.node.bound) == 1
