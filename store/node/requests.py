@@ -66,15 +66,19 @@ def _checksum(request_id: bytes, value: bytes) -> bytes:
     return checksum.to_bytes(4, "little")
 
 
+class IdAheadOfClock(InvalidArgument):
+    """As this node's clock goes, which another leader's may have passed."""
+
+
 def check_request_id(request_id: bytes, clock: Clock) -> Timestamp:
-    """The timestamp of a new id. Raises InvalidArgument where it is malformed or from beyond the clock's bound."""
+    """The timestamp of a new id. Raises InvalidArgument of a malformed one, IdAheadOfClock beyond the clock's bound."""
     if len(request_id) != REQUEST_ID_BYTES:
         problem = f"must have {REQUEST_ID_BYTES} bytes: a timestamp of this cluster (12), then random bytes (8)"
         raise InvalidArgument("request_id", problem, f"{len(request_id)} bytes")
     ts = Timestamp.from_bytes(request_id[:TIMESTAMP_BYTES])
     now = clock.now()
     if ts.epoch > now.epoch or (ts.epoch == now.epoch and ts.wall_ms > now.wall_ms + clock.max_offset_ms):
-        raise InvalidArgument("request_id", f"begins with a timestamp that is ahead of this cluster's, {now}", str(ts))
+        raise IdAheadOfClock("request_id", f"begins with a timestamp that is ahead of this cluster's, {now}", str(ts))
     return ts
 
 
