@@ -12,7 +12,6 @@ from cortado.store.client import Client
 from support.callers import calling
 from support.cluster import Cluster
 from support.needs import need, need_root
-from support.server_process import wait_until
 
 pytestmark = pytest.mark.process
 
@@ -70,5 +69,5 @@ def test_one_full_disk_stops_nobody_and_loses_nothing(cluster: Cluster, small_di
         cluster.start("n1")
         crowd.wait_for_progress()
         ballast.unlink()
-        wait_until(cluster.is_converged, "the node has caught up with room on its disk", 60)
+        cluster.wait_converged()
     cluster.assert_same_contents("full", "full-tokens")
