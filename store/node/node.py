@@ -55,7 +55,7 @@ from cortado.store.node.opening import open_log
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.proposals import EncodeReply, Proposal, WriteResult
 from cortado.store.node.reads import ReadPoints, Stale
-from cortado.store.node.requests import check_request_id, check_same_request
+from cortado.store.node.requests import IdAheadOfClock, check_request_id, check_same_request
 from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.snapshots.spools import SpoolDirectory
 from cortado.store.node.state import AppliedState
@@ -94,6 +94,13 @@ class NodeIdentity:
 def no_reply(_ts: Timestamp, _reply: object) -> bytes:
     """For callers within the process, who take the domain's reply as it is."""
     return b""
+
+
+def _refuse(error: CortadoError) -> Evaluate:
+    def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        raise error
+
+    return evaluate
 
 
 class Node:
@@ -199,9 +206,10 @@ class Node:
         self.store.on_damage = self._met_damage
         self.lag.start(self._loop)
         if self._spools is not None:
-            self.snapshots = self._make_snapshots(self._spools)
+            self.snapshots = snapshots = self._make_snapshots(self._spools)
             await self.snapshots.start()
             turns.after_turn = self.snapshots.poll
+            turns.held_index = lambda: snapshots.held_index
         turns.schedule()
         if turns.is_alone:
             await turns.until(lambda: turns.may_evaluate or bool(turns.refused_for) or self.is_installing)
@@ -220,7 +228,6 @@ class Node:
             storage=self._storage,
             transport=self._transport,
             limits=self.limits,
-            slow_sync_ms=settings.election_ms_min,
             compact_every=(
                 max(settings.retain_entries // _COMPACTION_PART, 1),
                 max(settings.retain_bytes // _COMPACTION_PART, 1),
@@ -326,8 +333,8 @@ class Node:
     def check_hello(self, cluster_id: str, node_id: str, storage_id: str) -> None:
         """Whether a node that presents itself may speak to us. Raises PeerRefused, saying why not.
 
-        A replica that has not heard of its leader lately, or lacks entries, cannot tell a newcomer from a stranger: what
-        it knows of the members may be old, and a newcomer may lead by now. So it takes any node of the cluster.
+        A replica that has not heard of its leader lately, or lacks entries, cannot tell a newcomer from a stranger:
+        what it knows of the members may be old, and a newcomer may lead by now. So it takes any node of the cluster.
         """
         if cluster_id != self.identity.cluster_id:
             raise PeerRefused(f"{node_id} belongs to cluster {cluster_id}, this is {self.identity.cluster_id}")
@@ -407,7 +414,14 @@ class Node:
         is_held = place_taken
         try:
             self._check_serving()
-            known = self._known(request_id, request_hash) if request_id else None
+            try:
+                known = self._known(request_id, request_hash) if request_id else None
+            except IdAheadOfClock as ahead:
+                # Of ours, that is: where others vote, another leader may have gone further. So the refusal goes through
+                # a turn, as all that rest on what we know: it is given once a majority says that we lead.
+                if self._turns.is_alone:
+                    raise
+                evaluate, known = _refuse(ahead), None
             if known is not None:
                 return known
             self._engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES)
@@ -443,9 +457,9 @@ class Node:
             check_same_request(request_hash, first.request_hash)
             first.waiters += 1
             return first
-        check_request_id(request_id, self.clock)
         if not turns.may_evaluate and not turns.is_alone:
             raise Unavailable("the new leader is not ready yet", retry_delay_ms=50)
+        check_request_id(request_id, self.clock)
         remembered = self._machine.remembered(request_id, request_hash)
         if remembered is None:
             return None

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from cortado.store.node.admission import GateUse
 from cortado.store.node.peer_clocks import ClockOffset
+
+NO_LEADER: Final = "no leader"
 
 
 class Role(StrEnum):
@@ -57,4 +60,4 @@ class NodeStatus:
             return f"unreadable: {self.unreadable}"
         if self.refused_for:
             return f"read-only: {self.refused_for}"
-        return "serving" if self.leader else "no leader"
+        return "serving" if self.leader else NO_LEADER

@@ -56,8 +56,6 @@ class Storing:
         self._retry_ms = RETRY_MS_MIN
         self.is_busy = False
         """The storage thread has a job."""
-        self.since_ms: float | None = None
-        """Since when there is a Ready that is not durable."""
         self.retry_at_ms: float | None = None
         """When the next attempt is due, after one that had no room."""
 
@@ -82,7 +80,6 @@ class Storing:
             if not ready:
                 return
             self._ready, self._last_index = ready, self._log.last[0]
-            self.since_ms = now_ms
         self.retry_at_ms = None
         self.is_busy = True
         machine = self._machine
@@ -110,4 +107,3 @@ class Storing:
 
     def _end(self) -> None:
         self._ready = None
-        self.since_ms = None

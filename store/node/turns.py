@@ -17,8 +17,6 @@ the next turn, so that a slow disk gathers larger turns instead of a queue of sm
 - *No room.* In a group of one the log takes the entry back, since nobody else holds it: its callers are refused, and
   what was evaluated on top of it is evaluated again. In a larger group it stands, and is tried again, whole, with
   everything held back; reads go on, writes are refused.
-- *A slow disk.* A leader whose storage thread is busy for longer than an election takes steps aside: nothing of what it
-  takes now would be answered soon.
 - *Anything else that goes wrong* stops the node: it never goes on with an engine that may be ahead of its log, or
   behind it.
 """
@@ -53,7 +51,8 @@ _LOG: Final = logging.getLogger(__name__)
 # Past it messages are dropped, as a network would; whoever sent them sends again.
 ARRIVED_BYTES_MAX: Final = 64 << 20
 
-_SLOW_DISK: Final = "slow disk"
+# A member that brings and installs a snapshot for longer than so much is written needs another one then.
+HELD_BYTES_MAX: Final = 256 << 20
 
 # No timer is set for less: a clock that is read a little early must not spin.
 _TIMER_MS_MIN: Final = 0.5
@@ -74,7 +73,6 @@ class Turns:
         storage: Storage,
         transport: Transport,
         limits: NodeLimits,
-        slow_sync_ms: float,
         compact_every: tuple[int, int],
         monotonic_ms: Callable[[], float],
         on_finished: Callable[[Proposal], None],
@@ -85,8 +83,7 @@ class Turns:
         """``on_finished`` hears of each proposal once, when it is answered; ``on_leading`` when this node may evaluate
         in a new term, ``on_lost`` when a term of its own ended; ``on_failure`` once, when the node must stop.
 
-        ``slow_sync_ms``: a leader whose storage thread is busy for longer steps aside. ``compact_every``: how many
-        entries, or bytes of them, are applied between two compactions of the log.
+        ``compact_every``: how many entries are applied, or bytes of them stored, between two compactions of the log.
         """
         self.log = log
         self._loop = loop
@@ -97,7 +94,6 @@ class Turns:
         self._storage = storage
         self._transport = transport
         self._limits = limits
-        self._slow_sync_ms = slow_sync_ms
         self._compact_entries, self._compact_bytes = compact_every
         self._monotonic_ms = monotonic_ms
         self._on_leading = on_leading
@@ -114,6 +110,8 @@ class Turns:
         self._rounds = ReadRounds(loop, log, self.pipeline.answer)
         self.after_turn: Callable[[], None] = _nothing
         """Called after each turn: there the snapshots look at what the log needs."""
+        self.held_index: Callable[[], int | None] = _held_nowhere
+        """Above which index the log should not drop entries: members get a snapshot up to there now."""
         self.refused_for: str = ""
         """Why there is no room for writes; empty while they go well."""
         self._arrived: deque[tuple[str, bytes]] = deque()
@@ -130,6 +128,7 @@ class Turns:
         )
         self._wants_storing = False
         self._stored_bytes = 0
+        self._held_bytes = 0
         self._compacted_index = machine.state.index
         self._is_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -345,7 +344,6 @@ class Turns:
             self._evaluate(slice_ends_ms)
         self.log.tick(now_ms)
         self._look_at_leadership()
-        self._look_at_disk(now_ms)
         self._send()
         self._store(now_ms)
         self._answer()
@@ -482,7 +480,13 @@ class Turns:
         self._stored_bytes += sum([len(value) for _, value in ready.writes if value is not None])
         index = self.applied.index
         if index - self._compacted_index >= self._compact_entries or self._stored_bytes >= self._compact_bytes:
-            self._compacted_index, self._stored_bytes = index, 0
+            held_index = self.held_index()
+            self._held_bytes += self._stored_bytes
+            if held_index is None or self._held_bytes > HELD_BYTES_MAX:
+                self._held_bytes = 0
+            else:
+                index = min(index, held_index)
+            self._compacted_index, self._stored_bytes = self.applied.index, 0
             self.log.compact(index)
 
     # --- leadership --------------------------------------------------------------------------------------------
@@ -518,12 +522,6 @@ class Turns:
         self.pipeline.lose(resting, error, "leadership was lost before the write was decided")
         self._on_lost()
 
-    def _look_at_disk(self, now_ms: float) -> None:
-        since_ms = self._storing.since_ms
-        is_slow = since_ms is not None and now_ms - since_ms > self._slow_sync_ms
-        if is_slow or self._held_back:
-            self.hold_back(_SLOW_DISK, is_slow and not self.is_alone)
-
     def _fail(self, error: BaseException) -> None:
         """Stop for good. What was being stored may be on the disk or not: only a restart can tell."""
         if self.failure is not None:
@@ -539,3 +537,8 @@ class Turns:
 
 def _nothing() -> None:
     """Nobody asked to be called."""
+
+
+def _held_nowhere() -> int | None:
+    """Nobody asked for entries to be kept."""
+    return None

@@ -58,9 +58,18 @@ class HeldStorage:
         self.is_held = False
         self._next()
 
+    def let_one_through(self) -> None:
+        """Run the job that waits first, now, while the others stay held."""
+        job, done = self._jobs.popleft()
+        self._end(job, done)
+
     @property
     def waiting(self) -> int:
         return len(self._jobs)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._jobs and not self._is_running
 
     def _next(self) -> None:
         if self._jobs and not self._is_running and not self.is_held:
@@ -71,7 +80,10 @@ class HeldStorage:
         self._is_running = False
         if self.is_held:
             return
-        job, done = self._jobs.popleft()
+        self._end(*self._jobs.popleft())
+        self._next()
+
+    def _end(self, job: Job, done: Done) -> None:
         outcome: object
         try:
             outcome = self.failures.pop(0) if self.failures else job()
@@ -79,7 +91,6 @@ class HeldStorage:
             outcome = error
         self.done += 1
         done(outcome)
-        self._next()
 
 
 class InPlace(Executor):
@@ -223,7 +234,21 @@ class World:
         for node_id in node_ids[1:]:
             nodes.append(await self.join(node_id))
             await self.promote(node_id)
+        await self.settled()
         return nodes
+
+    async def settled(self) -> None:
+        """Return when every node that runs has applied all, and nothing is being stored."""
+        running = [each for each in self.places.values() if each.is_running]
+        await self.until(
+            lambda: (
+                len({each.node.applied for each in running}) == 1
+                and all(
+                    each.disk.is_idle and each.node.status().last_index == each.node.applied.index for each in running
+                )
+            ),
+            "all have applied all",
+        )
 
     async def join(self, node_id: str) -> Node:
         """A new learner."""
@@ -295,11 +320,13 @@ class World:
         self.held_links.add((sender, to))
 
     def let_go(self) -> None:
-        """What was held arrives now, in its order."""
+        """What was held arrives now, in its order, wherever the network is cut by now."""
         held, self.held = self.held, []
         self.held_links.clear()
         for sender, group_id, message in held:
-            self.carry(sender, group_id, message)
+            place = self.places[message.to]
+            if place.is_running:
+                place.node.receive(sender, group_id, [message.body])
 
 
 async def _coroutine(scenario: Callable[[], Awaitable[T]]) -> T:

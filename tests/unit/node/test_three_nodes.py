@@ -6,9 +6,16 @@ import asyncio
 
 import pytest
 
-from cortado.errors import NotLeader, OutcomeUnknown
+from cortado.errors import ConditionFailed, NotLeader, OutcomeUnknown
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader
+from cortado.store.node.limits import NodeLimits
+from cortado.store.node.node import Node
+from cortado.store.node.proposals import WriteResult
 from support.node_world import World
-from support.nodes import increment, put, read
+from support.nodes import increment, key, put, read
 
 
 def test_three_nodes_replicate_what_is_written() -> None:
@@ -83,5 +90,210 @@ def test_a_cut_off_leader_says_that_it_does_not_know_and_answers_no_read() -> No
         world.heal()
         await world.until(lambda: n1.applied == leader.applied, "it has caught up")
         assert read(n1, "k") == b"new"
+
+    world.run(scenario)
+
+
+def test_messages_that_come_twice_change_nothing() -> None:
+    world = World()
+    world.copies = 2
+
+    async def scenario() -> None:
+        nodes = await world.grow("n1", "n2", "n3")
+        results = await asyncio.gather(*(nodes[0].write(increment("n")) for _ in range(50)))
+        last = await nodes[0].write(increment("n"))
+        assert sorted(result.value for result in results) == list(range(1, 51))
+        await world.until(lambda: all(node.read_ts() == last.ts for node in nodes), "all have applied all")
+        assert [read(node, "n") for node in nodes] == [b"51"] * 3
+        assert len({node.applied for node in nodes}) == 1
+
+    world.run(scenario)
+
+
+def test_an_idle_group_writes_nothing_and_stays_with_its_leader() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        nodes = await world.grow("n1", "n2", "n3")
+        await nodes[0].write(put("k", b"v"))
+        await world.sleep(1_000)
+        done = [each.disk.done for each in world.places.values()]
+        term = nodes[0].term
+        await world.sleep(60_000)
+        for node in nodes:
+            assert node.ready
+        await nodes[0].linearize()
+        assert [each.disk.done for each in world.places.values()] == done
+        assert (nodes[0].term, nodes[0].status().role) == (term, "leader")
+
+    world.run(scenario)
+
+
+def test_leadership_lost_says_of_each_write_what_is_known_of_it() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        world.cut_off("n1")
+        disk = world.places["n1"].disk
+        disk.hold()
+        appended = asyncio.ensure_future(n1.write(put("a", b"1")))
+        await world.until(lambda: disk.waiting == 1, "the first one is appended, and being stored")
+        opened = asyncio.ensure_future(n1.write(put("b", b"1")))
+        resting = asyncio.ensure_future(n1.write(_refuse))
+        await world.until(lambda: n1.status().role != "leader", "it knows that it is alone")
+        disk.release()
+        with pytest.raises(OutcomeUnknown):
+            await appended
+        for did_not_happen in (opened, resting):
+            with pytest.raises(NotLeader):
+                await did_not_happen
+        assert n1.status().queues[0].count == 0
+
+    world.run(scenario)
+
+
+def _refuse(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+    raise ConditionFailed("k", "absent", "present")
+
+
+def test_a_refusal_of_a_leader_that_was_deposed_is_not_given() -> None:
+    """Not even where all that it rests on is decided: a majority had acknowledged it before the other leader came."""
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        world.hold("n2", "n1")
+        world.hold("n3", "n1")
+        insert = asyncio.ensure_future(n1.write(put("k", b"here")))
+        await world.sleep(10)
+        world.cuts = {("n1", "n2"), ("n1", "n3")}
+        acknowledgements, world.held = world.held, []
+        leader = await world.led(but="n1")
+        await leader.write(_remove)
+        # n1 has not heard of it. What it sees is the insert, which becomes decided now.
+        assert n1.status().role == "leader"
+        refused = asyncio.ensure_future(n1.write(_insert))
+        without_effect = asyncio.ensure_future(n1.write(_nothing))
+        await world.sleep(1)
+        world.held = acknowledgements
+        world.let_go()
+        await insert
+        await world.sleep(1)
+        assert n1.status().role == "leader"
+        assert not refused.done()
+        assert not without_effect.done()
+        world.heal()
+        for each in (refused, without_effect):
+            with pytest.raises(NotLeader):
+                await each
+
+    world.run(scenario)
+
+
+def _remove(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+    mutations = Mutations()
+    mutations.delete(key("k"))
+    return Evaluation(mutations, None)
+
+
+def _insert(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+    check_condition(Absent(), "k", reader.get(key("k")))
+    mutations = Mutations()
+    mutations.put(key("k"), b"again")
+    return Evaluation(mutations, None)
+
+
+def _nothing(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+    return Evaluation(Mutations(), reader.get(key("k")))
+
+
+def test_a_write_is_answered_when_it_is_decided_and_read_when_it_is_applied() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        await world.sleep(100)
+        disk = world.places["n1"].disk
+        disk.hold()
+        id_ = bytes(n1.read_ts()) + bytes(8)
+        write = asyncio.ensure_future(n1.write(increment("n"), request_id=id_, request_hash=b"h" * 16))
+        await world.until(lambda: disk.waiting == 1, "the entry is being stored")
+        await world.sleep(10)
+        assert not write.done(), "a leader's own disk is asked, too"
+        disk.let_one_through()
+        result = await write
+        await world.until(lambda: disk.waiting == 1, "it is being applied")
+        assert read(n1, "n") is None
+        reading = asyncio.ensure_future(n1.linearize())
+        await world.sleep(20)
+        assert not reading.done(), "what was acknowledged is not visible yet"
+        again = await n1.write(increment("n"), request_id=id_, request_hash=b"h" * 16)
+        assert (again.ts, again.value) == (result.ts, 1), "a retry finds it before the table has it"
+        disk.release()
+        assert await reading == result.ts
+        assert read(n1, "n", await n1.linearize()) == b"1"
+
+    world.run(scenario)
+
+
+def test_a_retry_at_the_next_leader_has_one_effect_and_the_first_answer() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, n3 = await world.grow("n1", "n2", "n3")
+        id_ = bytes(n1.read_ts()) + bytes(8)
+        world.hold("n2", "n1")
+        world.hold("n3", "n1")
+        lost = asyncio.ensure_future(_count(n1, id_))
+        await world.until(lambda: n2.status().last_index > n2.applied.index, "the entry arrived")
+        await world.sleep(5)
+        world.places["n1"].crash()
+        leader = await world.led(but="n1")
+        first = await _count(leader, id_)
+        assert (first.repeated, first.reply) == (True, b"1")
+        world.let_go()
+        await world.places["n1"].start()
+        await world.settled()
+        await leader.transfer_leader("n1")
+        n1 = world.places["n1"].node
+        await world.led(above=leader.term - 1)
+        again = await _count(n1, id_)
+        assert (again.repeated, again.ts, again.reply) == (True, first.ts, b"1")
+        assert read(n1, "n", await n1.linearize()) == b"1"
+        assert {node.applied.requests for node in (n1, n2, n3)} == {1}
+        lost.cancel()
+
+    world.run(scenario)
+
+
+async def _count(node: Node, request_id: bytes) -> WriteResult:
+    return await node.write(
+        increment("n"),
+        request_id=request_id,
+        request_hash=b"h" * 16,
+        encode_reply=lambda _ts, number: str(number).encode(),
+    )
+
+
+def test_what_the_leader_forgets_every_replica_forgets() -> None:
+    world = World(limits=NodeLimits(remember_requests_max=10))
+
+    async def scenario() -> None:
+        n1, n2, n3 = await world.grow("n1", "n2", "n3")
+        ids = []
+        for number in range(25):
+            ids.append(bytes(n1.clock.now()) + number.to_bytes(8))
+            await _count(n1, ids[-1])
+        await world.settled()
+        assert n2.applied == n3.applied == n1.applied
+        assert n3.applied.requests == 10
+        world.places["n1"].crash()
+        leader = await world.led(but="n1")
+        for id_ in ids[:15]:
+            with pytest.raises(OutcomeUnknown, match="too old"):
+                await _count(leader, id_)
+        for number, id_ in enumerate(ids[15:], start=16):
+            assert (await _count(leader, id_)).reply == str(number).encode()
 
     world.run(scenario)

@@ -1,0 +1,356 @@
+"""Time, reads and places of several nodes: read-ahead over a change of leader, staleness, clocks, hand-overs, room."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cortado.errors import InvalidArgument, NotLeader, PeerRefused, ResourceExhausted, Unavailable
+from cortado.raft.settings import RaftSettings
+from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
+from cortado.store.engine.failures import StorageFailed
+from cortado.store.node.reads import Stale
+from support.node_world import World
+from support.nodes import NOW_MS, increment, put, read
+
+
+def test_no_later_leader_writes_at_or_below_a_time_that_was_read_at() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        for other in ("n2", "n3"):
+            world.places[other].wall_offset_ms = -3_600_000
+        ahead = Timestamp(0, NOW_MS + int(world.now_ms) + 200, LOGICAL_MAX)
+        assert await n1.resolve_read(ahead) == ahead
+        assert read(n1, "n", ahead) is None
+        # Below the ceiling that the first one raised: nothing is written for it.
+        assert n1.applied.last_ts < ahead
+        world.places["n1"].crash()
+        leader = await world.led(but="n1")
+        result = await leader.write(increment("n"))
+        assert result.ts > ahead
+        assert read(leader, "n", ahead) is None
+
+    world.run(scenario)
+
+
+def test_a_read_ahead_is_the_leaders_and_one_at_what_is_applied_is_anybodys() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, _ = await world.grow("n1", "n2", "n3")
+        result = await n1.write(put("k", b"v"))
+        await world.settled()
+        assert read(n2, "k", await n2.resolve_read(result.ts)) == b"v"
+        with pytest.raises(NotLeader) as refused:
+            await n2.resolve_read(result.ts.next())
+        assert refused.value.leader == "n1.test:7621"
+        assert await n1.resolve_read(result.ts.next()) == result.ts.next()
+
+    world.run(scenario)
+
+
+def test_a_read_ahead_ends_with_leadership() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        await n1.resolve_read(Timestamp(0, NOW_MS + int(world.now_ms) + 50, 0))
+        world.cut_off("n1")
+        in_flight = asyncio.ensure_future(n1.write(put("k", b"v")))
+        await world.sleep(1)
+        waits_for_it = asyncio.ensure_future(n1.resolve_read(Timestamp(0, NOW_MS + int(world.now_ms) + 100, 0)))
+        raises_the_ceiling = asyncio.ensure_future(n1.resolve_read(Timestamp(0, NOW_MS + int(world.now_ms) + 249, 0)))
+        for each in (waits_for_it, raises_the_ceiling):
+            with pytest.raises(NotLeader):
+                await each
+        assert isinstance((await asyncio.gather(in_flight, return_exceptions=True))[0], Exception)
+
+    world.run(scenario)
+
+
+def test_a_stale_read_is_served_by_any_replica_that_heard_of_the_leader_lately() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, _ = await world.grow("n1", "n2", "n3")
+        result = await n1.write(put("k", b"v"))
+        await world.sleep(1_000)
+        for node in (n1, n2):
+            assert await node.resolve_read(Stale(500)) >= result.ts
+        world.cut_off("n2")
+        await world.sleep(2_000)
+        with pytest.raises(Unavailable, match=r"this replica is \d+ ms stale, 500 ms were asked for"):
+            await n2.resolve_read(Stale(500))
+        assert await n2.resolve_read(Stale(5_000)) == result.ts
+        assert await n1.resolve_read(Stale(0)) == result.ts
+
+    world.run(scenario)
+
+
+def test_a_replica_that_never_heard_of_a_leader_answers_no_stale_read() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        node = await world.place("n2").start()
+        assert (node.status().role, node.status().state, node.ready) == ("learner", "no leader", False)
+        with pytest.raises(Unavailable, match="it is not known how stale"):
+            await node.resolve_read(Stale(60_000))
+        with pytest.raises(NotLeader, match="no leader is known"):
+            await node.linearize()
+
+    world.run(scenario)
+
+
+def test_a_transfer_under_load_refuses_nothing_that_another_try_does_not_do() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        nodes = dict(zip(("n1", "n2", "n3"), await world.grow("n1", "n2", "n3"), strict=True))
+        done = asyncio.Event()
+        counted = 0
+
+        async def caller() -> None:
+            nonlocal counted
+            node = nodes["n1"]
+            while not done.is_set():
+                try:
+                    await node.write(increment("n"))
+                    counted += 1
+                except NotLeader as elsewhere:
+                    if elsewhere.leader:
+                        node = nodes[elsewhere.leader.partition(".")[0]]
+                    else:
+                        await world.sleep(1)  # it has not quite won yet
+
+        callers = [asyncio.ensure_future(caller()) for _ in range(8)]
+        await world.sleep(50)
+        assert await nodes["n1"].transfer_leader("n3") == "n3"
+        await world.sleep(50)
+        assert nodes["n1"].status().role == "follower"
+        assert await nodes["n3"].transfer_leader() in ("n1", "n2")
+        await world.sleep(50)
+        done.set()
+        await asyncio.gather(*callers)
+        leader = await world.led()
+        assert read(leader, "n", await leader.linearize()) == str(counted).encode()
+        assert counted > 100
+
+    world.run(scenario)
+
+
+def test_a_stop_hands_over_first() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        began_ms = world.now_ms
+        write = asyncio.ensure_future(n1.write(put("k", b"v")))
+        await world.places["n1"].stop()
+        await world.led(but="n1")
+        assert world.now_ms - began_ms < 100, "nobody waited for an election"
+        outcome = (await asyncio.gather(write, return_exceptions=True))[0]
+        assert not isinstance(outcome, Exception) or (isinstance(outcome, NotLeader) and outcome.leader)
+        with pytest.raises(Unavailable, match="stopping"):
+            await n1.write(put("k", b"v"))
+
+    world.run(scenario)
+
+
+def test_a_leader_that_is_to_be_removed_hands_over_and_the_next_one_removes_it() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        with pytest.raises(NotLeader) as elsewhere:
+            await n1.remove_member("n1")
+        leader = await world.led(but="n1")
+        assert elsewhere.value.leader == leader.address
+        configuration = await leader.remove_member("n1")
+        assert [each.node_id for each in configuration.voters] == ["n2", "n3"]
+        with pytest.raises(InvalidArgument):
+            await leader.remove_member("n9")
+
+    world.run(scenario)
+
+
+def test_the_only_voter_cannot_be_removed() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        with pytest.raises(InvalidArgument, match="only voter"):
+            await n1.remove_member("n1")
+
+    world.run(scenario)
+
+
+def test_a_leader_makes_its_new_address_known() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        await world.grow("n1")
+        place = world.places["n1"]
+        await place.stop()
+        place.address = "elsewhere.test:1"
+        node = await place.start()
+        await world.until(lambda: node.configuration.voters[0].address == "elsewhere.test:1", "it is known")
+        await world.until(lambda: node.applied.index == node.status().last_index, "and decided")
+
+    world.run(scenario)
+
+
+def test_a_leader_without_room_refuses_writes_answers_reads_and_goes_on_when_there_is_room() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        await n1.write(put("k", b"v"))
+        await world.settled()
+        disk = world.places["n1"].disk
+        disk.failures += [ResourceExhausted("the disk is full", 1_000, "disk")] * 2
+        stuck = asyncio.ensure_future(n1.write(put("k", b"w")))
+        await world.until(lambda: bool(n1.status().refused_for), "the disk was full")
+        with pytest.raises(ResourceExhausted, match="the disk is full"):
+            await n1.write(put("k", b"x"))
+        assert read(n1, "k", await n1.linearize()) == b"v"
+        await stuck
+        assert read(n1, "k", await n1.linearize()) == b"w"
+        assert n1.status().state == "serving"
+        await n1.write(put("k", b"x"))
+
+    world.run(scenario)
+
+
+def test_a_follower_without_room_holds_nobody_up_and_catches_up_when_there_is_room() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, _ = await world.grow("n1", "n2", "n3")
+        world.places["n2"].disk.failures += [ResourceExhausted("the disk is full", 1_000, "disk")] * 4
+        for _ in range(20):
+            await n1.write(increment("n"))
+        assert n2.applied.last_ts < n1.applied.last_ts
+        await world.settled()
+        assert read(n2, "n") == b"20"
+
+    world.run(scenario)
+
+
+def test_a_leader_whose_disk_hangs_steps_aside() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        world.places["n1"].disk.hold()
+        lost = asyncio.ensure_future(n1.write(put("k", b"v")))
+        began_ms = world.now_ms
+        leader = await world.led(but="n1")
+        assert world.now_ms - began_ms < 3_000
+        await leader.write(put("k", b"w"))
+        world.places["n1"].disk.release()
+        assert isinstance((await asyncio.gather(lost, return_exceptions=True))[0], Exception)
+        await world.settled()
+        assert read(n1, "k") == b"w"
+
+    world.run(scenario)
+
+
+def test_a_failed_disk_ends_one_node_and_not_the_group() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        world.places["n1"].disk.failures.append(StorageFailed("input/output error"))
+        outcome = (await asyncio.gather(n1.write(put("k", b"v")), return_exceptions=True))[0]
+        assert isinstance(outcome, Exception)
+        assert isinstance(await n1.failed(), StorageFailed)
+        world.places["n1"].crash()
+        leader = await world.led(but="n1")
+        await leader.write(put("k", b"w"))
+
+    world.run(scenario)
+
+
+def test_a_new_epoch_holds_on_every_node_and_under_every_later_leader() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, n3 = await world.grow("n1", "n2", "n3")
+        before = await n1.write(increment("n"))
+        bumped = await n1.bump_epoch(0)
+        after = await n1.write(increment("n"))
+        assert before.ts < bumped.ts < after.ts
+        assert (bumped.ts.epoch, after.ts.epoch) == (1, 1)
+        await world.settled()
+        assert [node.clock.epoch for node in (n1, n2, n3)] == [1, 1, 1]
+        world.places["n1"].crash()
+        leader = await world.led(but="n1")
+        again = await leader.write(increment("n"))
+        assert again.ts > after.ts
+        assert (again.ts.epoch, again.value) == (1, 3)
+
+    world.run(scenario)
+
+
+def test_a_node_whose_clock_is_wrong_against_a_majority_gives_up_leadership_and_does_not_seek_it() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, n3 = await world.grow("n1", "n2", "n3")
+        n1.observe_peer_clock("n2", -1_010, -990)
+        await world.sleep(100)
+        assert n1.status().role == "leader", "one of two others may be the one that is wrong"
+        n1.observe_peer_clock("n3", -1_010, -990)
+        leader = await world.led(but="n1")
+        assert [each.node_id for each in n1.status().clock_offsets] == ["n2", "n3"]
+        (other,) = (node for node in (n2, n3) if node is not leader)
+        world.places[leader.identity.node_id].crash()
+        await world.led(but=leader.identity.node_id)
+        assert world.leader() is other
+        n1.observe_peer_clock("n2", -10, 10)
+        await other.transfer_leader("n1")
+        assert world.leader() is n1
+
+    world.run(scenario)
+
+
+def test_a_replica_that_fell_behind_the_log_is_brought_up_by_a_snapshot() -> None:
+    world = World(settings=RaftSettings(retain_entries=10))
+
+    async def scenario() -> None:
+        n1, _, n3 = await world.grow("n1", "n2", "n3")
+        world.cut_off("n3")
+        for _ in range(200):
+            await n1.write(increment("n"))
+        assert n3.applied.index < n1.applied.index - 150
+        world.heal()
+        await world.until(lambda: n3.applied == n1.applied, "a snapshot brought it up")
+        assert read(n3, "n") == b"200"
+        result = await n1.write(increment("n"))
+        await world.until(lambda: n3.read_ts() == result.ts, "and it follows on")
+        world.places["n1"].crash()
+        leader = await world.led(but="n1")
+        assert (await leader.write(increment("n"))).value == 202
+
+    world.run(scenario)
+
+
+def test_who_presents_himself_must_be_a_member_with_his_own_disk() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        await world.sleep(1_000)
+        n1.check_hello("cluster-a", "n2", "disk-of-n2")
+        for cluster_id, node_id, storage_id, problem in (
+            ("cluster-b", "n2", "disk-of-n2", "belongs to cluster cluster-b"),
+            ("cluster-a", "n9", "disk-of-n9", "n9 is no member"),
+            ("cluster-a", "n2", "another-disk", "joins under a new id"),
+        ):
+            with pytest.raises(PeerRefused, match=problem):
+                n1.check_hello(cluster_id, node_id, storage_id)
+
+    world.run(scenario)
