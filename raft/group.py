@@ -83,11 +83,15 @@ class RaftLog:
         self._membership = Membership(self._core, self._replication)
         self._members: Configuration | None = None
         self._was_leading = False
-        self._handed_index = applied[0]
+        self._handed_index = self._first_to_hand_over() - 1
         self._outstanding: Ready | None = None
         self._outstanding_since_ms = 0.0
         self._is_suffix_kept = True
         self._changed()
+
+    def _first_to_hand_over(self) -> int:
+        """After a restart: what the data contains is not applied again."""
+        return self._core.applied[0] + 1
 
     # --- what it knows ----------------------------------------------------------------------------------------------
 

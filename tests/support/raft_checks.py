@@ -91,7 +91,7 @@ class Checks:
     # --- callers ----------------------------------------------------------------------------------------------------
 
     def acknowledged(self, replica, index, term, value) -> None:
-        """What is acknowledged is on the disks of a majority: of the voters now, or of those when it was appended, where
+        """What is acknowledged is on a majority's disks: of the voters now, or of those when it was appended, where
         it was decided before they changed."""
         now, then = replica.log.configuration.voters, replica.log.configuration_at(index).voters
         is_kept = any(self._are_on_disks(voters, index, term) for voters in (now, then))

@@ -17,14 +17,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 
-from support.raft_checks import Checks
-
 from cortado.errors import CortadoError, Unavailable
 from cortado.raft.bootstrap import bootstrap_writes
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.log import Encoded, Message, Ready, SnapshotMeta
 from cortado.raft.settings import RaftSettings
+from support.raft_checks import Checks
 
 GROUP = 1
 FOUNDER = "n1"
