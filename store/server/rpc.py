@@ -116,7 +116,12 @@ def _unary(answer: Answer) -> Callable[[Message, Context], Awaitable[bytes]]:
         try:
             return await answer(request)
         except CortadoError as error:
-            await _end(context, error)
+            ended = error
+        # gRPC keeps what an abort raises, in a cycle with the call. Nothing of what was sent may hang on that until the
+        # collector comes, neither by the frames of a traceback nor by this one: an overload would fill the memory.
+        del request
+        ended.__context__ = None
+        return await _end(context, ended.with_traceback(None))
 
     return serve
 

@@ -1,0 +1,108 @@
+"""Real nodes tell each stranger, and each member that is not what it was, why they refuse it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import grpc
+import pytest
+
+from cortado.proto.internal.peers_pb2 import PeerBatch
+from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.hello import make_hello
+from cortado.store.peers.streams import CONNECT, as_it_is
+from support.cluster import cortado, free_ports, running_cluster
+from support.server_process import ServerProcess, running_server
+
+pytestmark = pytest.mark.process
+
+FLOOD_STREAMS = 300
+FLOOD_BYTES = 1 << 20
+MEMORY_MAX = 150 << 20
+
+
+def resident_bytes(server: ServerProcess) -> int:
+    fields = Path(f"/proc/{server.pid}/statm").read_text().split()
+    return int(fields[1]) * 4096
+
+
+def refused_start(server: ServerProcess) -> str:
+    """What a server wrote that does not start."""
+    with pytest.raises(AssertionError, match="the server ended with"):
+        server.start()
+    assert "Traceback" not in server.log
+    return server.log
+
+
+def joining(folder: Path, node_id: str, address: str, *endpoints: str) -> ServerProcess:
+    options = ("--node-id", node_id, "--join", ",".join(endpoints))
+    return ServerProcess(folder / f"{node_id}-{address.rpartition(':')[2]}", *options, listen=address)
+
+
+def test_who_may_not_join_is_told_why(tmp_path: Path) -> None:
+    with running_server(tmp_path / "n1", "--node-id", "n1") as n1:
+        first, second = (f"127.0.0.1:{port}" for port in free_ports(2))
+        said = refused_start(joining(tmp_path, "n2", first, n1.endpoint))
+        assert "n2" in said
+        assert "cortado member add" in said
+        cortado("member", "add", "n2", first, "--endpoint", n1.endpoint)
+        said = refused_start(joining(tmp_path, "n2", second, n1.endpoint))
+        assert f"node n2 was announced at {first}, and says to be reached at {second}" in said
+        n2 = joining(tmp_path, "n2", first, n1.endpoint)
+        try:
+            n2.start()
+            # Once more, with an empty directory, as after a lost disk.
+            n2.stop()
+            shutil.rmtree(n2.data_dir)
+            said = refused_start(n2)
+            assert "another data directory" in said
+        finally:
+            n2.kill()
+
+
+def test_a_node_of_another_cluster_is_refused_by_a_real_one_and_a_flood_costs_no_memory(tmp_path: Path) -> None:
+    with running_server(tmp_path / "n1", "--node-id", "n1", "--cluster-id", "cluster-a") as n1:
+        hello = make_hello(Identity("cluster-b", "n2", "disk-2"), "h:1", (9, 9), "n1")
+        with grpc.insecure_channel(n1.endpoint) as channel:
+            connect = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)
+            with pytest.raises(grpc.RpcError) as error:
+                list(connect(iter([PeerBatch(hello=hello).SerializeToString()]), timeout=20))
+            assert "node n2 belongs to cluster cluster-b, this node n1 to cluster cluster-a" in str(error.value)
+            garbage = bytes(FLOOD_BYTES)
+
+            def flood() -> int:
+                for _ in range(FLOOD_STREAMS // 30):
+                    calls = [connect(iter([garbage]), timeout=20) for _ in range(30)]
+                    for call in calls:
+                        assert call.code() is not grpc.StatusCode.OK
+                return resident_bytes(n1)
+
+            # What thirty streams at once take is kept by the allocator; ten times as many take no more.
+            first = flood()
+            flood()
+            assert flood() - first < MEMORY_MAX
+        cortado("kv", "put", "n", "k", "v", "--endpoint", n1.endpoint)
+
+
+def test_a_member_with_another_data_directory_is_refused_by_all_that_know_it(tmp_path: Path) -> None:
+    with running_cluster(tmp_path) as cluster:
+        victim = cluster.follower()
+        leader = cluster.addresses[cluster.leader()]
+        cluster.kill(victim)
+        impostor = Identity(cluster.status(cluster.leader()).header.cluster_id, victim, "disk-new")  # type: ignore[union-attr]
+        hello = make_hello(impostor, cluster.addresses[victim], (0, 0), cluster.leader())
+
+        def answer() -> str:
+            with grpc.insecure_channel(leader) as channel:
+                connect = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)
+                try:
+                    list(connect(iter([PeerBatch(hello=hello).SerializeToString()]), timeout=20))
+                except grpc.RpcError as error:
+                    return str(error)
+            return ""
+
+        assert f"node {victim} has another data directory (disk-new)" in answer()
+        # With its own it is a member as before.
+        cluster.start(victim)
+        cluster.wait_converged()

@@ -1,0 +1,147 @@
+"""Real nodes with certificates: they form a cluster, take nobody else for a peer, and renew without a restart."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from subprocess import run as run_process
+
+import grpc
+import pytest
+
+from cortado.errors import CortadoError
+from cortado.proto.internal.peers_pb2 import PeerBatch
+from cortado.store.client import Client, Tls
+from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.credentials import TlsFiles
+from cortado.store.peers.hello import make_hello
+from cortado.store.peers.streams import CONNECT, as_it_is
+from support.certificates import DAYS, NOW, Certifier
+from support.cluster import free_ports
+from support.server_process import ServerProcess, wait_until
+
+pytestmark = pytest.mark.process
+
+
+def client_tls(files: TlsFiles) -> Tls:
+    return Tls(ca=files.ca, cert=files.cert, key=files.key)
+
+
+def node_process(folder: Path, files: TlsFiles, node_id: str, *options: str) -> ServerProcess:
+    (port,) = free_ports(1)
+    tls = ("--tls-cert", str(files.cert), "--tls-key", str(files.key), "--tls-ca", str(files.ca))
+    return ServerProcess(folder / node_id, "--node-id", node_id, *tls, *options, listen=f"127.0.0.1:{port}")
+
+
+def command(files: TlsFiles, endpoint: str, *arguments: str) -> str:
+    tls = ("--tls-cert", str(files.cert), "--tls-key", str(files.key), "--tls-ca", str(files.ca))
+    line = [sys.executable, "-m", "cortado.store.cli", *arguments, "--endpoint", endpoint, *tls]
+    ended = run_process(line, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@contextmanager
+def two_nodes(tmp_path: Path, certifier: Certifier) -> Iterator[tuple[ServerProcess, ServerProcess]]:
+    """n1 and n2, both voters, with certificates."""
+    n1 = node_process(tmp_path, certifier.node("n1"), "n1")
+    operator = certifier.client("operator")
+    n2: ServerProcess | None = None
+    try:
+        n1.start()
+        n2 = node_process(tmp_path, certifier.node("n2"), "n2", "--join", n1.endpoint)
+        address = n2._listen
+        command(operator, n1.endpoint, "member", "add", "n2", address)
+        n2.start()
+        command(operator, n1.endpoint, "member", "promote", "n2", "--wait")
+        yield n1, n2
+    finally:
+        for each in (n1, n2):
+            if each is not None:
+                each.kill()
+
+
+def test_a_cluster_with_certificates_replicates_and_renews_them_without_a_restart(tmp_path: Path) -> None:
+    certifier = Certifier(tmp_path / "certs")
+    app = certifier.client("app")
+    with two_nodes(tmp_path, certifier) as (n1, n2):
+        ended, written, failures = threading.Event(), [0], []
+
+        def load() -> None:
+            with Client(f"{n1.endpoint},{n2.endpoint}", timeout_s=20, tls=client_tls(app)) as client:
+                while not ended.is_set():
+                    try:
+                        client.kv("n").put(b"k%d" % written[0], b"v")
+                        written[0] += 1
+                    except CortadoError as failure:
+                        failures.append(failure)
+
+        def more_is_written() -> None:
+            goal = written[0] + 20
+            wait_until(lambda: written[0] >= goal or bool(failures), "writes go on", 30)
+
+        writer = threading.Thread(target=load)
+        writer.start()
+        try:
+            more_is_written()
+            new = Certifier(tmp_path / "new")
+            certifier.ca.write_bytes(certifier.ca.read_bytes() + new.ca.read_bytes())
+            certifier.authority = new.authority
+            for node_id in ("n1", "n2"):
+                certifier.node(node_id)
+                more_is_written()
+            certifier.client("app")
+            renewed = certifier.client("renewed")
+            certifier.ca.write_bytes(new.ca.read_bytes())
+            # A new connection of a client, and one of a node, with nothing but the new authority.
+            with Client(n1.endpoint, timeout_s=20, tls=client_tls(renewed)) as client:
+                assert client.kv("n").get(b"k0") is not None
+            n2.kill()
+            n2.start()
+            more_is_written()
+        finally:
+            ended.set()
+            writer.join()
+        assert failures == []
+        left_behind = Certifier(tmp_path / "old").client("old")
+        refused = Tls(ca=new.ca, cert=left_behind.cert, key=left_behind.key)
+        with Client(n1.endpoint, timeout_s=2, tls=refused) as client, pytest.raises(CortadoError):
+            client.kv("n").get(b"k0")
+
+
+def test_a_client_is_no_peer_of_a_real_node(tmp_path: Path) -> None:
+    certifier = Certifier(tmp_path / "certs")
+    with_client = certifier.client("app")
+    node = node_process(tmp_path, certifier.node("n1"), "n1", "--cluster-id", "cluster-a")
+    try:
+        node.start()
+        credentials = grpc.ssl_channel_credentials(
+            with_client.ca.read_bytes(), with_client.key.read_bytes(), with_client.cert.read_bytes()
+        )
+        hello = PeerBatch(hello=make_hello(Identity("cluster-a", "n2", "disk-2"), "h:1", (9, 9), "n1"))
+        with grpc.secure_channel(node.endpoint, credentials) as channel:
+            connect = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)
+            with pytest.raises(grpc.RpcError) as error:
+                list(connect(iter([hello.SerializeToString()]), timeout=20))
+        assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED  # type: ignore[attr-defined]
+        assert "its certificate is that of client app" in str(error.value)
+    finally:
+        node.kill()
+
+
+def test_a_node_does_not_start_with_a_certificate_that_is_not_its_own_or_has_expired(tmp_path: Path) -> None:
+    certifier = Certifier(tmp_path / "certs")
+    for files, said in (
+        (certifier.node("n2"), "n2.crt: is that of node n2, and not of node n1"),
+        (certifier.client("app"), "app.crt: is that of client app, and not of node n1"),
+        (certifier.node("n1", now=NOW - timedelta(days=DAYS + 1)), "n1.crt: expired on"),
+    ):
+        node = node_process(tmp_path, files, "n1")
+        with pytest.raises(AssertionError, match="the server ended with 2"):
+            node.start()
+        assert said in node.log
+        assert "Traceback" not in node.log
