@@ -7,7 +7,7 @@ node's id or address is refused before the log sees it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from google.protobuf.message import Message
@@ -28,9 +28,11 @@ from cortado.store.server.service import Service, request_hash
 class ClusterService(Service):
     """Status, clock, members, and the changes of epoch, members and leader."""
 
-    def __init__(self, node: Node, data_dir: Path) -> None:
+    def __init__(self, node: Node, data_dir: Path, *, state: Callable[[], str]) -> None:
+        """``state`` says what the node does, for people: "serving", or why not."""
         super().__init__(node)
         self._data_dir = data_dir
+        self._state = state
 
     async def status(self, _request: cluster_pb2.StatusRequest) -> Message:
         status = self.node.status()
@@ -38,7 +40,7 @@ class ClusterService(Service):
             header=self.header(self.node.read_ts()),
             version=__version__,
             data_dir=str(self._data_dir.absolute()),
-            state=status.state,
+            state=self._state(),
             leader=status.leader,
             applied_index=status.applied_index,
             uptime_ms=status.uptime_ms,

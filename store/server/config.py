@@ -38,6 +38,7 @@ class ServerConfig:
       a cluster a drawn one. A node that joins needs the name under which it was announced.
     - ``join``: addresses of members of the cluster that an empty directory joins; empty: it begins a cluster of its
       own. A directory that belongs to a cluster already ignores it.
+    - ``join_timeout_ms``: how long it tries to reach that cluster's leader, before the process ends.
     - ``tls_cert``, ``tls_key``, ``tls_ca``: PEM files; all three or none. Both sides of every connection then show a
       certificate of that authority. They are read again when they change.
     - ``insecure``: listen on other addresses than loopback although nothing is encrypted.
@@ -65,6 +66,7 @@ class ServerConfig:
     advertise: str = ""
     node_id: str = ""
     join: tuple[str, ...] = ()
+    join_timeout_ms: int = 60_000
     tls_cert: Path | None = None
     tls_key: Path | None = None
     tls_ca: Path | None = None
@@ -92,6 +94,7 @@ class ServerConfig:
             check_bound("map_size_bytes", self.map_size_bytes, 1 << 20, 1 << 46)
         check_bound("max_clock_offset_ms", self.max_clock_offset_ms, 1, 60_000)
         check_bound("stop_grace_ms", self.stop_grace_ms, 0, 600_000)
+        check_bound("join_timeout_ms", self.join_timeout_ms, 1, 3_600_000)
         check_bound("heartbeat_ms", self.heartbeat_ms, 10, 10_000)
         # A lost heartbeat or two must not look like a lost leader.
         check_bound("election_ms", self.election_ms, 4 * self.heartbeat_ms, 60_000)

@@ -91,7 +91,8 @@ async def join_cluster(
         raise StartRefused(InvalidArgument("join", problem), EXIT_CONFIG)
     _LOG.info("node %s asks %s to join their cluster", identity.node_id, ", ".join(config.join))
     try:
-        answer = await join(config.join, identity, address, certificates=certificates)
+        timeout_s = config.join_timeout_ms / 1000
+        answer = await join(config.join, identity, address, certificates=certificates, timeout_s=timeout_s)
     except TryAgain as error:
         raise StartRefused(error, EXIT_UNAVAILABLE) from error
     except CortadoError as error:

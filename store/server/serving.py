@@ -41,6 +41,7 @@ from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.snapshots.spools import DiskSpools
+from cortado.store.node.status import NO_LEADER
 from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
@@ -206,12 +207,16 @@ def _monotonic_ms() -> float:
 
 
 def _register(config: ServerConfig, server: grpc.aio.Server, node: Node, transport: PeerTransport) -> _Served:
+    cluster = ClusterService(node, config.data_dir, state=lambda: state_of(node, transport))
     services: list[tuple[ServiceDescriptor, object]] = [
         (_descriptor(kv_pb2, "KeyValue"), KeyValueService(node)),
         (_descriptor(documents_pb2, "Documents"), DocumentsService(node)),
         (_descriptor(tables_pb2, "Tables"), TablesService(node)),
         (_descriptor(schemas_pb2, "Schemas"), SchemasService(node)),
-        (_descriptor(cluster_pb2, "Cluster"), ClusterService(node, config.data_dir)),
+        (
+            _descriptor(cluster_pb2, "Cluster"),
+            ClusterService(node, config.data_dir, state=lambda: state_of(node, transport)),
+        ),
     ]
     calls = CallsService(services)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
@@ -227,6 +232,15 @@ def _register(config: ServerConfig, server: grpc.aio.Server, node: Node, transpo
 def _descriptor(module: object, service: str) -> ServiceDescriptor:
     found: ServiceDescriptor = module.DESCRIPTOR.services_by_name[service]  # type: ignore[attr-defined]
     return found
+
+
+def state_of(node: Node, transport: PeerTransport) -> str:
+    """What the node does. Without a leader, also what the other nodes said last: they may have refused this one."""
+    state = node.status().state
+    if state != NO_LEADER:
+        return state
+    problems = [f"{each.node_id}: {each.problem}" for each in transport.status() if each.problem]
+    return f"{state} ({'; '.join(problems)})" if problems else state
 
 
 def _announce(config: ServerConfig, address: str) -> None:
@@ -266,8 +280,10 @@ def _report_defect(task: asyncio.Future[None]) -> None:
 
 
 def _watches(served: _Served) -> list[Coroutine[None, None, None]]:
-    node = served.node
-    watches = [report_health(served.healthy, served.service_names, lambda: node.ready, lambda: node.status().state)]
+    node, transport = served.node, served.transport
+    watches = [
+        report_health(served.healthy, served.service_names, lambda: node.ready, lambda: state_of(node, transport))
+    ]
     if served.config.faults_file is not None:
         watches.append(follow_faults(served.config.faults_file, served.transport.cut))
     return watches

@@ -120,6 +120,7 @@ SETTINGS: Final = (
     Setting("advertise", "advertise", read_text),
     Setting("node-id", "node_id", read_text),
     Setting("join", "join", read_list),
+    Setting("join-timeout-ms", "join_timeout_ms", read_whole),
     Setting("tls-cert", "tls_cert", read_path),
     Setting("tls-key", "tls_key", read_path),
     Setting("tls-ca", "tls_ca", read_path),

@@ -79,6 +79,9 @@ def add_to(app: typer.Typer) -> None:
                 _CLUSTER,
             ),
         ] = None,
+        join_timeout_ms: Annotated[
+            Text, _option("How long to look for that cluster's leader.", "MS", "60000", _CLUSTER)
+        ] = None,
         cluster_id: Annotated[
             Text, _option("Name of the cluster, at the first start.", "NAME", "a new one", _CLUSTER)
         ] = None,

@@ -48,6 +48,7 @@ EXAMPLES: list[CortadoError] = [
     errors.DataLoss("a page", "at 7"),
     errors.DataDirectoryError("/data", "in use"),
     errors.ClockOutOfBounds(300, 250),
+    errors.PeerRefused("no member"),
     errors.Internal("a defect"),
 ]
 
