@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import random
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -99,10 +100,17 @@ def simulate(
 ) -> Outcome:
     """Run one seed. ``prepare`` may change the cluster before it begins."""
     was_collecting = gc.isenabled()
+    # The collector comes when it likes, and closes abandoned coroutines where it stands: only between runs, then.
     gc.disable()
+    gc.freeze()
     try:
         return Run(seed, plan, prepare).run()
     finally:
+        with warnings.catch_warnings():
+            # Of coroutines that a crash kept from ever being started.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            gc.collect()
+        gc.unfreeze()
         if was_collecting:
             gc.enable()
 
@@ -137,7 +145,9 @@ class Run:
                 self._judge()
         finally:
             virtual_ms = cluster.now_ms
-            cluster.bury()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                cluster.bury()
         counts = cluster.counts + cluster.network.counts + self._disk_counts()
         return Outcome(
             self.seed,
