@@ -55,7 +55,7 @@ from cortado.store.node.opening import open_log
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.proposals import EncodeReply, Proposal, WriteResult
 from cortado.store.node.reads import ReadPoints, Stale
-from cortado.store.node.requests import IdAheadOfClock, check_request_id, check_same_request
+from cortado.store.node.requests import check_form, check_not_ahead, check_same_request
 from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.snapshots.spools import SpoolDirectory
 from cortado.store.node.state import AppliedState
@@ -97,6 +97,8 @@ def no_reply(_ts: Timestamp, _reply: object) -> bytes:
 
 
 def _refuse(error: CortadoError) -> Evaluate:
+    """What evaluates to ``error``, whatever the state."""
+
     def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         raise error
 
@@ -414,16 +416,11 @@ class Node:
         is_held = place_taken
         try:
             self._check_serving()
-            try:
-                known = self._known(request_id, request_hash) if request_id else None
-            except IdAheadOfClock as ahead:
-                # Of ours, that is: where others vote, another leader may have gone further. So the refusal goes through
-                # a turn, as all that rest on what we know: it is given once a majority says that we lead.
-                if self._turns.is_alone:
-                    raise
-                evaluate, known = _refuse(ahead), None
-            if known is not None:
-                return known
+            if request_id:
+                known = self._known(request_id, request_hash)
+                if known is not None:
+                    return known
+                evaluate = self._with_its_id(evaluate, request_id)
             self._engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES)
             if not is_held:
                 self.writes.enter(size_bytes)
@@ -457,13 +454,22 @@ class Node:
             check_same_request(request_hash, first.request_hash)
             first.waiters += 1
             return first
+        check_form(request_id)
         if not turns.may_evaluate and not turns.is_alone:
             raise Unavailable("the new leader is not ready yet", retry_delay_ms=50)
-        check_request_id(request_id, self.clock)
         remembered = self._machine.remembered(request_id, request_hash)
         if remembered is None:
             return None
         return WriteResult(remembered.ts, remembered.reply, repeated=True)
+
+    def _with_its_id(self, evaluate: Evaluate, request_id: bytes) -> Evaluate:
+        """``evaluate``, or a refusal of the id in its place, which then is given as all that rest on what we know: once
+        a majority says that we lead."""
+        try:
+            check_not_ahead(request_id, self.clock)
+        except InvalidArgument as ahead:
+            return _refuse(ahead)
+        return evaluate
 
     async def bump_epoch(
         self,

@@ -66,20 +66,23 @@ def _checksum(request_id: bytes, value: bytes) -> bytes:
     return checksum.to_bytes(4, "little")
 
 
-class IdAheadOfClock(InvalidArgument):
-    """As this node's clock goes, which another leader's may have passed."""
-
-
-def check_request_id(request_id: bytes, clock: Clock) -> Timestamp:
-    """The timestamp of a new id. Raises InvalidArgument of a malformed one, IdAheadOfClock beyond the clock's bound."""
+def check_form(request_id: bytes) -> None:
+    """Raises InvalidArgument for a malformed id."""
     if len(request_id) != REQUEST_ID_BYTES:
         problem = f"must have {REQUEST_ID_BYTES} bytes: a timestamp of this cluster (12), then random bytes (8)"
         raise InvalidArgument("request_id", problem, f"{len(request_id)} bytes")
+
+
+def check_not_ahead(request_id: bytes, clock: Clock) -> None:
+    """Raises InvalidArgument for an id from beyond the clock's bound.
+
+    That speaks of this node's clock, which another leader's may have passed: a refusal that rests on what this node
+    knows, and to be given as such.
+    """
     ts = Timestamp.from_bytes(request_id[:TIMESTAMP_BYTES])
     now = clock.now()
     if ts.epoch > now.epoch or (ts.epoch == now.epoch and ts.wall_ms > now.wall_ms + clock.max_offset_ms):
-        raise IdAheadOfClock("request_id", f"begins with a timestamp that is ahead of this cluster's, {now}", str(ts))
-    return ts
+        raise InvalidArgument("request_id", f"begins with a timestamp that is ahead of this cluster's, {now}", str(ts))
 
 
 def answer_of(request_id: bytes, request_hash: bytes, encoded: bytes | None, floor: bytes) -> Remembered | None:
