@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final
@@ -93,18 +93,16 @@ class BulkLoad:
         attempts = self._new_attempts()
         while True:
             channel = self._connection.leader_channel()
-            stream = _Stream(self._connection, channel, self._start, self._timeout_s)
             try:
-                for request, _, _ in self._in_flight:
-                    stream.send(request)
-                while self._fill(source, stream):
-                    self._take(stream.receive())
-                    attempts = self._new_attempts()
-                return self.result
+                with closing(_Stream(self._connection, channel, self._start, self._timeout_s)) as stream:
+                    for request, _, _ in self._in_flight:
+                        stream.send(request)
+                    while self._fill(source, stream):
+                        self._take(stream.receive())
+                        attempts = self._new_attempts()
+                    return self.result
             except Failed as failed:
                 failure = failed.failure
-            finally:
-                stream.close()
             self._rest_after(attempts, failure, channel)
 
     def _fill(self, source: Iterator[Chunk], stream: _Stream) -> bool:

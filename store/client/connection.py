@@ -152,8 +152,8 @@ class Connection:
             return channel.call(
                 method, request, left_s, lambda: self._search.is_elsewhere(address), patient=attempts.is_patient
             )
-        except ValueError as error:
-            raise self._closed_meanwhile() from error
+        except ValueError:
+            raise self._closed_channel() from None
         except Failed as failed:
             failure = failed.failure
         is_late = isinstance(failure.error, DeadlineExceeded) and not failure.answered
@@ -222,12 +222,12 @@ class Connection:
     def stream(
         self, channel: Channel, method: Method, request: bytes | Iterator[bytes], timeout_s: float
     ) -> Iterator[tuple[Any, Watch]]:
-        """A call for :func:`receive`, which bounds the wait for each reply. It is cancelled at the end."""
+        """A call for :func:`receive`, which bounds the wait for each reply; cancelled at the end. Raises Failed."""
         with ExitStack() as stack:
             try:
                 call = stack.enter_context(channel.stream(method, request))
-            except ValueError as error:
-                raise self._closed_meanwhile() from error
+            except ValueError:
+                raise self._closed_channel() from None
             address = channel.address
             watch = self.watchdog.watch(call.cancel, timeout_s, lambda: self._search.is_elsewhere(address))
             stack.callback(watch.close)
@@ -251,7 +251,8 @@ class Connection:
             self._reached = True
         if self._closed:
             failure = Failure(self._closed_meanwhile(), answered=False, sent=failure.sent)
-        is_known = self._redirect(failure, channel.address)
+        left_s = attempts.deadline_s - self._now_s()
+        is_known = left_s > 0 and self._redirect(failure, channel.address, left_s)
         has_others = len(self._route.addresses) > 1
         delay_s = attempts.delay_after(
             failure, self._now_s(), channel.address, is_known=is_known, has_others=has_others
@@ -259,7 +260,7 @@ class Connection:
         if delay_s:
             self.environment.sleep_s(delay_s)
 
-    def _redirect(self, failure: Failure, address: str) -> bool:
+    def _redirect(self, failure: Failure, address: str, left_s: float) -> bool:
         """Turns to where the next attempt should go; True where that is known to be better than here."""
         error = failure.error
         if isinstance(error, NotLeader):
@@ -272,7 +273,7 @@ class Connection:
             avoid = address
         else:
             return False
-        if self._search.look(avoid) not in ("", address):
+        if self._search.look(avoid, left_s) not in ("", address):
             return True
         if isinstance(error, NotLeader) or not failure.answered:
             self._route.turn_from(address)
@@ -295,6 +296,12 @@ class Connection:
         """Raises Cancelled once the client was closed."""
         if self._closed:
             raise self._closed_meanwhile()
+
+    def _closed_channel(self) -> Cancelled | Failed:
+        """The channel of a call is closed: with the client, or because its node has just left the cluster."""
+        if self._closed:
+            return self._closed_meanwhile()
+        return Failed(Failure(Unavailable("the node is no member any more"), answered=False, sent=False))
 
     def _closed_meanwhile(self) -> Cancelled:
         return Cancelled(problem=f"the client of {self.endpoint} was closed")
@@ -329,7 +336,8 @@ class Connection:
         with self._lock:
             channel = self._channels.pop(address, None)
         if channel is not None:
-            channel.retire()
+            # It may be one of that channel's own threads that learned of it, and nobody closes a channel from within.
+            threading.Thread(target=channel.retire, name="cortado-retire", daemon=True).start()
 
     def _ask_members(self, channel: Channel) -> None:
         """Learns of the members beside the calls: when their node is gone it is too late to ask it for the others."""

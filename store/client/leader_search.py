@@ -50,14 +50,17 @@ class LeaderSearch:
         """Whether another node than ``silent`` leads now; the route then goes there."""
         return self.look(silent) not in ("", silent)
 
-    def look(self, avoid: str = "") -> str:
-        """The leader's address, where members other than ``avoid`` name one that may be gone to; else empty."""
-        target = self._route.target
-        if avoid and target != avoid:
+    def look(self, avoid: str = "", wait_s: float = ASK_S) -> str:
+        """The leader's address, where members other than ``avoid`` name one that may be gone to; else empty.
+
+        Takes about ``wait_s`` at most, where that is less than :data:`ASK_S`.
+        """
+        target = self._route.known_leader
+        if avoid and target not in ("", avoid):
             return target  # Somebody has found out meanwhile.
         with self._lock:
             if self._now_s() - self._asked_s >= AGAIN_S:
-                self._found = self._ask([each for each in self._route.addresses if each != avoid], avoid)
+                self._found = self._ask(avoid, min(wait_s, ASK_S))
                 self._asked_s = self._now_s()
             return "" if self._found == avoid else self._found
 
@@ -71,8 +74,8 @@ class LeaderSearch:
             for gone in self._route.learn(member.address for member in reply.members):
                 self._forget(gone)
 
-    def _ask(self, addresses: list[str], avoid: str) -> str:
-        asked = [self._begin(each) for each in addresses]
+    def _ask(self, avoid: str, wait_s: float) -> str:
+        asked = [self._begin(each, wait_s) for each in self._route.addresses if each != avoid]
         term, leader = -1, ""
         known: list[str] = []
         for call in asked:
@@ -87,9 +90,9 @@ class LeaderSearch:
             self._forget(gone)
         return leader if leader and leader != avoid and self._route.lead(leader, term) else ""
 
-    def _begin(self, address: str) -> Any:
+    def _begin(self, address: str, wait_s: float) -> Any:
         try:
-            return self._channel_of(address).ask(Stubs.cluster.Members, _REQUEST, ASK_S)
+            return self._channel_of(address).ask(Stubs.cluster.Members, _REQUEST, wait_s)
         except ValueError:
             return None  # The client was closed.
 

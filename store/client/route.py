@@ -35,6 +35,8 @@ class Route:
         self.addresses = endpoints
         """The caller's endpoints, then members that nodes told of."""
         self.target = endpoints[0]
+        self.known_leader = ""
+        """The target, where a node said that it leads; empty where it is a guess."""
 
     def follow(self, hinted: str, by: str) -> bool:
         """``by`` does not lead, and names ``hinted``. False where that is no help."""
@@ -42,7 +44,7 @@ class Route:
             if hinted == by or not is_endpoint(hinted) or self._is_distrusted(hinted):
                 return False
             if self.target in (by, hinted) or self._is_distrusted(self.target):
-                self.target = hinted
+                self.target = self.known_leader = hinted
             return self.target != by
 
     def lead(self, address: str, term: int) -> bool:
@@ -51,7 +53,7 @@ class Route:
             if term < self._term or self._is_distrusted(address):
                 return False
             self._term = term
-            self.target = address
+            self.target = self.known_leader = address
             return True
 
     def turn_from(self, address: str) -> None:
@@ -60,6 +62,7 @@ class Route:
             if self.target == address:
                 place = self.addresses.index(address) + 1 if address in self.addresses else 0
                 self.target = self.addresses[place % len(self.addresses)]
+                self.known_leader = ""
 
     def failed(self, address: str) -> None:
         """It could not be reached, or was silent."""
@@ -77,6 +80,7 @@ class Route:
             gone = before - set(self.addresses)
             if self.target in gone:
                 self.target = self.addresses[0]
+                self.known_leader = ""
             return gone
 
     def anyone(self) -> str:
