@@ -44,6 +44,14 @@ class Elections:
         core = self._core
         return core.now_ms + core.random.uniform(core.settings.election_ms_min, core.settings.election_ms_max)
 
+    @property
+    def is_led(self) -> bool:
+        """Whether a leader lives, as far as we can tell: we lead, or one was heard of in the time of an election."""
+        core = self._core
+        if core.is_leading or core.heard_of_leader:
+            return True
+        return core.now_ms - self._heard_ms <= core.settings.election_ms_max
+
     def restart_timer(self) -> None:
         self.deadline_ms = self._drawn_deadline_ms()
 

@@ -106,7 +106,7 @@ class RaftLog:
 
     @property
     def leader(self) -> str:
-        return self._core.engine.leader
+        return self._core.engine.leader if self._elections.is_led else ""
 
     @property
     def last(self) -> tuple[int, int]:
