@@ -213,10 +213,7 @@ def _register(config: ServerConfig, server: grpc.aio.Server, node: Node, transpo
         (_descriptor(documents_pb2, "Documents"), DocumentsService(node)),
         (_descriptor(tables_pb2, "Tables"), TablesService(node)),
         (_descriptor(schemas_pb2, "Schemas"), SchemasService(node)),
-        (
-            _descriptor(cluster_pb2, "Cluster"),
-            ClusterService(node, config.data_dir, state=lambda: state_of(node, transport)),
-        ),
+        (_descriptor(cluster_pb2, "Cluster"), cluster),
     ]
     calls = CallsService(services)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
