@@ -1,0 +1,138 @@
+"""Groups under random faults: no seed shows a violation, every fault occurs, and a broken adapter is seen.
+
+``RAFT_SEEDS=5000 pytest tests/property/raft/test_raft_worlds.py`` runs more of them; ``RAFT_SEED=41`` runs that one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from cortado.errors import DataLoss
+from cortado.raft.core import Core
+from cortado.raft.following import Following
+from cortado.raft.group import RaftLog
+from cortado.raft.outbox import Outbox
+from cortado.raft.replication import Replication
+from support.raft_checks import Violation
+from support.raft_world import World, small_settings
+
+SEEDS = int(os.environ.get("RAFT_SEEDS", "120"))
+CHUNK = 20
+OCCURS = [
+    "acknowledged",
+    "bound",
+    "broken links",
+    "crashes",
+    "crashes after the sync",
+    "cut off",
+    "delayed",
+    "duplicated",
+    "hung disks",
+    "leaders",
+    "learners",
+    "lost",
+    "may not lead",
+    "one-way partitions",
+    "partitions",
+    "pauses",
+    "power losses",
+    "promotions",
+    "promotions refused",
+    "reads",
+    "removals",
+    "removals refused",
+    "snapshots",
+    "snapshots broken off",
+    "transfers",
+    "transfers refused",
+    "unknown outcomes",
+]
+COUNTS: Counter[str] = Counter()
+
+
+def live(seed: int) -> World:
+    """Six seconds of weather, then calm."""
+    lease = seed % 4 == 3
+    world = World(
+        seed,
+        voters=(3, 5, 3, 2)[seed % 4] if seed % 7 else 1,
+        settings=small_settings(lease=lease),
+        drift=0.004 if lease else 0.0,
+    )
+    world.run(6_000)
+    world.calm()
+    return world
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_no_weather_breaks_a_group(first: int) -> None:
+    only = os.environ.get("RAFT_SEED")
+    for seed in range(first, first + CHUNK) if only is None else (int(only),):
+        COUNTS.update(live(seed).counts)
+
+
+def test_every_fault_and_rare_path_has_occurred() -> None:
+    if "RAFT_SEED" in os.environ or not COUNTS:
+        pytest.skip("it counts over all seeds")
+    never = [name for name in OCCURS if not COUNTS[name]]
+    assert not never, f"{never} never occurred in {SEEDS} seeds: {dict(COUNTS)}"
+
+
+def _untrimmed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        Following,
+        "_take",
+        lambda self, sender, prev, records, commit_index: self._core.engine.receive_entries(
+            sender, prev, records, commit_index
+        ),
+    )
+
+
+def _at_once(patch: pytest.MonkeyPatch) -> None:
+    original = Outbox.put
+    patch.setattr(Outbox, "put", lambda self, to, message, sent_ms, needs=0: original(self, to, message, sent_ms))
+
+
+def _uncounted_disk(patch: pytest.MonkeyPatch) -> None:
+    def enter(self, progress) -> None:
+        progress.entered_index = progress.proved_index
+        self._core.engine.acknowledge(progress.node_id, progress.entered_index)
+
+    patch.setattr(Replication, "_enter", enter)
+    patch.setattr(Core, "decided", property(lambda self: self.engine.commit_index))
+
+
+def _deaf_to_terms(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RaftLog, "_is_of_our_term", lambda self, sender, message, kind: message.term >= self.term)
+
+
+def _reads_too_early(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Core, "has_applied_own_term", property(lambda self: True))
+
+
+def _never_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Replication, "_resend", lambda self: None)
+
+
+@pytest.mark.parametrize(
+    "without", [_untrimmed, _at_once, _uncounted_disk, _deaf_to_terms, _reads_too_early, _never_again]
+)
+def test_seeds_catch_an_adapter_without(
+    without: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without(monkeypatch)
+    logging.disable(logging.CRITICAL)
+    try:
+        for seed in range(300):
+            try:
+                live(seed)
+            except (Violation, DataLoss):
+                return
+    finally:
+        logging.disable(logging.NOTSET)
+    pytest.fail("300 seeds saw nothing")
