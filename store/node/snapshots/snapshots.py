@@ -136,6 +136,12 @@ class Snapshots:
         return self._target.is_installing
 
     @property
+    def held_index(self) -> int | None:
+        """The log should not drop entries above this index, within bounds: members get a snapshot up to there now, and
+        go on from its log. None where nothing is held."""
+        return self._source.held_index
+
+    @property
     def progress(self) -> TargetProgress | None:
         """How far a snapshot is that is being brought here; None where there is none."""
         return self._target.progress

@@ -6,8 +6,11 @@
                                                                           │
     a peer's FetchSnapshot ◄── read(snapshot_id, offset), in chunks ◄─────┘
 
-One spool serves all members that need one, for as long as the log still continues after it; then another is made. A
-spool goes when nobody has read it for a while, and with the process: leftovers are deleted at the next start.
+One spool serves all members that need one, for as long as the log still continues after it; then another is made, but
+never while somebody reads. A member that takes longer to bring a snapshot than the log keeps entries would otherwise
+be offered one after the other and never come to an end: so the log is asked to keep what follows a spool in use
+(:attr:`SnapshotSource.held_index`). A spool goes when nobody has read it for a while, and with the process: leftovers
+are deleted at the next start.
 
 Any replica with a whole state can be read from, not the leader alone: what it has applied is committed, whoever leads
 now. A replica that gave its own damaged state up asks for ``since-40``: any spool of index 40 or above, to be made
@@ -39,6 +42,8 @@ from cortado.store.node.state import AppliedState
 _LOG: Final = logging.getLogger(__name__)
 
 _SINCE: Final = "since-"
+_INSTALLED_BYTES_PER_MS: Final = 20_000
+"""A slow member's rate, 20 MB/s: for so long, after it has read a large spool, it may still be installing it."""
 
 
 def any_since(index_min: int) -> str:
@@ -56,6 +61,8 @@ class _Spool:
     meta: SnapshotMeta
     used_ms: float
     readers: int = 0
+    was_asked_for: bool = False
+    """By a member whose log needs nothing, but whose data does."""
 
 
 class SnapshotSource:
@@ -96,6 +103,7 @@ class SnapshotSource:
         self._made: dict[str, _Spool] = {}
         self._newest: _Spool | None = None
         self._copying: asyncio.Task[_Spool] | None = None
+        self._copying_index: int | None = None
         self._offered: dict[str, tuple[int, str]] = {}
         self._readers = 0
         self.is_whole = True
@@ -112,10 +120,26 @@ class SnapshotSource:
         if not needs:
             return
         peers = self._reachable(needs)
-        if self._newest is not None and self._newest.meta.index + 1 >= self._first_index():
-            self._offer(peers, self._newest)
+        newest = self._newest
+        if newest is not None and newest.meta.index + 1 >= self._first_index():
+            self._offer(peers, newest)
+        elif newest is not None and newest.readers:
+            # The log has left it behind. What is half brought is still worth more than a new beginning.
+            return
         elif peers and self._copying is None and self.is_whole and now_ms >= self._not_before_ms:
             self._copy()
+
+    @property
+    def held_index(self) -> int | None:
+        """The log should keep the entries above this index: a spool up to there is being made, or on its way. None
+        where it may drop what it likes."""
+        held = [] if self._copying_index is None else [self._copying_index]
+        now_ms, is_needed = self._monotonic_ms(), bool(self._log.snapshot_needs)
+        for spool in self._made.values():
+            is_on_its_way = spool.readers or ((is_needed or spool.was_asked_for) and not self._is_idle(spool, now_ms))
+            if is_on_its_way:
+                held.append(spool.meta.index)
+        return min(held, default=None)
 
     async def read(self, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
         """The bytes of a spool from ``offset`` on, in chunks.
@@ -179,17 +203,21 @@ class SnapshotSource:
         is_complete = False
         try:
             state = await self._run_scan(copy.begin)
+            self._copying_index = state.index
             members = self._configuration_at(state.index)
             await self._run_scan(lambda: copy.write_header(snapshot_id, self._cluster_id, state, members))
             while not is_complete:
                 is_complete = await self._run_scan(copy.step)
         finally:
+            if not is_complete:
+                self._copying_index = None
             await self._run_scan(copy.close)
             if not is_complete:
                 await self._run_scan(lambda: self._spools.remove(name))
         meta = SnapshotMeta(snapshot_id, state.index, state.term, members, copy.size_bytes)
         _LOG.info("made snapshot %s of index %d, %d bytes", snapshot_id, state.index, copy.size_bytes)
         self._newest = self._made[snapshot_id] = _Spool(meta, self._monotonic_ms())
+        self._copying_index = None
         return self._newest
 
     # --- offering ----------------------------------------------------------------------------------------------
@@ -209,11 +237,16 @@ class SnapshotSource:
 
     def _drop_idle(self, now_ms: float) -> None:
         for snapshot_id, spool in list(self._made.items()):
-            if spool.readers == 0 and now_ms - spool.used_ms > self._settings.keep_ms:
+            if spool.readers == 0 and self._is_idle(spool, now_ms):
                 del self._made[snapshot_id]
                 if spool is self._newest:
                     self._newest = None
                 self._remove(snapshot_id)
+
+    def _is_idle(self, spool: _Spool, now_ms: float) -> bool:
+        """Nobody has read it for longer than a member needs to install it."""
+        kept_ms = max(self._settings.keep_ms, spool.meta.size_bytes / _INSTALLED_BYTES_PER_MS)
+        return now_ms - spool.used_ms > kept_ms
 
     def _remove(self, snapshot_id: str) -> None:
         async def remove() -> None:
@@ -229,7 +262,9 @@ class SnapshotSource:
     async def _find(self, snapshot_id: str) -> _Spool:
         since = snapshot_id.removeprefix(_SINCE)
         if since != snapshot_id and since.isascii() and since.isdigit():
-            return await self._newest_since(int(since))
+            newest = await self._newest_since(int(since))
+            newest.was_asked_for = True
+            return newest
         spool = self._made.get(snapshot_id)
         if spool is None:
             raise NotFound("snapshot", snapshot_id)

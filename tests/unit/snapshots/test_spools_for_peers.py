@@ -87,6 +87,57 @@ def test_a_spool_that_the_log_no_longer_continues_is_replaced() -> None:
     run(scenario)
 
 
+def test_a_spool_that_is_read_is_not_replaced_though_the_log_left_it_behind() -> None:
+    async def scenario() -> None:
+        source = leader()
+        source.log.snapshot_needs = ("n2",)
+        await until(lambda: source.log.offered, source)
+        reading = source.snapshots.read(source.log.offered[0][1].snapshot_id, 0)
+        await anext(reading)
+        fill(source.engine, index=90, rows=10)
+        source.log.first_index = 80
+        for _ in range(50):
+            source.snapshots.poll()
+            await asyncio.sleep(0)
+        assert len(source.spools.names()) == 1
+        await reading.aclose()
+        await until(lambda: len(source.log.offered) == 2, source)
+        assert source.log.offered[1][1].index == 90
+        await stop_all(source)
+
+    run(scenario)
+
+
+def test_the_log_is_asked_to_keep_what_follows_a_spool_until_it_is_installed() -> None:
+    async def scenario() -> None:
+        source = leader()
+        assert source.snapshots.held_index is None
+        source.log.snapshot_needs = ("n2",)
+        source.snapshots.poll()
+        await until(lambda: source.spools.names())
+        assert source.log.offered == []
+        assert source.snapshots.held_index == 50, "while it is made"
+        await until(lambda: source.log.offered, source)
+        assert source.snapshots.held_index == 50, "while it is offered"
+        source.now_ms = 59_000
+        assert source.snapshots.held_index == 50, "while it may be installed"
+        source.now_ms = 61_000
+        assert source.snapshots.held_index is None, "nobody came for it"
+        reading = source.snapshots.read(source.log.offered[0][1].snapshot_id, 0)
+        await anext(reading)
+        assert source.snapshots.held_index == 50, "while it is read"
+        await reading.aclose()
+        source.log.snapshot_needs = ()
+        assert source.snapshots.held_index is None, "whoever needed it has it"
+        await read_all(source, "since-50")
+        assert source.snapshots.held_index == 50, "whose data is damaged needs it, and its log does not say so"
+        source.now_ms += 61_000
+        assert source.snapshots.held_index is None
+        await stop_all(source)
+
+    run(scenario)
+
+
 def test_nothing_is_copied_for_a_member_that_does_not_speak() -> None:
     async def scenario() -> None:
         source = leader()
