@@ -130,11 +130,10 @@ class Replication:
         if not self._members:
             self.heartbeat_due_ms = core.now_ms + core.settings.heartbeat_ms
             return
-        if core.now_ms >= self.heartbeat_due_ms:
+        if core.now_ms >= self.heartbeat_due_ms or rounds.may_begin:
             self._beat()
-            self._resend()
-        elif rounds.may_begin:
-            self._beat()
+        # Not with the heartbeat alone: where reads begin rounds all the time, none is ever due.
+        self._resend()
         self._announce()
 
     def _beat(self) -> None:
