@@ -1,0 +1,277 @@
+"""Members come as learners, become voters when they are ready, and leave without taking the majority along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from cortado.errors import CortadoError, DataLoss, InvalidArgument, NotLeader, Unavailable
+from cortado.raft.bootstrap import bootstrap_writes, force_single_writes
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.log import SnapshotMeta
+from cortado.raft.records import decode_stored, entry_key, hard_key
+from cortado.raft.settings import RaftSettings
+from support.raft_hand import GROUP, Hand, members
+
+N4 = Member("n4", "host:4")
+
+
+def led() -> Hand:
+    group = Hand(3)
+    group.elect("n1")
+    return group
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind", "says"),
+    [
+        (lambda log: log.add_learner(Member("n2", "host:9")), InvalidArgument, "node_id: is a member already"),
+        (lambda log: log.add_learner(Member("n4", "host:2")), InvalidArgument, "address: belongs to member n2"),
+        (lambda log: log.add_learner(Member("", "host:4")), InvalidArgument, "node_id: must be 1 to 63 letters"),
+        (lambda log: log.add_learner(Member("n 4", "host:4")), InvalidArgument, "node_id: must be 1 to 63 letters"),
+        (lambda log: log.add_learner(Member("n4", "host")), InvalidArgument, "address: must be host:port"),
+        (lambda log: log.add_learner(Member("n4", "host:99999")), InvalidArgument, "address: must be host:port"),
+        (lambda log: log.bind("n9", "s", "host:9"), InvalidArgument, "node_id: is not a member"),
+        (lambda log: log.bind("n2", "", "host:2"), InvalidArgument, "storage_id: must have 1 to 128"),
+        (lambda log: log.bind("n2", "other", "host:2"), InvalidArgument, "a lost one comes back under a new node id"),
+        (lambda log: log.bind("n2", "s2", "host:3"), InvalidArgument, "address: belongs to member n3"),
+        (lambda log: log.promote("n2"), InvalidArgument, "node_id: is a voter already"),
+        (lambda log: log.promote("n9"), InvalidArgument, "node_id: is not a member"),
+        (lambda log: log.remove("n9"), InvalidArgument, "node_id: is not a member"),
+        (lambda log: log.remove("n1"), InvalidArgument, "hand leadership over first"),
+        (lambda log: log.transfer("n1"), InvalidArgument, "already leads"),
+        (lambda log: log.transfer("n9"), InvalidArgument, "must name a voter"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused_by_name(
+    request_: Callable, kind: type[CortadoError], says: str
+) -> None:
+    group = led()
+    before = group.logs["n1"].last
+    with pytest.raises(kind, match=says.replace("(", r"\(")):
+        request_(group.logs["n1"])
+    assert group.logs["n1"].last == before
+
+
+def test_only_the_leader_changes_members() -> None:
+    group = led()
+    for request in (
+        lambda log: log.add_learner(N4),
+        lambda log: log.bind("n2", "s2", "host:2"),
+        lambda log: log.promote("n3"),
+        lambda log: log.remove("n3"),
+        lambda log: log.transfer("n3"),
+    ):
+        with pytest.raises(NotLeader) as refusal:
+            request(group.logs["n2"])
+        assert refusal.value.leader == "host:1"
+
+
+def test_a_learner_becomes_a_voter_when_it_joined_answers_and_has_caught_up() -> None:
+    group = Hand(3, settings=RaftSettings(caught_up_entries=5, retain_entries=1, retain_bytes=1))
+    log = group.elect("n1")
+    log.add_learner(N4)
+    group.settle()
+    with pytest.raises(Unavailable, match="has not joined yet"):
+        log.promote("n4")
+    log.bind("n4", "s4", "host:4")
+    group.settle()
+    assert log.bind("n4", "s4", "host:4") is None
+    with pytest.raises(Unavailable, match="has not answered"):
+        log.promote("n4")
+    for place in range(20):
+        group.append("n1", b"%d" % place)
+        group.settle()
+    log.compact(log.decided)
+    group.add_empty("n4")
+    group.run(300)
+    assert log.snapshot_needs == ["n4"]
+    with pytest.raises(Unavailable, match="waits for a snapshot"):
+        log.promote("n4")
+    index, term = log.applied
+    meta = SnapshotMeta("spool", index, term, log.configuration_at(index), 1)
+    log.offer_snapshot("n4", meta)
+    group.settle()
+    offer = group.logs["n4"].snapshot_offer
+    assert offer is not None
+    assert (offer.sender, offer.meta.index) == ("n1", index)
+    group.write("n4", group.logs["n4"].install(offer.meta))
+    group.applied["n4"] = list(group.applied["n1"])
+    group.logs["n4"].installed(offer.meta)
+    group.run(300)
+    log.promote("n4")
+    group.run(300)
+    assert all(each.configuration.is_voter("n4") for each in group.logs.values())
+
+
+def test_a_learner_is_not_counted() -> None:
+    group = Hand(3, learners=2)
+    log = group.elect("n1")
+    group.append("n1", b"a")
+    group.settle(without=("n2", "n3"))
+    assert log.decided == 3
+    group.run(400)
+    assert log.decided == 4
+
+
+def test_removing_a_voter_must_leave_a_majority_that_can_be_reached() -> None:
+    group = led()
+    group.run(800, without=("n3",))
+    with pytest.raises(Unavailable, match="1 of the 2 voters left can be reached, and 2 are needed"):
+        group.logs["n1"].remove("n2")
+    group.logs["n1"].remove("n3")
+    group.run(200, without=("n3",))
+    assert [each.node_id for each in group.logs["n1"].configuration.voters] == ["n1", "n2"]
+
+
+def test_a_removed_member_learns_so_and_is_passive() -> None:
+    group = led()
+    group.logs["n1"].remove("n3")
+    group.settle()
+    assert group.logs["n3"].configuration.member("n3") is None
+    term = group.logs["n3"].term
+    group.run(10_000)
+    assert group.logs["n3"].term == term
+    assert group.logs["n1"].is_leader
+
+
+def test_a_group_grows_from_one_and_shrinks_to_one_that_keeps_no_log() -> None:
+    group = Hand(1)
+    group.pass_ms(1)
+    group.store("n1")
+    log = group.logs["n1"]
+    for place in range(3):
+        group.append("n1", b"%d" % place)
+        group.settle()
+    assert list(group.disks["n1"]) == [hard_key(GROUP)]
+    log.add_learner(Member("n2", "host:2"))
+    group.settle()
+    assert set(group.disks["n1"]) == {hard_key(GROUP), entry_key(GROUP, 7)}
+    group.append("n1", b"kept")
+    group.settle()
+    restarted = group.start("n1")
+    group.run(100)
+    assert restarted.last == (9, 3)
+    assert restarted.configuration.member("n2") is not None
+    restarted.remove("n2")
+    group.settle()
+    assert list(group.disks["n1"]) == [hard_key(GROUP)]
+    group.append("n1", b"alone")
+    group.settle()
+    again = group.start("n1")
+    group.run(100)
+    assert again.is_leader
+    assert again.configuration == Configuration(members(1))
+    assert [entry.index for entry in group.applied["n1"]] == list(range(3, again.last[0] + 1))
+
+
+def test_what_had_no_room_is_taken_back_in_a_group_of_one_alone() -> None:
+    group = Hand(1)
+    group.pass_ms(1)
+    assert not group.logs["n1"].withdraw(group.take("n1"))
+    group.store("n1")
+    log = group.logs["n1"]
+    before = log.last
+    group.append("n1", b"a")
+    group.pass_ms(1)
+    ready = group.take("n1")
+    group.append("n1", b"b")
+    assert log.withdraw(ready)
+    assert log.last == log.applied == before
+    group.outstanding.clear()
+    entry = group.append("n1", b"c")
+    group.settle()
+    assert group.applied["n1"][-1] == entry
+    several = led()
+    several.append("n1", b"a")
+    assert not several.logs["n1"].withdraw(several.take("n1"))
+
+
+def test_a_node_that_should_not_lead_hands_over_or_leads_on_where_nobody_takes_it() -> None:
+    group = led()
+    group.logs["n1"].may_lead = False
+    group.run(300)
+    assert not group.logs["n1"].is_leader
+    leader = next(name for name, log in group.logs.items() if log.is_leader)
+    for log in group.logs.values():
+        log.may_lead = False
+    group.run(6000)
+    led_for = 0
+    for _ in range(100):
+        group.run(50)
+        led_for += any(log.is_leader for log in group.logs.values())
+    assert led_for > 50, f"{leader} must serve most of the time"
+
+
+def test_a_group_without_its_majority_begins_again_with_one() -> None:
+    group = led()
+    group.append("n1", b"decided")
+    group.settle()
+    group.append("n1", b"not decided")
+    group.store("n1")
+    writes, report = force_single_writes(GROUP, sorted(group.disks["n1"].items()), members(1)[0])
+    assert (report.last_index, report.last_term) == (5, 2)
+    assert [each.node_id for each in report.removed] == ["n2", "n3"]
+    group.write("n1", writes)
+    del group.logs["n2"], group.logs["n3"]
+    log = group.start("n1")
+    group.run(100)
+    assert log.is_leader
+    assert [entry.payload.encode() for entry in group.applied["n1"]][1:3] == [b"decided", b"not decided"]
+    assert log.configuration == Configuration(members(1))
+    again, nothing_lost = force_single_writes(GROUP, sorted(group.disks["n1"].items()), members(1)[0])
+    assert (len(again), nothing_lost.removed) == (1, ())
+    with pytest.raises(InvalidArgument):
+        force_single_writes(GROUP, [], members(1)[0])
+
+
+def test_a_disk_that_contradicts_itself_is_data_loss() -> None:
+    group = led()
+    for place in range(3):
+        group.append("n1", b"%d" % place)
+        group.settle()
+    whole = dict(group.disks["n1"])
+
+    def refused(says: str, **place: tuple[int, int]) -> None:
+        if "applied" in place:
+            group.applied["n1"], applied = [], place["applied"]
+            group.place = lambda _: applied
+        with pytest.raises(DataLoss, match=says):
+            group.start("n1")
+        group.disks["n1"] = dict(whole)
+        del group.__dict__["place"]
+
+    group.place = lambda _: (6, 2)
+    del group.disks["n1"][entry_key(GROUP, 4)]
+    refused("entry 4 is missing: 5 follows 3")
+    del group.disks["n1"][hard_key(GROUP)]
+    refused("it has entries, but no hard state", applied=(6, 2))
+    group.disks["n1"][entry_key(GROUP, 5)] = whole[entry_key(GROUP, 4)]
+    refused("entry 5 of group 1 .its checksum does not match", applied=(6, 2))
+    refused("it ends at entry 6, but entry 9 is applied", applied=(9, 2))
+    refused("entry 5 is of term 2, but was applied as one of 1", applied=(5, 1))
+    refused("it begins after entry 2, but only 1 is applied", applied=(1, 1))
+    group.disks["n1"] = {}
+    refused("it is empty, but entry 6 is applied", applied=(6, 2))
+
+
+def test_settings_are_refused_by_name() -> None:
+    for wrong in (
+        {"heartbeat_ms": 0},
+        {"election_ms_min": 200},
+        {"election_ms_max": 700},
+        {"entry_bytes_max": 8 << 20},
+        {"window_messages_max": 0},
+        {"max_drift_ppm": float("nan")},
+    ):
+        (name,) = wrong
+        with pytest.raises(InvalidArgument, match=f"raft.{name}"):
+            RaftSettings(**wrong).check()
+    RaftSettings().check()
+
+
+def test_a_founded_group_is_stored_as_one_hard_state() -> None:
+    stored = decode_stored(GROUP, bootstrap_writes(GROUP, members(1)[0]))
+    assert stored.last == (2, 1)
+    assert stored.configuration == Configuration(members(1))
