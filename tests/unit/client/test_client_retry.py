@@ -16,7 +16,14 @@ from cortado.errors import (
     ResourceExhausted,
     Unavailable,
 )
-from cortado.store.client.retry import BACKOFF_FIRST_S, BACKOFF_MAX_S, Attempts, Failure
+from cortado.store.client.retry import (
+    BACKOFF_FIRST_S,
+    BACKOFF_MAX_S,
+    MOVES_MAX,
+    SEARCH_BACKOFF_MAX_S,
+    Attempts,
+    Failure,
+)
 
 WRITE_ID = b"r" * 20
 
@@ -139,3 +146,61 @@ def test_an_endpoint_that_was_never_reached_is_given_up_early() -> None:
 
 def test_an_endpoint_that_was_reached_is_tried_until_the_deadline() -> None:
     assert attempts(timeout_s=60).delay_after(never_sent(), 59.0) > 0
+
+
+# --- over several nodes ------------------------------------------------------------------------------------------
+
+
+def test_a_late_attempt_of_a_write_may_have_happened_whatever_the_next_one_says() -> None:
+    call = attempts(WRITE_ID)
+    call.be_patient(late())
+    assert call.is_patient
+    with pytest.raises(OutcomeUnknown):
+        call.delay_after(answered(NotLeader()), 10.0)
+    read = attempts()
+    read.be_patient(late())
+    with pytest.raises(NotLeader):
+        read.delay_after(answered(NotLeader()), 10.0)
+
+
+def test_a_leader_that_is_known_is_gone_to_without_a_pause_a_bounded_number_of_times() -> None:
+    call = attempts()
+    delays = [call.delay_after(answered(NotLeader()), 0.0, f"n:{n}", is_known=True) for n in range(MOVES_MAX + 1)]
+    assert delays[:MOVES_MAX] == [0.0] * MOVES_MAX
+    assert delays[MOVES_MAX] > 0
+
+
+def test_where_another_node_may_come_to_lead_waits_stay_short() -> None:
+    call = attempts(timeout_s=1_000)
+    waits = [call.delay_after(broken(), 0.0, has_others=True) for _ in range(10)]
+    assert max(waits) == SEARCH_BACKOFF_MAX_S
+    assert call.delay_after(answered(Unavailable(retry_delay_ms=1_000)), 0.0, has_others=True) == SEARCH_BACKOFF_MAX_S
+    # An overloaded leader is the leader still: nobody else helps.
+    assert call.delay_after(answered(ResourceExhausted(retry_delay_ms=700)), 0.0, has_others=True) == BACKOFF_MAX_S
+
+
+def test_the_last_error_names_every_node_and_why_it_failed() -> None:
+    call = attempts()
+    call.delay_after(never_sent(), 0.0, "a:1")
+    shared = broken()
+    with pytest.raises(Unavailable) as raised:
+        call.delay_after(shared, 10.0, "b:2")
+    one, two = str(raised.value).split("; ")
+    assert one == "a:1: cannot reach it: failed to connect to all addresses"
+    assert two == "b:2: cannot reach it: Socket closed"
+    # Threads whose stream broke together hold the same error: it stays as it was.
+    assert raised.value is not shared.error
+    assert str(shared.error) == "Socket closed"
+
+
+def test_one_node_alone_is_named_once() -> None:
+    with pytest.raises(Unavailable) as raised:
+        attempts().delay_after(never_sent(), 10.0, "a:1")
+    assert str(raised.value) == "cannot reach a:1: failed to connect to all addresses"
+
+
+def test_a_deadline_names_the_nodes_that_were_tried_before() -> None:
+    call = attempts(timeout_s=2)
+    call.delay_after(answered(NotLeader("this node does not lead")), 0.0, "a:1")
+    with pytest.raises(DeadlineExceeded, match="2000 ms; a:1: this node does not lead"):
+        call.delay_after(late(), 2.0, "b:2")
