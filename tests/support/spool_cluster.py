@@ -22,7 +22,7 @@ from support.nodes import SetClock, key, put
 from support.spools import Crash, InlineStorage
 
 CLUSTER = "cluster-a"
-QUICK = RaftSettings(heartbeat_ms=20, election_ms_min=150, election_ms_max=300, retain_entries=20)
+QUICK = RaftSettings(heartbeat_ms=30, election_ms_min=600, election_ms_max=1000, retain_entries=20)
 WAIT_S = 30.0
 
 

@@ -383,7 +383,7 @@ def test_a_full_disk_in_the_middle_is_waited_for(before: int) -> None:
         engine.fail_after, engine.failures = before, [full] * 5
         await offer(leader, follower)
         await until(lambda: not engine.failures, follower)
-        await until(lambda: has_installed(follower), follower)
+        await until(lambda: follower.log.installs and has_installed(follower), follower)
         assert contents(engine) == contents(leader.engine)
         await stop_all(leader, follower)
 
