@@ -20,7 +20,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -156,16 +155,6 @@ def describe(certificate: bytes, name: str) -> Description:
         uris=uris,
         hosts=hosts,
     )
-
-
-def is_signed_by(certificate: bytes, authority: bytes) -> bool:
-    """Whether the authority's key signed the certificate; both PEM. Raises InvalidArgument where one is malformed."""
-    issuer = load_certificate(authority, "authority")
-    try:
-        load_certificate(certificate, "certificate").verify_directly_issued_by(issuer)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    return True
 
 
 def _make_leaf(

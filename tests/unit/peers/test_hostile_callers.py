@@ -178,6 +178,29 @@ def test_the_stream_of_a_peer_goes_on_beside_a_flood() -> None:
     run(scenario)
 
 
+def test_a_second_stream_of_the_larger_id_is_turned_away_and_one_of_the_smaller_takes_the_place() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1, running_peer("n2") as n2:
+            for each in (n1, n2):
+                each.transport.configure(members(n1, n2))
+            await connected(n1, n2)
+            first = n1.transport.link_to("n2")
+            error = await reason_for(n1, good_hello("n2"))
+            assert isinstance(error, Unavailable)
+            assert error.problem == "another stream joins nodes n1 and n2 already"
+            assert n1.transport.link_to("n2") is first
+            # As after a crash of n1 that n2 has not noticed.
+            old = n2.transport.link_to("n1")
+            hello = make_hello(identity_of_node("n1"), n1.address, (1, 5), "n2")
+            async with channel_to(n2) as channel:
+                call = connect(channel)
+                await call.write(PeerBatch(hello=hello).SerializeToString())
+                await until(lambda: n2.transport.link_to("n1") not in (None, old), "the newer one counts")
+            await until(lambda: first is not None and not first.is_open, "the older one is closed")
+
+    run(scenario)
+
+
 async def unary(peer: PeerProcess, method: str, message: bytes) -> CortadoError:
     async with channel_to(peer) as channel:
         call = channel.unary_unary(method, request_serializer=as_it_is, response_deserializer=as_it_is)
