@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,8 @@ from cortado.errors import ResourceExhausted
 from cortado.raft.log import SnapshotOffer
 from cortado.store.engine.interface import Space
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.spools import MemorySpools
+from cortado.store.node.snapshots.spools import DiskSpools, MemorySpools
+from support.engines import open_lmdb
 from support.nodes import run
 from support.spools import (
     LOG_KEY,
@@ -62,6 +64,29 @@ def test_a_follower_gets_the_leaders_state_and_its_log_goes_on_behind_it() -> No
         assert follower.turns.resumed == [stored_state(leader.engine)]
         await until(lambda: follower.spools.names() == [], follower)
         await stop_all(leader, follower)
+
+    run(scenario)
+
+
+def test_it_works_on_real_files_and_lmdb_too(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        network = Network()
+        members = []
+        for name, index, rows in (("n1", NEW, 3_000), ("n2", OLD, 2_000)):
+            engine = open_lmdb(tmp_path / name)
+            fill(engine, index=index, rows=rows)
+            spools = DiskSpools(tmp_path / name / "snapshots")
+            members.append(Replica(network, name, engine=engine, spools=spools, settings=SnapshotSettings()))
+        leader, follower = members
+        network.break_after = [300_000]
+        await offer(leader, follower)
+        await until(lambda: has_installed(follower), follower)
+        assert len(network.fetches) == 2
+        assert contents(follower.engine) == contents(leader.engine)
+        await until(lambda: follower.spools.names() == [], follower)
+        for each in members:
+            await stop_all(each)
+            each.engine.close()
 
     run(scenario)
 
