@@ -117,6 +117,7 @@ class WorldTransport:
 
     async def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
         place = self._world.places.get(peer)
+        self._world.fetches += offset == 0
         if place is None or not place.is_running or place.node.snapshots is None:
             raise NotFound("snapshot", snapshot_id)
         async for piece in place.node.snapshots.read(snapshot_id, offset):
@@ -191,6 +192,7 @@ class World:
         self.places: dict[str, Place] = {}
         self.cuts: set[tuple[str, str]] = set()
         self.copies = 1
+        self.fetches = 0
         self.held_links: set[tuple[str, str]] = set()
         self.held: list[tuple[str, int, Message]] = []
 

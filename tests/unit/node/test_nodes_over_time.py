@@ -8,6 +8,7 @@ import pytest
 
 from cortado.errors import InvalidArgument, NotLeader, PeerRefused, ResourceExhausted, Unavailable
 from cortado.raft.settings import RaftSettings
+from cortado.store.catalog.declare import create_database
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.node.reads import Stale
@@ -22,11 +23,16 @@ def test_no_later_leader_writes_at_or_below_a_time_that_was_read_at() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         for other in ("n2", "n3"):
             world.places[other].wall_offset_ms = -3_600_000
-        ahead = Timestamp(0, NOW_MS + int(world.now_ms) + 200, LOGICAL_MAX)
+        now_ms = NOW_MS + int(world.now_ms)
+        await n1.resolve_read(Timestamp(0, now_ms + 100, 0))
+        await world.settled()
+        # Below the ceiling that the first one raised: nothing is written for it.
+        ahead = Timestamp(0, now_ms + 200, LOGICAL_MAX)
+        last = n1.status().last_index
         assert await n1.resolve_read(ahead) == ahead
         assert read(n1, "n", ahead) is None
-        # Below the ceiling that the first one raised: nothing is written for it.
         assert n1.applied.last_ts < ahead
+        assert n1.status().last_index == last
         world.places["n1"].crash()
         leader = await world.led(but="n1")
         result = await leader.write(increment("n"))
@@ -322,12 +328,14 @@ def test_a_replica_that_fell_behind_the_log_is_brought_up_by_a_snapshot() -> Non
 
     async def scenario() -> None:
         n1, _, n3 = await world.grow("n1", "n2", "n3")
+        fetched = world.fetches
         world.cut_off("n3")
         for _ in range(200):
             await n1.write(increment("n"))
         assert n3.applied.index < n1.applied.index - 150
         world.heal()
         await world.until(lambda: n3.applied == n1.applied, "a snapshot brought it up")
+        assert world.fetches == fetched + 1
         assert read(n3, "n") == b"200"
         result = await n1.write(increment("n"))
         await world.until(lambda: n3.read_ts() == result.ts, "and it follows on")
@@ -352,5 +360,64 @@ def test_who_presents_himself_must_be_a_member_with_his_own_disk() -> None:
         ):
             with pytest.raises(PeerRefused, match=problem):
                 n1.check_hello(cluster_id, node_id, storage_id)
+
+    world.run(scenario)
+
+
+def test_a_paused_replica_stores_nothing_and_then_goes_on() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, _ = await world.grow("n1", "n2", "n3")
+        await n2._turns.pause()
+        before, done = n2.applied, world.places["n2"].disk.done
+        for _ in range(10):
+            await n1.write(increment("n"))
+        await world.sleep(500)
+        assert (n2.applied, world.places["n2"].disk.done) == (before, done)
+        n2._turns.resume(before)
+        await world.settled()
+        assert read(n2, "n") == b"10"
+
+    world.run(scenario)
+
+
+def test_a_new_leader_looks_for_no_request_before_it_has_applied_all() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, _ = await world.grow("n1", "n2", "n3")
+        id_ = bytes(n1.read_ts()) + bytes(8)
+        await n1.write(increment("n"), request_id=id_, request_hash=b"h" * 16)
+        moving = asyncio.ensure_future(n1.transfer_leader("n2"))
+        await world.until(lambda: n2.status().role == "leader", "it leads")
+        assert not n2.ready
+        with pytest.raises(Unavailable, match="not ready yet"):
+            await n2.write(increment("n"), request_id=id_, request_hash=b"h" * 16)
+        without_id = asyncio.ensure_future(n2.write(increment("n")))
+        reading = asyncio.ensure_future(n2.linearize())
+        await moving
+        assert (await without_id).value == 2
+        assert read(n2, "n", await reading) in (b"1", b"2")
+        assert (await n2.write(increment("n"), request_id=id_, request_hash=b"h" * 16)).repeated
+
+    world.run(scenario)
+
+
+def test_what_was_read_of_the_catalogue_ahead_of_the_log_goes_with_leadership() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        world.cut_off("n1")
+        lost = asyncio.ensure_future(n1.write(lambda reader, _ts: create_database(n1.catalog(reader), "lost")))
+        await world.sleep(5)
+        seen = asyncio.ensure_future(n1.write(lambda reader, _ts: create_database(n1.catalog(reader), "lost")))
+        await world.sleep(5)
+        changes = list(n1._catalog_cache._states)
+        assert len(changes) == 2
+        assert changes[-1] > n1.applied.last_ts, "it has looked at a change that nobody else may ever see"
+        await asyncio.gather(lost, seen, return_exceptions=True)
+        assert not n1._catalog_cache._states
 
     world.run(scenario)

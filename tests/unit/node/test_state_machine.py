@@ -1,0 +1,92 @@
+"""What the state machine applies, and what it must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from cortado.errors import DataLoss
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.log import Encoded, Entry, Nothing, Ready
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Space
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import encode_version
+from cortado.store.node.commands import LogEntry
+from cortado.store.node.state import AppliedState
+from cortado.store.node.state_machine import StateMachine
+from support.nodes import key
+
+
+def at(wall_ms: int, epoch: int = 0) -> Timestamp:
+    return Timestamp(epoch, wall_ms, 0)
+
+
+def write(name: str, after: tuple[int, int], ts: Timestamp, *, epoch: int = 0) -> Entry:
+    """The entry that follows ``after`` in its term, and writes one key."""
+    item = encode_version(key(name), b"v", ts)
+    entry = LogEntry(*after, first_ts=ts, last_ts=ts, items=[item], epoch=epoch)
+    return Entry(after[0] + 1, max(after[1], 1), entry)
+
+
+def apply(engine: MemoryEngine, *entries: Entry) -> AppliedState:
+    machine = StateMachine(engine, VersionStore(engine))
+    return machine.apply(machine.state, Ready(committed=entries))
+
+
+def test_entries_are_applied_in_their_order_and_the_logs_own_ones_move_the_place_alone() -> None:
+    engine = MemoryEngine()
+    group = Configuration(voters=(Member("n1", "a:1"),))
+    encoded = write("b", (3, 1), at(8))
+    state = apply(
+        engine,
+        write("a", (0, 0), at(5)),
+        Entry(2, 1, Nothing()),
+        Entry(3, 1, group),
+        Entry(4, 1, Encoded(encoded.payload.encode())),
+    )
+    assert state == AppliedState(index=4, term=1, last_ts=at(8))
+    store = VersionStore(engine)
+    for name in "ab":
+        version = store.get(key(name), at(9))
+        assert version is not None
+    assert StateMachine(engine, store).state == state
+
+
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [
+        (write("b", (5, 1), at(6)), r"an entry follows \(5, 1\), applied is \(1, 1\)"),
+        (write("b", (1, 2), at(6)), r"an entry follows \(1, 2\), applied is \(1, 1\)"),
+        (write("b", (1, 1), at(5)), "follows one at 0.5.0"),
+        (write("b", (1, 1), at(4)), "follows one at 0.5.0"),
+        (write("b", (1, 1), at(6), epoch=1), "epoch 1 begins at 0.6.0"),
+        (Entry(2, 1, Encoded(b"\xff")), "not a LogEntry"),
+    ],
+)
+def test_an_entry_that_does_not_follow_is_not_applied_and_nothing_with_it(second: Entry, problem: str) -> None:
+    engine = MemoryEngine()
+    apply(engine, write("a", (0, 0), at(5)))
+    with pytest.raises(DataLoss, match=problem):
+        apply(engine, second)
+    assert StateMachine(engine, VersionStore(engine)).state.index == 1
+    assert VersionStore(engine).get(key("b"), at(9)) is None
+
+
+def test_what_the_log_asks_to_write_is_written_with_what_is_applied() -> None:
+    engine = MemoryEngine()
+    machine = StateMachine(engine, VersionStore(engine))
+    state = machine.apply(machine.state, Ready(writes=[(b"x", b"1"), (b"y", b"2"), (b"x", None)]))
+    assert state == AppliedState()
+    with engine.read() as txn:
+        assert (txn.get(Space.LOG, b"x"), txn.get(Space.LOG, b"y")) == (None, b"2")
+
+
+def test_a_new_epoch_and_a_ceiling_are_in_the_state() -> None:
+    engine = MemoryEngine()
+    ceiling = LogEntry(1, 1, first_ts=at(6), last_ts=at(6), ceiling=at(300))
+    lower = LogEntry(2, 1, first_ts=at(7), last_ts=at(7), ceiling=at(200))
+    state = apply(engine, write("a", (0, 0), at(5)), Entry(2, 1, ceiling), Entry(3, 1, lower))
+    assert (state.last_ts, state.ceiling) == (at(7), at(300))
+    state = apply(engine, write("b", (3, 1), at(2, epoch=1), epoch=1))
+    assert (state.last_ts, state.epoch_began) == (at(2, epoch=1), at(2, epoch=1))
