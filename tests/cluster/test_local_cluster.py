@@ -1,0 +1,207 @@
+"""``cortado cluster up``: real nodes that are begun, watched, hurt, stopped and gone on with; none outlives it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cortado.store.cli.app import run
+from cortado.store.client import Client
+from cortado.store.client.endpoints import Tls
+from support.cluster import cortado
+from support.server_process import wait_until
+
+pytestmark = pytest.mark.process
+
+
+class LocalCluster:
+    """What ``cortado cluster`` says and does in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = random.SystemRandom().randrange(15_000, 31_000)
+
+    def up(self, *options: str) -> str:
+        return self.run("up", "--detach", "--port", str(self.port), *options, timeout_s=200)
+
+    def run(self, command: str, *options: str, timeout_s: float = 60.0) -> str:
+        return cortado("cluster", command, *options, "--dir", str(self.directory), timeout_s=timeout_s)
+
+    def status(self) -> dict[str, Any]:
+        # In this process: it is asked often, and starting Python takes longest.
+        with redirect_stdout(io.StringIO()) as shown:
+            assert run(["cluster", "status", "-o", "json", "--dir", str(self.directory)]) == 0
+        found: dict[str, Any] = json.loads(shown.getvalue())
+        return found
+
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        return {each["node_id"]: each for each in self.status()["nodes"]}
+
+    def wait_for(self, node_id: str, state: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+
+        def is_so() -> bool:
+            found.update(self.nodes()[node_id])
+            return bool(found["state"] == state)
+
+        wait_until(is_so, f"{node_id} is {state}", 60.0)
+        return found
+
+    def pids(self) -> list[int]:
+        """Of everything that runs: the supervisor, if it says so, and the nodes."""
+        status = self.status()
+        found = [status["supervisor_pid"], *(each["pid"] for each in status["nodes"])]
+        return [each for each in found if each is not None]
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[LocalCluster]:
+    """Nothing is left of it, whatever a test does."""
+    made = LocalCluster(tmp_path / "cluster")
+    try:
+        yield made
+    finally:
+        if (made.directory / "cluster.json").exists():
+            pids = made.pids()
+            made.run("down")
+            assert not any(_is_alive(pid) for pid in pids)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_it_is_begun_hurt_mended_and_gone_on_with(local: LocalCluster) -> None:
+    shown = local.up("--nodes", "3")
+    assert "n1 leads a new cluster" in shown
+    assert "n3 is a voter" in shown
+    assert shown.splitlines()[-1].startswith("ready: 127.0.0.1:")
+    status = local.status()
+    assert (status["up"], status["ready"]) == (True, True)
+    with Client(status["endpoints"], timeout_s=30) as client:
+        client.kv("n").put(b"before", b"v")
+
+        # What dies is started again.
+        local.run("kill", "n2")
+        killed = status["nodes"][1]["pid"]
+        wait_until(lambda: local.nodes()["n2"]["pid"] not in (None, killed), "n2 runs again", 60.0)
+        again = local.wait_for("n2", "serving")
+        assert (again["starts"], again["last_exit"]) == (2, -signal.SIGKILL)
+
+        # What is paused is not, and goes on.
+        local.run("pause", "n3")
+        assert local.wait_for("n3", "paused")["starts"] == 1
+        client.kv("n").put(b"paused", b"v")
+        local.run("resume", "n3")
+        assert local.wait_for("n3", "serving")["starts"] == 1
+
+        # A leader that is cut off is one no longer.
+        leader = next(each for each in local.nodes().values() if each["role"] == "leader")["node_id"]
+        local.run("partition", leader)
+        others = sorted({"n1", "n2", "n3"} - {leader})
+        assert local.nodes()[leader]["cut_off_from"] == others
+        wait_until(lambda: local.nodes()[leader]["role"] != "leader", "it steps down", 60.0)
+        client.kv("n").put(b"cut", b"v")
+        local.run("heal")
+        wait_until(lambda: local.nodes()[leader]["state"] == "serving", "it is back", 60.0)
+        assert local.nodes()[leader]["cut_off_from"] == []
+
+    pids = local.pids()
+    assert local.run("down") == "stopped\n"
+    assert not any(_is_alive(pid) for pid in pids)
+    assert local.run("down") == "it was not up\n"
+    assert {each["state"] for each in local.nodes().values()} == {"down"}
+
+    # The same cluster, at the same addresses, with what was written.
+    assert "new cluster" not in local.up()
+    assert local.status()["endpoints"] == status["endpoints"]
+    with Client(status["endpoints"], timeout_s=30) as client:
+        assert [pair.key for pair in client.kv("n").scan()] == [b"before", b"cut", b"paused"]
+
+
+def test_nothing_outlives_a_supervisor_that_was_killed(local: LocalCluster) -> None:
+    local.up("--nodes", "2")
+    local.run("pause", "n2")
+    pids = local.pids()
+    assert len(pids) == 3
+    os.kill(local.status()["supervisor_pid"], signal.SIGKILL)
+    wait_until(lambda: not any(_is_alive(pid) for pid in pids), "nothing is left, paused or not", 20.0)
+    assert local.status()["up"] is False
+    assert "ready" in local.up()
+
+
+def test_ctrl_c_stops_it_cleanly(local: LocalCluster) -> None:
+    command = [sys.executable, "-m", "cortado.store.cli", "cluster", "up", "--nodes", "1"]
+    supervisor = subprocess.Popen(
+        [*command, "--dir", str(local.directory), "--port", str(local.port)], stdout=subprocess.PIPE, text=True
+    )
+    assert supervisor.stdout is not None
+    try:
+        for line in supervisor.stdout:
+            if line.startswith("ready"):
+                break
+        second = subprocess.run([*command, "--dir", str(local.directory)], capture_output=True, text=True, check=False)
+        assert second.returncode == 6
+        assert "is up already" in second.stderr
+        pids = local.pids()
+        supervisor.send_signal(signal.SIGINT)
+        assert supervisor.stdout.read().splitlines()[-1] == "stopped"
+        assert supervisor.wait(30) == 0
+        assert not any(_is_alive(pid) for pid in pids)
+    finally:
+        supervisor.kill()
+        supervisor.communicate()
+
+
+def test_with_certificates_only_who_has_one_is_served(local: LocalCluster) -> None:
+    local.up("--nodes", "3", "--tls")
+    endpoints, tls = local.status()["endpoints"], local.directory / "tls"
+    assert {each["state"] for each in local.nodes().values()} == {"serving"}
+    with Client(endpoints, timeout_s=30, tls=Tls(tls / "ca.crt", tls / "local.crt", tls / "local.key")) as client:
+        client.kv("n").put(b"k", b"v")
+    options = ("--tls-ca", str(tls / "ca.crt"), "--tls-cert", str(tls / "local.crt"))
+    shown = cortado("member", "list", "--endpoint", endpoints, *options, "--tls-key", str(tls / "local.key"))
+    assert shown.count("joined") == 3
+    plain = subprocess.run(
+        [sys.executable, "-m", "cortado.store.cli", "status", "--endpoint", endpoints, "--timeout", "2"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert plain.returncode == 6
+
+
+def test_settings_for_all_nodes_and_wrong_ones(local: LocalCluster, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("heartbeat-ms = 50\nelection-ms = 40\n")
+    command = [sys.executable, "-m", "cortado.store.cli", "cluster", "up", "--nodes", "1", "--config", str(file)]
+    supervisor = subprocess.Popen(
+        [*command, "--dir", str(local.directory), "--port", str(local.port)], stdout=subprocess.PIPE, text=True
+    )
+    assert supervisor.stdout is not None
+    try:
+        for line in supervisor.stdout:
+            if "ended with 2" in line:
+                assert "election-ms in" in line, "why it does not start is said, with the setting"
+                assert "must be between 200 and" in line
+                break
+    finally:
+        supervisor.terminate()
+        supervisor.communicate()
+    file.write_text("heartbeat-ms = 50\nelection-ms = 350\n")
+    local.up("--config", str(file))
+    assert local.nodes()["n1"]["role"] == "leader"
