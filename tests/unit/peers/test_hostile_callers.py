@@ -123,7 +123,7 @@ def test_who_says_nothing_is_not_waited_for() -> None:
 
 def test_a_flood_of_streams_that_say_nothing_is_refused_at_once_and_then_forgotten() -> None:
     async def scenario() -> None:
-        limits = replace(LIMITS, handshakes_max=4, hello_ms=3_000)
+        limits = replace(LIMITS, handshakes_max=4)
         async with running_peer("n1", limits=limits) as n1, running_peer("n2") as n2:
             async with channel_to(n1) as channel:
                 silent = [connect(channel) for _ in range(40)]
