@@ -24,7 +24,7 @@ from cortado.proto.v1 import calls_pb2, kv_pb2
 from cortado.store.client import Client, call_stream
 from cortado.store.client.call_stream import CallStream
 from cortado.store.client.retry import Failed, Failure
-from cortado.store.rpc_errors import rpc_status
+from cortado.store.rpc_errors import from_status, rpc_status
 from support.fake_server import FakeServer, break_off, header, refuse
 from support.server_process import wait_until
 
@@ -354,3 +354,11 @@ def test_what_no_service_has_is_unsupported_on_the_stream_too(server: FakeServer
         client.clock()
         with pytest.raises(Unsupported):
             client.databases()
+
+
+def test_a_status_travels_with_all_its_fields_and_one_that_cannot_be_read_is_internal() -> None:
+    refused = ConditionFailed("k", "absent", "0.1.2")
+    found = from_status(rpc_status(refused).SerializeToString())
+    assert isinstance(found, ConditionFailed)
+    assert found.fields() == refused.fields()
+    assert isinstance(from_status(b"\xff\xff"), Internal)
