@@ -102,7 +102,7 @@ class Elections:
         """PySyncObj asks for a vote. It may leave when our own is durable."""
         core = self._core
         request = self._request(message["term"], is_pre_vote=False)
-        core.send(to, pb.RaftMessage(vote_request=request), core.journal.hard_state_sequence)
+        core.send(to, pb.RaftMessage(vote_request=request), core.journal.vote_sequence)
 
     def _request(self, term: int, *, is_pre_vote: bool) -> pb.VoteRequest:
         last_index, last_term = self._core.journal.last
@@ -168,4 +168,4 @@ class Elections:
     def _answer(self, to: str, request: pb.VoteRequest, *, is_granted: bool) -> None:
         core = self._core
         response = pb.VoteResponse(term=request.term, is_pre_vote=request.is_pre_vote, is_granted=is_granted)
-        core.send(to, pb.RaftMessage(vote_response=response), core.journal.hard_state_sequence)
+        core.send(to, pb.RaftMessage(vote_response=response), core.journal.vote_sequence)

@@ -4,14 +4,14 @@ A private copy of ``pysyncobj.syncobj`` is loaded, so that nothing here changes 
 process, and its seams are replaced in that copy:
 
 ====================== ============================================================================================
-``createJournal``      our journal comes in as the configuration's journal file (syncobj.py:159)
-``createPoller``       polls nothing (syncobj.py:196, 709)
-``Serializer``         never serializes, never transmits: snapshots are ours (syncobj.py:189, 1309, 1391)
+``createJournal``      our journal comes in as the configuration's journal file (syncobj.py:166)
+``createPoller``       polls nothing (syncobj.py:205, 706)
+``Serializer``         never serializes, never transmits: snapshots are ours (syncobj.py:198, 1310, 1423)
 ``monotonicTime``      the time that we gave it last, so that nothing happens between two calls
-``random``             the adapter owns the election timer (syncobj.py:1134)
-``pickle``             each use raises: nothing is ever pickled (syncobj.py:1016, 1253, 1284)
-``PIPE_NOTIFIER_...``  no pipe to wake a loop that is not there (syncobj.py:251)
-``globalDnsResolver``  resolves nothing (syncobj.py:187)
+``random``             the adapter owns the election timer (syncobj.py:1111)
+``pickle``             each use raises: nothing is ever pickled (syncobj.py:894, 977, 1276)
+``PIPE_NOTIFIER_...``  no pipe to wake a loop that is not there (syncobj.py:263)
+``globalDnsResolver``  resolves nothing (syncobj.py:196)
 ====================== ============================================================================================
 
 What PySyncObj decides here: its term and vote, who leads, what is appended and truncated where, how far each member
@@ -60,7 +60,7 @@ class _NoPoller:
 
 
 class _NoSerializer:
-    """Answers syncobj.py:1309 (``getTransmissionData``) and 1391 (``checkSerializing``)."""
+    """Answers syncobj.py:1310 (``getTransmissionData``) and 1423 (``checkSerializing``)."""
 
     def __init__(self, *_: object) -> None:
         """There is nothing to configure."""
@@ -180,14 +180,15 @@ class Engine:
         now_ms: float,
     ) -> None:
         """``fallback_ms`` without a majority end a leadership. ``batch_bytes`` must be above every entry's size: from
-        there on PySyncObj pickles chunks (syncobj.py:1252)."""
+        there on PySyncObj pickles chunks (syncobj.py:1275)."""
         self._transport = _Transport()
         self._nodes: dict[str, _Peer] = {}
         self._journal = journal
         self.set_time(now_ms)
         conf = SyncObjConf(
             autoTick=False,
-            appendEntriesUseBatch=False,
+            # The adapter says when entries are sent: once a turn, not at each of its appends and commits.
+            appendEntriesUseBatch=True,
             appendEntriesPeriod=heartbeat_ms / 1000,
             appendEntriesBatchSizeBytes=batch_bytes,
             commandsQueueSize=0,
@@ -203,7 +204,7 @@ class Engine:
             raftMaxTimeout=2 * _NEVER_S,
         )
         self._sync = _SYNCOBJ.SyncObj(self._node(node_id), (), conf=conf, transport=self._transport)
-        # syncobj.py:174 starts every life at entry 1, and would apply the log again from there.
+        # syncobj.py:177 starts every life at entry 1, and would apply the log again from there.
         self._sync._SyncObj__raftLastApplied = applied_index
 
     @property
@@ -247,14 +248,19 @@ class Engine:
         _TIME.now_s = now_ms / 1000
 
     def tick(self) -> None:
-        """Count what is committed, let a leader without a majority fall back, send what is due."""
-        self._sync._onTick(0.0)
+        """At a leader: count what is committed, fall back without a majority, send what is due. Elsewhere time changes
+        nothing, and what PySyncObj calls applied follows what is committed."""
+        sync = self._sync
+        if sync._SyncObj__raftState == LEADER:
+            sync._onTick(0.0)
+        else:
+            sync._SyncObj__raftLastApplied = sync._SyncObj__raftCommitIndex
 
     def set_members(self, voters: Iterable[str], learners: Iterable[str]) -> None:
         """Who else belongs to the group. Learners are sent to, not counted.
 
         PySyncObj's own membership changes stay off: their guard is dead code, and their rollback forgets
-        (syncobj.py:1329, 1348). What a new member lacks is filled in as syncobj.py:1171 does.
+        (syncobj.py:1357, 1374). What a new member lacks is filled in as syncobj.py:1220 does.
         """
         sync = self._sync
         sync._SyncObj__otherNodes = {self._node(each) for each in voters}
@@ -276,7 +282,7 @@ class Engine:
         self._sync._SyncObj__connectedNodes.add(self._nodes[node_id])
 
     def disconnect(self, node_id: str) -> None:
-        """Stop sending entries to a member, also in the middle of :attr:`on_send` (syncobj.py:1277, 1288)."""
+        """Stop sending entries to a member, also in the middle of :attr:`on_send` (syncobj.py:1295, 1307)."""
         self._sync._SyncObj__connectedNodes.discard(self._nodes[node_id])
 
     def disconnect_all(self) -> None:
@@ -287,37 +293,37 @@ class Engine:
     def campaign(self) -> None:
         """Begin a term and ask for votes; alone, win at once. The timer's deadline is the way in (syncobj.py:635)."""
         others = self._sync._SyncObj__otherNodes
-        # syncobj.py:636 wants someone to be connected. Nobody may be when the election is won: what a leader sends at
-        # once (syncobj.py:1183) would go past the windows that do not exist yet.
+        # syncobj.py:635 wants someone to be connected. Nobody may be when the election is won: what a leader sends at
+        # once (syncobj.py:1230) would go past the windows that do not exist yet.
         self._sync._SyncObj__connectedNodes |= others
         self._sync._SyncObj__raftElectionDeadline = -_NEVER_S
-        self.tick()
+        self._sync._onTick(0.0)
         self._sync._SyncObj__connectedNodes.clear()
 
     def step_down(self, term: int) -> None:
-        """Enter a higher term without a vote: a request for one that no log can lose to (syncobj.py:938)."""
+        """Enter a higher term without a vote: a request for one that no log can lose to (syncobj.py:920)."""
         self._receive(_NOBODY, {"type": "request_vote", "term": term, "last_log_index": -1, "last_log_term": -1})
         self.disconnect_all()
 
     def request_vote(self, sender: str, term: int, last_index: int, last_term: int) -> None:
-        """A candidate's request. Grants by sending ``response_vote``, refuses by silence (syncobj.py:945)."""
+        """A candidate's request. Grants by sending ``response_vote``, refuses by silence (syncobj.py:925)."""
         message = {"type": "request_vote", "term": term, "last_log_index": last_index, "last_log_term": last_term}
         self._receive(self._node(sender), message)
 
     def grant_vote(self, sender: str) -> None:
-        """One voter's vote in the current term. PySyncObj counts messages: give each once (syncobj.py:1079)."""
+        """One voter's vote in the current term. PySyncObj counts messages: give each once (syncobj.py:1065)."""
         self._receive(self._node(sender), {"type": "response_vote", "term": self.term})
 
     # --- the log -----------------------------------------------------------------------------------------------------
 
     def append(self, record: Record) -> None:
-        """Append at the leader, and send to whom is connected. Through its queue and out again: syncobj.py:547, 556."""
+        """Append at the leader. Through PySyncObj's queue and out again: syncobj.py:492, 503."""
         self._sync._applyCommand(record, None)
         self._sync._checkCommandsToApply()
 
     def receive_entries(self, leader: str, prev: tuple[int, int], records: Sequence[Record], commit_index: int) -> None:
         """A leader's entries of the current term, to follow directly after ``prev``, which is held. PySyncObj deletes
-        whatever stands behind it (syncobj.py:1024), believes ``commit_index`` up to its last entry, and answers with
+        whatever stands behind it (syncobj.py:1004), believes ``commit_index`` up to its last entry, and answers with
         a message that proves nothing."""
         message = {
             "type": "append_entries",
@@ -332,7 +338,7 @@ class Engine:
     def acknowledge(self, node_id: str, matched_index: int) -> None:
         """A member is alive, and holds durably what we hold up to ``matched_index`` (0: no news).
 
-        syncobj.py:1094 sets the next index back to what was acknowledged; here it never falls.
+        syncobj.py:1082 sets the next index back to what was acknowledged; here it never falls.
         """
         node = self._nodes[node_id]
         next_index = self._sync._SyncObj__raftNextIndex[node]
@@ -350,7 +356,7 @@ class Engine:
         self._sync._SyncObj__raftNextIndex[self._nodes[node_id]] = index
 
     def send_entries(self) -> None:
-        """Send what connected members lack, now and not at the next heartbeat."""
+        """Send what connected members lack, now and not at the next heartbeat (syncobj.py:1251)."""
         self._sync._SyncObj__sendAppendEntries()
 
     def set_applied(self, index: int, *, commit_index: int) -> None:

@@ -121,7 +121,7 @@ class Following:
             wanted_index=core.engine.commit_index + 1, rejected_prev_index=append.prev_index, round=append.round
         )
         reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms)
-        core.send(sender, reply, core.journal.hard_state_sequence)
+        core.send(sender, reply, core.journal.vote_sequence)
 
     def on_heartbeat(self, sender: str, message: pb.RaftMessage) -> None:
         if not self._hear(sender, message):
@@ -131,7 +131,7 @@ class Following:
         if heartbeat.round:
             answer = pb.Acknowledgement(heard=True, round=heartbeat.round)
             reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms)
-            core.send(sender, reply, core.journal.hard_state_sequence)
+            core.send(sender, reply, core.journal.vote_sequence)
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
@@ -157,4 +157,4 @@ class Following:
         leader = core.engine.leader
         if leader and leader != core.node_id:
             answer = pb.Acknowledgement(matched_index=meta.index)
-            core.send(leader, pb.RaftMessage(acknowledgement=answer), core.journal.hard_state_sequence)
+            core.send(leader, pb.RaftMessage(acknowledgement=answer), core.journal.vote_sequence)

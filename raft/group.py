@@ -87,6 +87,7 @@ class RaftLog:
         self._outstanding: Ready | None = None
         self._outstanding_since_ms = 0.0
         self._is_suffix_kept = True
+        self._has_unsent = False
         self._changed()
 
     def _first_to_hand_over(self) -> int:
@@ -166,6 +167,7 @@ class RaftLog:
                 raise TooLarge("entry", problem, str(size), size, limit)
         core.engine.set_time(core.now_ms)
         core.engine.append(record)
+        self._has_unsent = True
         return entry
 
     def step(self, sender: str, body: bytes) -> None:
@@ -286,7 +288,17 @@ class RaftLog:
     # --- output -----------------------------------------------------------------------------------------------------
 
     def outbox(self) -> Sequence[Message]:
+        self._send_entries()
         return self._core.outbox.take()
+
+    def _send_entries(self) -> None:
+        """What was appended since the last time goes out together."""
+        if self._has_unsent:
+            self._has_unsent = False
+            core = self._core
+            if core.is_leading:
+                core.engine.set_time(core.now_ms)
+                core.engine.send_entries()
 
     def ready(self) -> Ready:
         if self._outstanding is not None:
@@ -337,9 +349,9 @@ class RaftLog:
             core.journal.drop_to(core.applied[0])
         if core.is_leading:
             core.engine.set_time(core.now_ms)
-            self._replication.became_durable()
-            core.engine.tick()
-            self._changed()
+            if self._replication.became_durable():
+                core.engine.tick()
+                self._changed()
 
     def withdraw(self, ready: Ready) -> bool:
         core = self._core
@@ -397,8 +409,9 @@ class RaftLog:
         return self._configure(self._membership.remove(node_id))
 
     def _configure(self, configuration: Configuration) -> Entry:
-        # A member that leaves is sent this entry, too: the engine sends before it learns who is left.
         entry = self._append(KIND_CONFIGURATION, configuration)
+        # A member that leaves is sent this entry, too, before the engine learns who is left.
+        self._send_entries()
         self._changed()
         return entry
 
@@ -461,8 +474,10 @@ class RaftLog:
 
     @property
     def snapshot_offer(self) -> SnapshotOffer | None:
-        offer = self._following.offer
-        return offer if offer is not None and offer.sender == self._core.engine.leader else None
+        core, offer = self._core, self._following.offer
+        if offer is None or offer.sender != core.engine.leader or offer.meta.index <= core.decided:
+            return None
+        return offer
 
     def install(self, meta: SnapshotMeta) -> Sequence[tuple[bytes, bytes | None]]:
         if self._outstanding is not None:

@@ -64,10 +64,10 @@ class Journal:
         self.durable_index = self.last_index
         self._commit_on_start = applied[0]
         self.is_hard_state_dirty = False
-        # Numbers of Readys: of the next one, of the last one that is durable, of the one that holds the hard state.
+        # Numbers of Readys: of the next one, of the last one that is durable, of the one that holds the term and vote.
         self.open_sequence = 1
         self.synced_sequence = 0
-        self.hard_state_sequence = 0
+        self.vote_sequence = 0
         self._handed_to: int | None = None
 
     # --- the places ---------------------------------------------------------------------------------------------
@@ -133,9 +133,9 @@ class Journal:
     def sequence_of(self, index: int) -> int:
         """The number of the Ready after which ``index``, the term and the vote are durable."""
         if index <= self.durable_index:
-            return self.hard_state_sequence
+            return self.vote_sequence
         if self._handed_to is not None and index <= self._handed_to:
-            return max(self.hard_state_sequence, self.open_sequence - 1)
+            return max(self.vote_sequence, self.open_sequence - 1)
         return self.open_sequence
 
     # --- what PySyncObj calls -------------------------------------------------------------------------------------
@@ -169,7 +169,8 @@ class Journal:
     def setCurrentTerm(self, term: int, voted_for: str | None) -> None:
         self.term = term
         self.voted_for = voted_for or ""
-        self.touch_hard_state()
+        self.is_hard_state_dirty = True
+        self.vote_sequence = self.open_sequence
 
     def getCurrentTerm(self) -> int:
         return self.term
@@ -249,10 +250,6 @@ class Journal:
         writes.append(state.write(self.group_id))
         return writes, is_kept
 
-    def touch_hard_state(self) -> None:
-        self.is_hard_state_dirty = True
-        self.hard_state_sequence = self.open_sequence
-
     # --- durability ----------------------------------------------------------------------------------------------
 
     def take_writes(self, keeps_entries: bool) -> Writes:
@@ -261,7 +258,7 @@ class Journal:
         writes: Writes = []
         if keeps_entries != self._keeps_entries:
             self._keeps_entries = keeps_entries
-            self.touch_hard_state()
+            self.is_hard_state_dirty = True
         base, last = self._base[0], self.last_index
         first_kept = base + 1 if keeps_entries else last + 1
         for index in range(self._stored_from, min(first_kept, self._stored_to + 1)):
@@ -294,7 +291,7 @@ class Journal:
         self.synced_sequence = self.open_sequence - 1
         if durable < self.last_index:
             self.truncate(durable + 1)
-        self._stored_to = self._stored_from - 1
+        self._stored_from, self._stored_to = durable + 1, durable
         self._dirty_from = durable + 1
         self.durable_index = durable
 
@@ -308,14 +305,14 @@ class Journal:
         self._base_configuration = configuration
         self._configurations = [each for each in self._configurations if each[0] > base[0]]
         if self._keeps_entries:
-            self.touch_hard_state()
+            self.is_hard_state_dirty = True
 
     def _push(self, record: Record) -> None:
         self._entries.append((record, record.index, record.term))
         if record.kind == KIND_CONFIGURATION:
             self._configurations.append((record.index, record.configuration))
             if not self._keeps_entries:
-                self.touch_hard_state()
+                self.is_hard_state_dirty = True
 
     def _count(self, record: Record) -> None:
         if not record.is_counted:

@@ -118,7 +118,7 @@ class Replication:
             message.echo_ms = progress.fresh_ms
             message.fresh_index = core.decided
         # Only our term must be durable, or a crash of the only voter would let two of its lives use it.
-        core.send(progress.node_id, message, core.journal.hard_state_sequence)
+        core.send(progress.node_id, message, core.journal.vote_sequence)
 
     def tick(self) -> None:
         """Heartbeats, entries that were not answered, and news of what is decided."""
@@ -242,11 +242,14 @@ class Replication:
         else:
             core.engine.disconnect(progress.node_id)
 
-    def became_durable(self) -> None:
-        """Our own disk has caught up: acknowledgements that were held back count now."""
+    def became_durable(self) -> bool:
+        """Our own disk has caught up: acknowledgements that were held back count now. Whether there were any."""
+        is_any = False
         for progress in self._members.values():
             if progress.entered_index < progress.proved_index:
                 self._enter(progress)
+                is_any = True
+        return is_any
 
     def log_moved(self) -> None:
         """Entries were dropped: a member may need a snapshot now."""

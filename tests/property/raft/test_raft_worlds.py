@@ -21,7 +21,7 @@ from cortado.raft.replication import Replication
 from support.raft_checks import Violation
 from support.raft_world import World, small_settings
 
-SEEDS = int(os.environ.get("RAFT_SEEDS", "120"))
+SEEDS = int(os.environ.get("RAFT_SEEDS", "80"))
 CHUNK = 20
 OCCURS = [
     "acknowledged",

@@ -402,7 +402,7 @@ def _reset_clamped() -> None:
 
 @rule("progress: what is under way is bounded", replaced(Progress, "has_window", lambda self, settings: True))
 def _window() -> None:
-    group = Hand(3, settings=RaftSettings(window_messages_max=4))
+    group = Hand(3, settings=RaftSettings(window_messages_max=4, message_bytes_max=1))
     group.elect("n1")
     for place in range(50):
         group.append("n1", b"%d" % place)
