@@ -16,7 +16,7 @@ from cortado.raft.configuration import Configuration, Member, sorted_members
 from cortado.raft.core import Core
 from cortado.raft.replication import Replication
 
-_NODE_ID: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62})")
+_NODE_ID: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,63})")
 _STORAGE_ID_LENGTH_MAX: Final = 128
 _RETRY_MS: Final = 500
 
@@ -131,7 +131,7 @@ class Membership:
 def check_node_id(node_id: str) -> None:
     """Raises InvalidArgument."""
     if _NODE_ID.fullmatch(node_id) is None:
-        problem = "must be 1 to 63 letters, digits, '.', '_' or '-', and begin with a letter or digit"
+        problem = "must be 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit"
         raise InvalidArgument("node_id", problem, repr(node_id))
 
 
