@@ -107,7 +107,9 @@ def test_a_rolling_restart_loses_no_request(tmp_path: Path) -> None:
         cluster.form()
         with Client(cluster.endpoints, timeout_s=30) as client, written_to(client) as writer:
             for name in cluster.nodes:
+                was_leader = cluster.leader() == name
                 assert cluster.nodes[name].stop() == 0
+                assert not was_leader or " leads now" in cluster.nodes[name].log, "it hands over before it stops"
                 writer.wait_for_progress()
                 cluster.start(name)
                 wait_caught_up(cluster)

@@ -1,0 +1,73 @@
+"""Changes of members are made one at a time, and a node that moved tells where it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cortado.store.client import Client
+from support.cluster import Cluster, free_ports
+from support.server_process import ServerProcess, wait_until
+
+pytestmark = pytest.mark.process
+
+
+def change(cluster: Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cortado.store.cli", "member", *arguments, "--endpoint", cluster.endpoints]
+    return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+
+
+def test_a_second_change_waits_for_the_first_and_says_so(tmp_path: Path) -> None:
+    # Patient elections: the leader is not to step down while nobody answers it.
+    cluster = Cluster(tmp_path, "--election-ms", "5000")
+    try:
+        cluster.form()
+        leader = cluster.leader()
+        others = [name for name in cluster.nodes if name != leader]
+        for name in others:
+            cluster.pause(name)
+        first = change(cluster, "add", "n8", "127.0.0.1:8", "--timeout", "1")
+        assert first.returncode == 7, first.stderr
+        assert "look at the members" in first.stderr
+        second = change(cluster, "add", "n9", "127.0.0.1:9", "--timeout", "1")
+        assert second.returncode == 6, second.stderr
+        assert "the last change of members is not committed yet" in second.stderr
+        for name in others:
+            cluster.resume(name)
+        with Client(cluster.endpoints, timeout_s=30) as client:
+            # What was begun is made, and then the next one can be.
+            wait_until(lambda: client.membership.members().member("n8") is not None, "the first change is made", 60.0)
+            client.membership.add("n9", "127.0.0.1:9")
+            found = {each.node_id for each in client.membership.members(at_leader=True).members}
+            assert found == {"n1", "n2", "n3", "n8", "n9"}
+    finally:
+        cluster.end()
+
+
+def test_a_node_that_comes_back_at_another_address_tells_the_cluster(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    moved: ServerProcess | None = None
+    try:
+        cluster.form()
+        name = cluster.follower()
+        cluster.nodes[name].stop()
+        (port,) = free_ports(1)
+        moved = ServerProcess(cluster.nodes[name].data_dir, listen=f"127.0.0.1:{port}")
+        moved.start()
+        with Client(cluster.endpoints, timeout_s=30) as client:
+
+            def is_known() -> bool:
+                member = client.membership.members(at_leader=True).member(name)
+                return member is not None and member.address == f"127.0.0.1:{port}"
+
+            wait_until(is_known, "the new address is known", 60.0)
+            client.kv("n").put(b"k", b"v")
+        with Client(moved.endpoint, timeout_s=30) as client:
+            assert client.kv("n").get(b"k") is not None
+    finally:
+        if moved is not None:
+            moved.kill()
+        cluster.end()
