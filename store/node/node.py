@@ -425,8 +425,7 @@ class Node:
             if not is_held:
                 self.writes.enter(size_bytes)
                 is_held = True
-            done: asyncio.Future[WriteResult] = self._loop.create_future()
-            proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, done, waiters=1)
+            proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, waiters=1)
             self._turns.propose(proposal)
             is_held = False
         finally:
@@ -439,7 +438,7 @@ class Node:
         if isinstance(submitted, WriteResult):
             return submitted
         try:
-            return await asyncio.shield(submitted.done)
+            return await submitted.answer(self._loop)
         finally:
             submitted.waiters -= 1
 
@@ -494,8 +493,7 @@ class Node:
         def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             return Evaluation(_NOTHING, None, RaiseCeiling(ceiling))
 
-        done: asyncio.Future[WriteResult] = self._loop.create_future()
-        proposal = Proposal(evaluate, no_reply, 0, b"", b"", done, is_housekeeping=True, waiters=1)
+        proposal = Proposal(evaluate, no_reply, 0, b"", b"", is_housekeeping=True, waiters=1)
         self._turns.propose(proposal)
         await self.answer(proposal)
 

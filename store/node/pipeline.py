@@ -84,7 +84,7 @@ class Pipeline:
     # --- in line -----------------------------------------------------------------------------------------------
 
     def propose(self, proposal: Proposal) -> None:
-        """Put a proposal in line; ``proposal.done`` will have the answer."""
+        """Put a proposal in line; it will have its answer."""
         self._waiting.append(proposal)
         if proposal.request_id:
             self.requests[proposal.request_id] = proposal

@@ -46,20 +46,30 @@ class Proposal:
     size_bytes: int
     request_id: bytes
     request_hash: bytes
-    done: asyncio.Future[WriteResult]
     is_housekeeping: bool = False
     waiters: int = 0
+    outcome: Outcome | None = None
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list)
+
+    async def answer(self, loop: asyncio.AbstractEventLoop) -> WriteResult:
+        """Wait for the outcome. Each waiter has a future of his own: one who is cancelled takes nobody with him."""
+        if self.outcome is None:
+            answered = loop.create_future()
+            self._waiting.append(answered)
+            await answered
+        outcome = self.outcome
+        if isinstance(outcome, WriteResult):
+            return outcome
+        assert outcome is not None
+        raise outcome
 
     def finish(self, outcome: Outcome) -> None:
-        """Answer every waiter."""
-        if self.done.done():
-            return
-        if isinstance(outcome, CortadoError):
-            self.done.set_exception(outcome)
-            # A caller who went away must not leave an "exception was never retrieved" in the log.
-            self.done.exception()
-        else:
-            self.done.set_result(outcome)
+        """Answer every waiter, once."""
+        if self.outcome is None:
+            self.outcome = outcome
+            for each in self._waiting:
+                if not each.done():
+                    each.set_result(None)
 
 
 @dataclass(frozen=True, slots=True)

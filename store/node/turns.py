@@ -206,7 +206,7 @@ class Turns:
         self.schedule()
 
     def propose(self, proposal: Proposal) -> None:
-        """Put a proposal in line; ``proposal.done`` will have the answer. Raises Unavailable once the node stopped,
+        """Put a proposal in line; it will have its answer. Raises Unavailable once the node stopped,
         NotLeader, ResourceExhausted while a transaction waits for room."""
         self.check_running()
         if not self.leads and not self.is_alone:

@@ -51,7 +51,7 @@ class BulkStream:
         self._node = service.node
         self._slots = asyncio.Semaphore(self._node.limits.bulk_chunks_max)
         self._answers: asyncio.Queue[asyncio.Future[WriteResult] | None] = asyncio.Queue()
-        self._newest: asyncio.Future[WriteResult] | None = None
+        self._newest: Proposal | None = None
         self._is_broken = False
 
     async def replies(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
@@ -98,10 +98,10 @@ class BulkStream:
         """Put a chunk in line, when there is room for it; what is awaited then is its answer."""
         chunk = bulk_chunk(start, message)
         prepared = await self._prepare(chunk)
-        before: asyncio.Future[WriteResult] | None = None
+        before: Proposal | None = None
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            self._is_broken |= before is not None and before.done() and before.exception() is not None
+            self._is_broken |= before is not None and isinstance(before.outcome, CortadoError)
             if self._is_broken:
                 raise Unavailable("a chunk before it was refused: send both again")
             return evaluate_bulk(reader, commit_ts, self._node.catalog(reader), chunk, prepared)
@@ -126,7 +126,7 @@ class BulkStream:
             encode_reply=encode_reply,
             place_taken=True,
         )
-        self._newest = submitted.done if isinstance(submitted, Proposal) else None
+        self._newest = submitted if isinstance(submitted, Proposal) else None
         return asyncio.ensure_future(self._node.answer(submitted))
 
     async def _prepare(self, chunk: BulkChunk) -> PreparedChunk | None:
