@@ -8,7 +8,7 @@ from typing import Any
 
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Encoded, Payload
-from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, Record, entry_key
+from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Record, entry_key
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.node.state import AppliedState
@@ -50,6 +50,12 @@ class Scene:
             life.loop.life = life
             host.life = life  # type: ignore[assignment]
             self.lives[node_id] = life
+
+    def restart(self, node_id: str) -> None:
+        before = self.lives[node_id]
+        loop = SimpleNamespace(name=f"{before.loop.name}+", is_dead=False)
+        self.lives[node_id] = FakeLife(node_id, before.host, loop)
+        loop.life = self.lives[node_id]
 
     def _term_in_memory(self, life: FakeLife, index: int) -> int | None:
         if (life.node_id, index) in self.truncated:
@@ -103,6 +109,19 @@ def test_two_leaders_in_a_term() -> None:
     scene.says("a", term=2, leader="a")
     scene.says("b", term=2, leader="a")
     scene.says("b", term=2, leader="b")
+    assert scene.found("two leaders in term 2")
+
+
+def test_a_term_that_two_lives_of_one_node_lead() -> None:
+    scene = Scene("a")
+    scene.says("a", term=2, leader="a")
+    scene.restart("a")
+    scene.says("a", term=2, leader="a")
+    assert scene.cluster.violations == []
+    key, value = HardState(term=2).write(1)
+    scene.write("a", (Space.LOG, key, value))
+    scene.restart("a")
+    scene.says("a", term=2, leader="a")
     assert scene.found("two leaders in term 2")
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from support.simulation.cluster import Cluster
     from support.simulation.process import Life
 
-MEMBERS_MIN: Final = 3
+VOTERS_LEFT_MIN: Final = 2
+VOTERS_TO_LOSE_A_DISK_MIN: Final = 3
 MEMBERS_MAX: Final = 6
 CHANGE_MS: Final = 5_000.0
 
@@ -289,7 +290,7 @@ class Nemesis:
         leader = self._cluster.leader()
         if self._is_changing_members or self._lost_disks - set(self._removed()) or leader is None:
             return False
-        return len(leader.node.configuration.voters) >= MEMBERS_MIN
+        return len(leader.node.configuration.voters) >= VOTERS_TO_LOSE_A_DISK_MIN
 
     def _removed(self) -> list[str]:
         return [node_id for node_id in self._cluster.hosts if node_id not in self._cluster.members]
@@ -382,7 +383,7 @@ class Nemesis:
 
     async def _remove_member(self) -> None:
         voters = self._voters()
-        if self._is_changing_members or len(voters) <= MEMBERS_MIN or self._lost_disks - set(self._removed()):
+        if self._is_changing_members or len(voters) <= VOTERS_LEFT_MIN or self._lost_disks - set(self._removed()):
             return
         self._is_changing_members = True
         try:

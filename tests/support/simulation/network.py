@@ -30,6 +30,8 @@ _CLOCK_EVERY_MS = 200.0
 _IDLE_MS = 500.0
 # So that a snapshot of a few kilobytes takes some steps, and can break between them.
 _PIECE_BYTES = 1_024
+_PIECE_TAKES_MS = (1.0, 15.0)
+_PIECE_LOST = 0.02
 # How often a connection breaks for no reason, per message, and must be made anew.
 _BREAKS = 0.002
 
@@ -237,7 +239,8 @@ class _Fetch:
         network, loop = self._network, self._process.loop
         link = network.link(self._peer, self._process.node_id)
         arrived: asyncio.Future[bytes] = loop.create_future()
-        delay_s = 2 * link.random.uniform(*network.weather.delay_ms) / 1000
+        # Slow enough for something to happen in the middle of it.
+        delay_s = (2 * link.random.uniform(*network.weather.delay_ms) + link.random.uniform(*_PIECE_TAKES_MS)) / 1000
         loop.call_later(delay_s, self._ask_for_piece, link, arrived)
         # A stream on which nothing arrives for two seconds is cut.
         timer = loop.call_later(2, _refuse, arrived, Unavailable("nothing arrived for two seconds"))
@@ -249,10 +252,14 @@ class _Fetch:
         finally:
             timer.cancel()
 
+    async def aclose(self) -> None:
+        """The reader has enough."""
+        self._hang_up()
+
     def _ask_for_piece(self, link: Link, arrived: asyncio.Future[bytes]) -> None:
         sender = self._find_sender()
         back = self._network.link(self._process.node_id, self._peer)
-        if sender is None or link.is_cut or back.is_cut or link.random.random() < self._network.weather.loss / 4:
+        if sender is None or link.is_cut or back.is_cut or link.random.random() < _PIECE_LOST:
             self._hang_up()
             _refuse(arrived, Unavailable("the stream broke"))
         elif self._left:

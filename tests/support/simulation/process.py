@@ -14,6 +14,7 @@ from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.spools import MemorySpools
 from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk, SimulatedEngine, SimulatedStorage
@@ -30,6 +31,21 @@ class NodeOptions:
 
     raft: RaftSettings = field(default_factory=RaftSettings)
     limits: NodeLimits = field(default_factory=NodeLimits)
+
+
+def small_snapshots() -> SnapshotSettings:
+    """Many small pieces, so that a crash or a cut comes between any two of them."""
+    return SnapshotSettings(
+        slice_bytes=2_000,
+        slice_items=24,
+        chunk_bytes=1_000,
+        sync_bytes=4_000,
+        transaction_bytes=3_000,
+        transaction_items=24,
+        keep_ms=3_000,
+        retry_ms_min=20,
+        retry_ms_max=1_000,
+    )
 
 
 class Host:

@@ -35,6 +35,7 @@ from support.simulation.checkers import (
 from support.simulation.cluster import Cluster
 from support.simulation.faults import Nemesis
 from support.simulation.history import History
+from support.simulation.observe import counting
 from support.simulation.process import NodeOptions
 from support.simulation.watch import Watch
 from support.simulation.workload import LISTS, REGISTERS, Client, appended
@@ -55,7 +56,7 @@ class Plan:
     @classmethod
     def of(cls, source: random.Random) -> Plan:
         return cls(
-            nodes=5 if source.random() < 0.25 else 3,
+            nodes=source.choices((1, 3, 5), (1, 8, 3))[0],
             clients=source.choice((3, 4, 6)),
             faults_ms=source.choice((5_000.0, 8_000.0, 12_000.0)),
             lease=source.random() < 0.25,
@@ -104,7 +105,9 @@ def simulate(
     gc.disable()
     gc.freeze()
     try:
-        return Run(seed, plan, prepare).run()
+        run = Run(seed, plan, prepare)
+        with counting(run.cluster.counts):
+            return run.run()
     finally:
         with warnings.catch_warnings():
             # Of coroutines that a crash kept from ever being started.

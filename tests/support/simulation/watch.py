@@ -18,7 +18,7 @@ import zlib
 from typing import TYPE_CHECKING, TypeAlias
 
 from cortado.proto.internal import raft_pb2
-from cortado.raft.records import CHECKSUM_BYTES, KIND_CONFIGURATION
+from cortado.raft.records import CHECKSUM_BYTES, KIND_CONFIGURATION, hard_key
 from cortado.store.engine.interface import Space
 from cortado.store.node.state import AppliedState
 from support.simulation.disk import Changes
@@ -32,6 +32,7 @@ GROUP = (1).to_bytes(4)
 APPLIED_KEY = b"applied" + GROUP
 MARKER_KEY = b"installing" + GROUP
 _ENTRY_PREFIX = GROUP + b"e"
+_HARD_STATE_KEY = hard_key(1)
 
 StoredEntry: TypeAlias = tuple[int, int]
 """Term, and a checksum of everything in the entry."""
@@ -49,6 +50,7 @@ class LogOnDisk:
         self.entries: dict[int, StoredEntry] = {}
         self.configurations: set[int] = set()
         self.applied = AppliedState()
+        self.term = 0
         self.checked_to = 0
 
 
@@ -59,7 +61,7 @@ class Watch:
         self._cluster = cluster
         self._counts = cluster.counts
         self._logs: dict[str, LogOnDisk] = {}
-        self._leaders: dict[int, str] = {}
+        self._leaders: dict[int, Life] = {}
         self._entries: dict[tuple[int, int], tuple[int, int | None]] = {}
         self._decided: dict[int, tuple[StoredEntry, int]] = {}
         self._decided_max = 0
@@ -86,6 +88,8 @@ class Watch:
         for space, key, value in changes:
             if space is Space.LOG and key.startswith(_ENTRY_PREFIX):
                 self._entry_changed(host, log, int.from_bytes(key[5:]), value)
+            elif space is Space.LOG and key == _HARD_STATE_KEY and value is not None:
+                log.term = raft_pb2.HardState.FromString(value[CHECKSUM_BYTES:]).term
             elif space is Space.META and key == APPLIED_KEY:
                 is_applied = value is not None
             elif space is Space.META and key == MARKER_KEY:
@@ -220,9 +224,12 @@ class Watch:
         self._check_decided(life.host, self._logs[life.node_id])
 
     def _leads(self, life: Life, term: int) -> None:
-        other = self._leaders.setdefault(term, life.loop.name)
-        if other != life.loop.name:
-            self._violation(f"two leaders in term {term}: {other} and {life.loop.name}")
+        other = self._leaders.get(term, life)
+        self._leaders[term] = life
+        # A life that led nobody but itself, and ended before its term was on the disk, has told nobody of it.
+        is_forgotten = other.node_id == life.node_id and self._logs[life.node_id].term < term
+        if other is not life and not is_forgotten:
+            self._violation(f"two leaders in term {term}: {other.loop.name} and {life.loop.name}")
             return
         self._counts["elections won"] += 1
         self._cluster.note(f"{life.loop.name} leads term {term}")

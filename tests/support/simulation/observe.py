@@ -1,0 +1,65 @@
+"""Counting what only the inside of a node knows: thin wrappers around a few of its methods, for the time of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from cortado.raft.group import RaftLog
+from cortado.raft.replication import Replication
+from cortado.store.node.peer_clocks import PeerClocks
+from cortado.store.node.rounds import ReadRounds
+from cortado.store.node.snapshots import snapshots
+from cortado.store.node.snapshots.target import SnapshotTarget
+from support.simulation.process import small_snapshots
+
+
+@contextmanager
+def counting(counts: Counter[str]) -> Iterator[None]:
+    """Count into ``counts``. Nothing behaves otherwise."""
+
+    def lease(held: object, _self: object) -> None:
+        counts["reads under a lease"] += bool(held)
+
+    def withdrawn(is_taken_back: object, _self: object) -> None:
+        counts["turns withdrawn" if is_taken_back else "turns tried again for want of room"] += 1
+
+    def out_of_bounds(is_out: object, _self: object) -> None:
+        counts["clocks found out of bounds"] += bool(is_out)
+
+    def resumed_installation(_result: object, _self: object) -> None:
+        counts["installations gone on with after a crash"] += 1
+
+    with ExitStack() as stack:
+        for owner, name, told in (
+            (Replication, "_has_lease", lease),
+            (RaftLog, "withdraw", withdrawn),
+            (PeerClocks, "is_out_of_bounds", out_of_bounds),
+            (SnapshotTarget, "_go_on", resumed_installation),
+        ):
+            stack.enter_context(patch.object(owner, name, _told(getattr(owner, name), told)))
+        # A node takes the usual sizes; here they must be small.
+        stack.enter_context(patch.object(snapshots, "SnapshotSettings", small_snapshots))
+        stack.enter_context(patch.object(ReadRounds, "fail", _lost_rounds(ReadRounds.fail, counts)))
+        yield
+
+
+def _told(method: Callable[..., Any], told: Callable[[object, object], None]) -> Callable[..., Any]:
+    def wrapped(self: object, *args: Any, **more: Any) -> Any:
+        result = method(self, *args, **more)
+        told(result, self)
+        return result
+
+    return wrapped
+
+
+def _lost_rounds(fail: Callable[..., Any], counts: Counter[str]) -> Callable[..., Any]:
+    def wrapped(self: ReadRounds, error: Any) -> Any:
+        if self._asked or self._reads or self._rounds:
+            counts["reads refused for a lost round"] += 1
+        return fail(self, error)
+
+    return wrapped
