@@ -28,8 +28,8 @@ def led() -> Hand:
     [
         (lambda log: log.add_learner(Member("n2", "host:9")), InvalidArgument, "node_id: is a member already"),
         (lambda log: log.add_learner(Member("n4", "host:2")), InvalidArgument, "address: belongs to member n2"),
-        (lambda log: log.add_learner(Member("", "host:4")), InvalidArgument, "node_id: must be 1 to 63 letters"),
-        (lambda log: log.add_learner(Member("n 4", "host:4")), InvalidArgument, "node_id: must be 1 to 63 letters"),
+        (lambda log: log.add_learner(Member("", "host:4")), InvalidArgument, "node_id: must be 1 to 64 letters"),
+        (lambda log: log.add_learner(Member("n 4", "host:4")), InvalidArgument, "node_id: must be 1 to 64 letters"),
         (lambda log: log.add_learner(Member("n4", "host")), InvalidArgument, "address: must be host:port"),
         (lambda log: log.add_learner(Member("n4", "host:99999")), InvalidArgument, "address: must be host:port"),
         (lambda log: log.bind("n9", "s", "host:9"), InvalidArgument, "node_id: is not a member"),
