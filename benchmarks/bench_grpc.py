@@ -193,13 +193,13 @@ def _unary(channel: grpc.Channel, *, writes: bool) -> float:
 
 def _callers(address: str, threads: int, writes: bool) -> Measurement:
     """The client's threads, with calls of their own and with merged ones."""
-    best = {"never": 0.0, "auto": 0.0}
-    for coalesce in ("never", "auto") * 2:
+    best = {False: 0.0, True: 0.0}
+    for coalesce in (False, True) * 2:
         with Client(address, timeout_s=60, coalesce=coalesce) as client:
             best[coalesce] = max(best[coalesce], _rate(client.kv("bench"), threads, writes=writes))
     name = f"client, {'put, synced' if writes else 'get'}, {threads} thread{'s' if threads > 1 else ''}"
     aim = (PUTS_AIM if writes else GETS_AIM) if threads == 64 else 0
-    return Measurement(name, best["auto"], "calls", "a gRPC call each", best["never"], aim)
+    return Measurement(name, best[True], "calls", "a gRPC call each", best[False], aim)
 
 
 def _rate(kv: KeyValue, threads: int, *, writes: bool) -> float:

@@ -10,7 +10,6 @@ from cortado.errors import InvalidArgument
 from cortado.proto.v1 import cluster_pb2, kv_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.batch import Batch
-from cortado.store.client.channel import Coalesce
 from cortado.store.client.cluster import ClockReading, Membership, Status, clock_from_proto, status_from_proto
 from cortado.store.client.connection import Connection, Environment, ReadFrom, check_timeout
 from cortado.store.client.endpoints import Endpoints, Tls
@@ -39,7 +38,7 @@ class Client:
     ``endpoint`` is one ``host:port``, or several (with commas between them, or a list); one that answers is enough to
     find the others. Calls go to the node that leads, which the client finds and follows. ``read_from`` "any" lets reads
     at a time (``at=``) go to any member; the newest is always read at the leader. ``tls`` encrypts the connections.
-    Calls of several threads share messages on one stream; ``coalesce`` "never" makes each a gRPC call of its own.
+    Concurrent calls share messages on one stream; without ``coalesce`` each is a gRPC call of its own.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class Client:
         timeout_s: float = 10.0,
         tls: Tls | None = None,
         read_from: ReadFrom = "leader",
-        coalesce: Coalesce = "auto",
+        coalesce: bool = True,
         environment: Environment | None = None,
     ) -> None:
         self._timeout_s = check_timeout(timeout_s)

@@ -30,7 +30,7 @@ import grpc
 
 from cortado.errors import Cancelled, DeadlineExceeded, InvalidArgument, NotLeader, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2
-from cortado.store.client.channel import SILENCE_S, Channel, Coalesce
+from cortado.store.client.channel import SILENCE_S, Channel
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.leader_search import LeaderSearch
 from cortado.store.client.request_ids import RequestIds
@@ -70,14 +70,12 @@ class Connection:
         *,
         tls: Tls | None = None,
         read_from: ReadFrom = "leader",
-        coalesce: Coalesce = "auto",
+        coalesce: bool = True,
         environment: Environment | None = None,
     ) -> None:
         parsed = parse_endpoints(endpoints)
         if read_from not in ("leader", "any"):
             raise InvalidArgument("read_from", "must be leader or any", repr(read_from))
-        if coalesce not in ("auto", "always", "never"):
-            raise InvalidArgument("coalesce", "must be auto, always or never", repr(coalesce))
         if tls is not None:
             tls.credentials()
         self.endpoint = ",".join(parsed)
@@ -328,7 +326,7 @@ class Connection:
                 raise ValueError("the client was closed")
             channel = self._channels.get(address)
             if channel is None or channel.is_closed:
-                channel = self._channels[address] = Channel(address, self._tls, self._now_s, self._coalesce)
+                channel = self._channels[address] = Channel(address, self._tls, self._now_s, coalesce=self._coalesce)
             return channel
 
     def _forget_channel(self, address: str) -> None:

@@ -199,7 +199,7 @@ def test_an_overloaded_server_refuses_calls_on_the_stream_as_it_refuses_others(t
 
 def test_a_stopped_server_ends_the_stream_when_it_has_answered(tmp_path: Path) -> None:
     """An open stream does not hold up a clean stop, and no caller is told a lie."""
-    with running_server(tmp_path / "data") as server, Client(server.endpoint, timeout_s=1, coalesce="always") as client:
+    with running_server(tmp_path / "data") as server, Client(server.endpoint, timeout_s=1) as client:
         kv = client.kv("n")
         written: list[bytes] = []
 
@@ -229,7 +229,7 @@ def test_merged_writes_outlive_a_crash_and_each_happens_once(tmp_path: Path) -> 
     """Counters: each thread increments its own by compare-and-set, over a kill -9 of the server."""
     with (
         running_server(tmp_path / "data") as server,
-        Client(server.endpoint, timeout_s=20, coalesce="always") as client,
+        Client(server.endpoint, timeout_s=20) as client,
     ):
         kv = client.kv("n")
         progress = [0] * 8

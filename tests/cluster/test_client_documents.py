@@ -32,7 +32,7 @@ from support.server_process import ServerProcess
 pytestmark = pytest.mark.process
 
 
-@pytest.fixture(params=["never", "always"])
+@pytest.fixture(params=[False, True], ids=["alone", "merged"])
 def client(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[Client]:
     """Once with calls of their own, once with calls on the coalescing stream: what holds for one holds for both."""
     with Client(server.endpoint, timeout_s=10, coalesce=request.param) as opened:

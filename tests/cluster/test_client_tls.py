@@ -36,9 +36,9 @@ def tls(certifier: Certifier) -> Tls:
     return Tls(files.ca, files.cert, files.key)
 
 
-@pytest.mark.parametrize("coalesce", ["never", "always"])
-def test_calls_streams_and_merged_calls_are_encrypted(encrypted: ServerProcess, tls: Tls, coalesce: str) -> None:
-    with Client(encrypted.endpoint, tls=tls, coalesce=coalesce) as client:  # type: ignore[arg-type]
+@pytest.mark.parametrize("coalesce", [False, True])
+def test_calls_streams_and_merged_calls_are_encrypted(encrypted: ServerProcess, tls: Tls, coalesce: bool) -> None:
+    with Client(encrypted.endpoint, tls=tls, coalesce=coalesce) as client:
         kv = client.kv("n")
         threads = [threading.Thread(target=lambda n=n: kv.put(b"%d" % n, b"v")) for n in range(8)]
         for thread in threads:

@@ -254,11 +254,15 @@ def in_threads(count: int, work: Any) -> list[Any]:
     return outcomes
 
 
-def test_a_lone_caller_makes_calls_of_its_own(server: FakeServer, client: Client) -> None:
-    kv = client.kv("n")
-    for _ in range(20):
-        kv.get(b"k")
-    assert server.merged == []
+def test_only_the_first_call_to_an_address_is_one_of_its_own(server: FakeServer) -> None:
+    with Client(server.endpoint) as client:
+        for _ in range(5):
+            client.kv("n").get(b"k")
+    assert server.merged == ["KeyValue.Get"] * 4
+    with Client(server.endpoint, coalesce=False) as client:
+        for _ in range(5):
+            client.kv("n").get(b"k")
+    assert len(server.merged) == 4
 
 
 def test_callers_that_meet_share_messages_and_each_gets_its_own_answer(server: FakeServer, client: Client) -> None:
@@ -273,16 +277,6 @@ def test_callers_that_meet_share_messages_and_each_gets_its_own_answer(server: F
     assert server.messages < len(server.merged)
 
 
-def test_a_caller_that_is_alone_again_makes_calls_of_its_own_again(server: FakeServer, client: Client) -> None:
-    kv = client.kv("n")
-    in_threads(8, lambda number: [kv.get(b"k") for _ in range(20)])
-    for _ in range(20):
-        kv.get(b"k")
-    merged = len(server.merged)
-    kv.get(b"k")
-    assert len(server.merged) == merged
-
-
 def test_each_thread_raises_an_error_of_its_own(server: FakeServer, client: Client) -> None:
     server.handlers["KeyValue.Put"] = lambda request, context: break_off(context)
     outcomes = in_threads(16, lambda number: client.with_timeout(0.3).kv("n").put(b"k", b"v"))
@@ -294,7 +288,7 @@ def test_a_deadline_is_told_to_the_server(server: FakeServer) -> None:
     release = threading.Event()
     slow = kv_pb2.KvGetResponse(header=header())
     server.handlers["KeyValue.Get"] = lambda request, context: release.wait(5) and slow
-    with Client(server.endpoint, coalesce="always") as client:
+    with Client(server.endpoint) as client:
         client.clock()
         with pytest.raises(DeadlineExceeded):
             client.with_timeout(0.1).kv("n").get(b"k")
@@ -304,7 +298,7 @@ def test_a_deadline_is_told_to_the_server(server: FakeServer) -> None:
 
 def test_a_large_request_holds_up_nobody_elses(server: FakeServer) -> None:
     server.handlers["KeyValue.Put"] = lambda request, context: kv_pb2.KvPutResponse(header=header(), etag="0.1.1")
-    with Client(server.endpoint, coalesce="always") as client:
+    with Client(server.endpoint) as client:
         client.clock()
         client.kv("n").put(b"k", b"v" * 200_000)
         client.kv("n").put(b"k", b"v")
@@ -314,7 +308,7 @@ def test_a_large_request_holds_up_nobody_elses(server: FakeServer) -> None:
 def test_a_server_without_the_stream_is_asked_by_calls_of_their_own() -> None:
     server = FakeServer(has_calls=False)
     server.handlers["KeyValue.Put"] = lambda request, context: kv_pb2.KvPutResponse(header=header(), etag="0.1.1")
-    with server.running(), Client(server.endpoint, coalesce="always") as client:
+    with server.running(), Client(server.endpoint) as client:
         client.clock()
         outcomes = in_threads(8, lambda number: client.kv("n").put(b"k", b"v"))
     assert outcomes == ["0.1.1"] * 8
@@ -328,7 +322,7 @@ def test_a_server_with_too_many_streams_is_asked_by_calls_of_their_own(server: F
         yield refuse(context, full)
 
     server.handlers["Calls.Exchange"] = exchange
-    with Client(server.endpoint, coalesce="always") as client:
+    with Client(server.endpoint) as client:
         client.clock()
         assert client.kv("n").get(b"k") is not None
         assert client.kv("n").get(b"k") is not None
@@ -337,7 +331,7 @@ def test_a_server_with_too_many_streams_is_asked_by_calls_of_their_own(server: F
 def test_a_client_that_is_closed_ends_its_calls(server: FakeServer) -> None:
     release = threading.Event()
     server.handlers["KeyValue.Get"] = lambda request, context: release.wait(5) and None
-    with Client(server.endpoint, coalesce="always") as client:
+    with Client(server.endpoint) as client:
         client.clock()
         closing = threading.Thread(
             target=lambda: (wait_until(lambda: "KeyValue.Get" in server.merged, "asked"), client.close())
@@ -350,7 +344,7 @@ def test_a_client_that_is_closed_ends_its_calls(server: FakeServer) -> None:
 
 
 def test_what_no_service_has_is_unsupported_on_the_stream_too(server: FakeServer) -> None:
-    with Client(server.endpoint, coalesce="always") as client:
+    with Client(server.endpoint) as client:
         client.clock()
         with pytest.raises(Unsupported):
             client.databases()

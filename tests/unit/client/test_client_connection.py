@@ -36,7 +36,7 @@ def server() -> Iterator[FakeServer]:
         yield running
 
 
-@pytest.fixture(params=["never", "always"])
+@pytest.fixture(params=[False, True], ids=["alone", "merged"])
 def client(server: FakeServer, request: pytest.FixtureRequest) -> Iterator[Client]:
     """A client whose calls are gRPC calls, and one whose calls are merged. What holds for one holds for the other."""
     with Client(server.endpoint, timeout_s=5, coalesce=request.param) as opened:

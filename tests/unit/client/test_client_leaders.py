@@ -102,7 +102,7 @@ def cluster() -> Iterator[FakeCluster]:
         yield FakeCluster(stack)
 
 
-@pytest.fixture(params=["never", "always"])
+@pytest.fixture(params=[False, True], ids=["alone", "merged"])
 def client(cluster: FakeCluster, request: pytest.FixtureRequest) -> Iterator[Client]:
     with Client(cluster.endpoint, timeout_s=10, coalesce=request.param) as opened:
         yield opened
