@@ -46,6 +46,7 @@ class Scene:
         for node_id in node_ids:
             host = self.cluster.add_host(node_id)
             self.watch.attach(host)
+            host.lives = 1
             life = FakeLife(node_id, host, SimpleNamespace(name=f"{node_id}#1", is_dead=False))
             life.loop.life = life
             host.life = life  # type: ignore[assignment]
@@ -53,7 +54,8 @@ class Scene:
 
     def restart(self, node_id: str) -> None:
         before = self.lives[node_id]
-        loop = SimpleNamespace(name=f"{before.loop.name}+", is_dead=False)
+        before.host.lives += 1
+        loop = SimpleNamespace(name=f"{node_id}#{before.host.lives}", is_dead=False)
         self.lives[node_id] = FakeLife(node_id, before.host, loop)
         loop.life = self.lives[node_id]
 

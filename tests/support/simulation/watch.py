@@ -50,7 +50,8 @@ class LogOnDisk:
         self.entries: dict[int, StoredEntry] = {}
         self.configurations: set[int] = set()
         self.applied = AppliedState()
-        self.term = 0
+        self.terms_written: dict[int, str] = {}
+        """Which life made a term durable."""
         self.checked_to = 0
 
 
@@ -89,7 +90,8 @@ class Watch:
             if space is Space.LOG and key.startswith(_ENTRY_PREFIX):
                 self._entry_changed(host, log, int.from_bytes(key[5:]), value)
             elif space is Space.LOG and key == _HARD_STATE_KEY and value is not None:
-                log.term = raft_pb2.HardState.FromString(value[CHECKSUM_BYTES:]).term
+                term = raft_pb2.HardState.FromString(value[CHECKSUM_BYTES:]).term
+                log.terms_written.setdefault(term, f"{host.node_id}#{host.lives}")
             elif space is Space.META and key == APPLIED_KEY:
                 is_applied = value is not None
             elif space is Space.META and key == MARKER_KEY:
@@ -227,7 +229,8 @@ class Watch:
         other = self._leaders.get(term, life)
         self._leaders[term] = life
         # A life that led nobody but itself, and ended before its term was on the disk, has told nobody of it.
-        is_forgotten = other.node_id == life.node_id and self._logs[life.node_id].term < term
+        written_by = self._logs[life.node_id].terms_written.get(term, life.loop.name)
+        is_forgotten = other.node_id == life.node_id and written_by == life.loop.name
         if other is not life and not is_forgotten:
             self._violation(f"two leaders in term {term}: {other.loop.name} and {life.loop.name}")
             return
