@@ -1,0 +1,127 @@
+"""How a directory becomes a node's: once, in an order that no crash turns into a second cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cortado.errors import DataDirectoryError, InvalidArgument, PeerRefused, Unavailable
+from cortado.proto.internal.peers_pb2 import JoinResponse
+from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.server import joining
+from cortado.store.server.config import ServerConfig
+from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
+from cortado.store.server.joining import has_joined, join_cluster, open_engine
+from support.nodes import run
+
+
+def config(tmp_path: Path, **more: Any) -> ServerConfig:
+    return ServerConfig(data_dir=tmp_path / "data", map_size_bytes=16 << 20, **more)
+
+
+def joins(tmp_path: Path, **more: Any) -> ServerConfig:
+    return config(tmp_path, node_id="n2", join=("127.0.0.1:1",), **more)
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, answer: JoinResponse | Exception) -> list[Any]:
+    asked: list[Any] = []
+
+    async def join(endpoints: Any, identity: Any, address: str, **_: Any) -> JoinResponse:
+        asked.append((endpoints, identity.node_id, address))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(joining, "join", join)
+    return asked
+
+
+def joined(settings: ServerConfig, engine: LmdbEngine) -> None:
+    run(lambda: join_cluster(settings, engine, "127.0.0.1:2", None))
+
+
+def test_a_first_start_without_join_begins_a_cluster(tmp_path: Path) -> None:
+    engine = open_engine(config(tmp_path, node_id="n1", cluster_id="mine"))
+    assert (engine.identity.cluster_id, engine.identity.node_id) == ("mine", "n1")
+    assert engine.identity.storage_id
+    assert not has_joined(engine)
+    engine.close()
+
+
+def test_a_first_start_with_join_belongs_to_nobody_until_it_was_let_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine(joins(tmp_path))
+    first = engine.identity
+    assert first.cluster_id == ""
+    asked = answering(monkeypatch, JoinResponse(cluster_id="theirs"))
+    joined(joins(tmp_path), engine)
+    assert asked == [(("127.0.0.1:1",), "n2", "127.0.0.1:2")]
+    assert has_joined(engine)
+    engine.close()
+    engine = open_engine(joins(tmp_path))
+    assert engine.identity.cluster_id == "theirs"
+    assert engine.identity.storage_id == first.storage_id
+    joined(joins(tmp_path), engine)
+    assert len(asked) == 1, "once is enough"
+    engine.close()
+
+
+def test_a_crash_while_joining_never_leaves_what_could_begin_a_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the cluster's id and without the mark, an empty node would begin a group of one under that id."""
+    engine = open_engine(joins(tmp_path))
+    answering(monkeypatch, JoinResponse(cluster_id="theirs"))
+
+    def crash(_: LmdbEngine, __: str) -> None:
+        raise OSError("the power went")
+
+    with monkeypatch.context() as crashing:
+        crashing.setattr(LmdbEngine, "join_cluster", crash)
+        with pytest.raises(OSError, match="the power went"):
+            joined(joins(tmp_path), engine)
+    assert has_joined(engine)
+    joined(joins(tmp_path), engine)
+    assert engine.identity.cluster_id == "theirs"
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "exit_code"),
+    [
+        (Unavailable("no leader"), EXIT_UNAVAILABLE),
+        (PeerRefused("another cluster"), EXIT_CONFIG),
+        (InvalidArgument("node id", "announce it first"), EXIT_CONFIG),
+        (JoinResponse(cluster_id="theirs"), EXIT_CONFIG),
+    ],
+    ids=["unavailable", "refused", "not announced", "another cluster than the configured one"],
+)
+def test_a_join_that_fails_ends_the_start_with_a_code_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: JoinResponse | Exception, exit_code: int
+) -> None:
+    settings = joins(tmp_path, cluster_id="mine")
+    engine = open_engine(settings)
+    answering(monkeypatch, answer)
+    with pytest.raises(StartRefused) as refused:
+        joined(settings, engine)
+    assert refused.value.exit_code == exit_code
+    assert engine.identity.cluster_id == ""
+    assert not has_joined(engine)
+    engine.close()
+
+
+def test_names_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="node_id: must be given with --join"):
+        open_engine(config(tmp_path, join=("127.0.0.1:1",)))
+    open_engine(config(tmp_path, node_id="n1")).close()
+    with pytest.raises(InvalidArgument, match=r"node_id: the data directory is that of node n1 \(got n2\)"):
+        open_engine(config(tmp_path, node_id="n2"))
+    with pytest.raises(InvalidArgument, match="cluster_id: the data directory belongs to cluster"):
+        open_engine(config(tmp_path, cluster_id="other"))
+    engine = open_engine(config(tmp_path))
+    with pytest.raises(DataDirectoryError, match="in use"):
+        open_engine(config(tmp_path))
+    engine.close()
