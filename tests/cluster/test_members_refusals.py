@@ -10,7 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cortado.store.client import Client
 from support.cluster import Cluster, cortado, free_ports
@@ -178,10 +180,20 @@ def test_a_removal_that_would_leave_no_majority_is_refused(tmp_path: Path) -> No
         command = ["member", "add", "n9", "127.0.0.1:9", "--endpoint", cluster.endpoints, "--timeout", "3"]
         ended = subprocess.run([sys.executable, "-m", "cortado.store.cli", *command], capture_output=True, timeout=60)
         assert ended.returncode in (6, 7), ended.stderr
+        # Readiness is that it can serve, and no more than that.
+        wait_until(lambda: _health(cluster, leader) == health_pb2.HealthCheckResponse.NOT_SERVING, "it is not ready")
+        assert "no leader" in _state(cluster, leader)
         cluster.start()
         cluster.wait_converged()
+        wait_until(lambda: _health(cluster, leader) == health_pb2.HealthCheckResponse.SERVING, "it is ready")
     finally:
         cluster.end()
+
+
+def _health(cluster: Cluster, node_id: str) -> int:
+    with grpc.insecure_channel(cluster.addresses[node_id]) as channel:
+        status: int = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5).status
+        return status
 
 
 def _silent_ms(cluster: Cluster, node_id: str) -> int:
