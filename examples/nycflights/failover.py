@@ -67,5 +67,6 @@ class Failovers:
         shown.add_row("before", outcome.before.node_id, str(outcome.before.term))
         shown.add_row(f"{outcome.seconds:.1f} s later", outcome.after.node_id, str(outcome.after.term))
         self._console.print(shown)
+        self._nodes.start_all()
         self._nodes.wait_for_all()
         self._console.print(f"  {outcome.before.node_id} is back, and has caught up")

@@ -62,6 +62,10 @@ class Node:
             )
         self.address = _address(self._process, log)
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
     def kill(self) -> None:
         """SIGKILL: it has no time to say goodbye."""
         self._end(signal.SIGKILL)
@@ -109,19 +113,20 @@ class Nodes:
                 _promote(client, node.node_id)
 
     def kill_leader(self) -> tuple[Leadership, Leadership, float]:
-        """SIGKILL the leader, and start it again when another node leads.
-
-        Returns who led, who leads now, and the seconds between.
-        """
+        """SIGKILL the leader. Returns who led, who leads now, and the seconds between."""
         before = self.leadership()
         node = next(each for each in self.nodes if each.node_id == before.node_id)
         node.kill()
         killed = time.monotonic()
         while (after := self.leadership(besides=before.node_id)).term <= before.term:
             time.sleep(0.02)
-        seconds = time.monotonic() - killed
-        node.start()
-        return before, after, seconds
+        return before, after, time.monotonic() - killed
+
+    def start_all(self) -> None:
+        """Start what was killed. To be called in a thread that goes on: a node ends with the thread that started it."""
+        for node in self.nodes:
+            if not node.is_running:
+                node.start()
 
     def leadership(self, besides: str = "") -> Leadership:
         """Who leads now, by the word of the leader itself, as soon as there is one."""

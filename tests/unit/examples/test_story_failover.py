@@ -27,6 +27,9 @@ class _Nodes:
         self.term += self._elects
         return before, Leadership("n2", self.term), 0.9
 
+    def start_all(self) -> None:
+        """Nothing to start."""
+
     def wait_for_all(self) -> None:
         """Nothing to wait for."""
 
