@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
-from cortado.errors import CortadoError, NotFound, Unavailable
+from cortado.errors import CortadoError, Internal, NotFound, Unavailable
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import PeerProgress, ReplicatedLog, SnapshotMeta, SnapshotOffer
 from cortado.store.clock.timestamp import Timestamp
@@ -126,6 +126,7 @@ class FakeLog:
         self.leader = ""
         self.decided = 0
         self.first_index = 1
+        self.applied_index = 0
         self.configuration = MEMBERS
         self.snapshot_needs: Sequence[str] = ()
         self.snapshot_offer: SnapshotOffer | None = None
@@ -138,10 +139,13 @@ class FakeLog:
         self.offered.append((to, meta))
 
     def install(self, meta: SnapshotMeta) -> Sequence[tuple[bytes, bytes | None]]:
+        if meta.index <= self.applied_index:
+            raise Internal(f"a snapshot of entry {meta.index} is older than what is applied")
         return [(LOG_KEY, b"%d" % meta.index), (b"old entry", None)]
 
     def installed(self, meta: SnapshotMeta) -> None:
         self.installs.append(meta)
+        self.applied_index = meta.index
         self.decided = max(self.decided, meta.index)
 
 
@@ -275,7 +279,7 @@ class Replica:
     def begin_life(self) -> None:
         """What a start of the process makes anew."""
         self.log = FakeLog(self.node_id)
-        self.log.decided = stored_state(self.engine).index
+        self.log.decided = self.log.applied_index = stored_state(self.engine).index
         self.turns = FakeTurns()
         self.storage = InlineStorage()
         self.failures: list[BaseException] = []

@@ -340,20 +340,29 @@ class SnapshotTarget:
                 pass
             while not await self._retried(installation.load):
                 pass
-            log_writes = self._log.install(meta)
-            state = await self._retried(lambda: installation.finish(log_writes))
+            state = await self._finish(installation, meta)
         except CortadoError as problem:
             self._failed(problem)
             self.is_installing = False
             return False
         _LOG.info("installed snapshot %s of index %d", header.snapshot_id, header.index)
-        self._log.installed(meta)
         self._fetch = self._following = None
         self.is_installing = False
         self._became_readable()
         self._turns.resume(state)
         await self._run_scan(self._delete_fetched)
         return True
+
+    async def _finish(self, installation: Installation, meta: SnapshotMeta) -> AppliedState:
+        """The last transaction, with the log's reset; where the log stands at the snapshot's place already, since only
+        the data was bad, it goes on as it is."""
+        applied = await self._run_scan(self._stored_state)
+        is_reset = meta.index > applied.index
+        log_writes = self._log.install(meta) if is_reset else ()
+        state = await self._retried(lambda: installation.finish(log_writes))
+        if is_reset:
+            self._log.installed(meta)
+        return state
 
     async def _retried(self, transaction: Callable[[], T]) -> T:
         """Run it until there is room for it."""
