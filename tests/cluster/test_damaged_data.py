@@ -145,7 +145,7 @@ def of_another_version(data_dir: Path) -> None:
 
 def with_a_damaged_state(data_dir: Path) -> None:
     # The record behind this key begins with its format and eight bytes of the applied index.
-    flip(data_dir / "engine" / "data.mdb", b"applied" + bytes([0, 0, 0, 1]) + bytes([1, 0]))
+    flip(data_dir / "engine" / "data.mdb", b"applied" + bytes([0, 0, 0, 1]) + bytes([2, 0]))
 
 
 @pytest.mark.parametrize(
