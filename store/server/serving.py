@@ -327,7 +327,8 @@ async def _hand_over(served: _Served) -> None:
     if status.role != "leader" or len(node.configuration.voters) < 2:
         return
     try:
-        async with asyncio.timeout(2 * served.config.election_ms_max / 1000):
+        # It takes a round trip or two. Where it does not, an election is as quick.
+        async with asyncio.timeout(served.config.election_ms_max / 1000):
             _LOG.info("node %s leads now", await node.transfer_leader())
     except (CortadoError, TimeoutError) as problem:
         _LOG.warning("leadership was not handed over: %s", str(problem) or "no answer in time")

@@ -114,6 +114,16 @@ def _detached(files: ClusterFiles) -> None:
             start_new_session=True,
             env={**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "0"},
         )
+    try:
+        _show_until_ready(files, supervisor)
+    except KeyboardInterrupt:
+        supervisor.terminate()
+        supervisor.wait()
+        raise
+    supervisor.returncode = 0  # It goes on without us: nobody is to complain that it was not waited for.
+
+
+def _show_until_ready(files: ClusterFiles, supervisor: subprocess.Popen[bytes]) -> None:
     shown = 0
     while True:
         run = files.read_run()
@@ -130,7 +140,6 @@ def _detached(files: ClusterFiles) -> None:
         if is_ours and run.problem:
             raise Unavailable(f"the cluster is not complete: {run.problem}; cortado cluster down stops it")
         if is_ours and run.is_ready:
-            supervisor.returncode = 0  # It goes on without us: nobody is to complain that it was not waited for.
             return
         time.sleep(_POLL_S)
 
