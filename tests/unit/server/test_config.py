@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import InvalidArgument
+from cortado.raft.settings import RaftSettings
 from cortado.store.node.limits import NodeLimits
 from cortado.store.server.config import ServerConfig
 
@@ -52,10 +53,23 @@ def test_what_is_wrong_is_named_with_its_bound(change: dict[str, object], messag
     assert message in refused.value.message()
 
 
-def test_every_bound_is_documented_with_its_default() -> None:
+def documented(section: str) -> dict[str, int]:
+    """The names and defaults in the tables of one section of the page."""
+    text = OPERATIONS.read_text().split(f"## {section}\n")[1].split("\n## ")[0]
     units = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-    documented = {}
-    for name, default in re.findall(r"^\| `(\w+)` \| ([\d,]+(?: \w+)?) \|", OPERATIONS.read_text(), re.MULTILINE):
+    found = {}
+    for name, default in re.findall(r"^\| `(\w+)` \| ([\d,]+(?: \w+)?) \|", text, re.MULTILINE):
         number, _, unit = default.partition(" ")
-        documented[name] = int(number.replace(",", "")) * units.get(unit, 1)
-    assert documented == dataclasses.asdict(NodeLimits())
+        found[name] = int(number.replace(",", "")) * units.get(unit, 1)
+    return found
+
+
+def test_every_bound_is_documented_with_its_default() -> None:
+    assert documented("Overload") == dataclasses.asdict(NodeLimits())
+
+
+def test_every_setting_of_replication_is_documented_with_its_default() -> None:
+    timers = {"heartbeat_ms", "election_ms_min", "election_ms_max", "lease"}
+    expected = {name: value for name, value in dataclasses.asdict(RaftSettings()).items() if name not in timers}
+    assert documented("Timers and replication") == expected
+    assert ServerConfig().raft_settings() == RaftSettings(), "the defaults of both are one"
