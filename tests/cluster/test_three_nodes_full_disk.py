@@ -12,10 +12,11 @@ from cortado.store.client import Client
 from support.callers import calling
 from support.cluster import Cluster
 from support.needs import need, need_root
+from support.server_process import wait_until
 
 pytestmark = pytest.mark.process
 
-DISK_MIB = 64
+DISK_MIB = 200
 
 
 @pytest.fixture
@@ -56,6 +57,11 @@ def take_all(disk: Path) -> Path:
     return ballast
 
 
+def is_full(cluster: Cluster) -> bool:
+    status = cluster.status("n1")
+    return status is not None and "disk" in status.state
+
+
 @pytest.mark.parametrize("role", ["follower", "leader"])
 def test_one_full_disk_stops_nobody_and_loses_nothing(cluster: Cluster, small_disk: Path, role: str) -> None:
     with Client(cluster.endpoints, timeout_s=30) as client, calling(client, "full") as crowd:
@@ -63,6 +69,8 @@ def test_one_full_disk_stops_nobody_and_loses_nothing(cluster: Cluster, small_di
             client.membership.transfer_leader("n1" if role == "leader" else "n2")
         ballast = take_all(small_disk)
         crowd.wait_for_progress(100)
+        wait_until(lambda: is_full(cluster), "n1 says that its disk is full", 30)
+        assert cluster.leader() != "n1"
         # A crash on the full disk, too.
         cluster.kill("n1")
         crowd.wait_for_progress()

@@ -37,7 +37,7 @@ ROW = {
 
 
 class Caller(threading.Thread):
-    """One thread. ``done`` counts the calls that were acknowledged; ``unknown`` those that nobody knows of."""
+    """One thread. ``done`` counts the writes that were acknowledged; ``unknown`` those that nobody knows of."""
 
     def __init__(self, client: Client, number: int, name: str, stop: threading.Event) -> None:
         super().__init__(daemon=True)
@@ -97,7 +97,7 @@ class Registers(Caller):
             return
 
     def _note(self, key: bytes, call: Call) -> None:
-        self.done += 1
+        self.done += call.kind != "get"
         self.history.append((key, call))
 
 
@@ -180,15 +180,15 @@ class Crowd:
     def unknown(self) -> int:
         return sum(caller.unknown for caller in self.callers)
 
-    def wait_for_progress(self, calls: int = 40, timeout_s: float = 60.0) -> None:
-        """Until so many more calls were acknowledged. Raises AssertionError, also where a caller has failed."""
-        goal = self.done + calls
+    def wait_for_progress(self, writes: int = 30, timeout_s: float = 60.0) -> None:
+        """Until so many more writes were acknowledged. Raises AssertionError, also where a caller has failed."""
+        goal = self.done + writes
 
         def is_reached() -> bool:
             assert [each.problem for each in self.callers if each.problem is not None] == []
             return self.done >= goal
 
-        wait_until(is_reached, f"{calls} more calls are acknowledged", timeout_s)
+        wait_until(is_reached, f"{writes} more writes are acknowledged", timeout_s)
 
     def start(self) -> None:
         for caller in self.callers:

@@ -128,7 +128,7 @@ class Cluster:
 
     def remove(self, name: str) -> None:
         """Take a node out of the cluster, and end it."""
-        cortado("member", "remove", name, "--endpoint", self.endpoints)
+        cortado("member", "remove", name, "--yes", "--endpoint", self.endpoints)
         self.nodes.pop(name).kill()
         del self.addresses[name]
 
