@@ -367,9 +367,9 @@ class Node:
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
         """A peer's physical clock minus ours lies between these. Who is out of bounds with a majority does not lead."""
         now_ms = self.monotonic_ms()
-        self._peer_clocks.observe(node_id, low_ms, high_ms, now_ms)
-        voters = (each.node_id for each in self._log.configuration.voters)
-        self._turns.hold_back(_BAD_CLOCK, self._peer_clocks.is_out_of_bounds(voters, now_ms))
+        if self._peer_clocks.observe(node_id, low_ms, high_ms, now_ms):
+            voters = (each.node_id for each in self._log.configuration.voters)
+            self._turns.hold_back(_BAD_CLOCK, self._peer_clocks.is_out_of_bounds(voters, now_ms))
 
     # --- writes ------------------------------------------------------------------------------------------------
 

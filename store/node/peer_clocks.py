@@ -47,15 +47,18 @@ class PeerClocks:
         self._max_offset_ms = max_offset_ms
         self._offsets: dict[str, ClockOffset] = {}
 
-    def observe(self, node_id: str, low_ms: float, high_ms: float, now_ms: float) -> None:
-        """One exchange with a peer. An interval that is empty is ignored: a clock was set while it was measured."""
+    def observe(self, node_id: str, low_ms: float, high_ms: float, now_ms: float) -> bool:
+        """One exchange with a peer. True where it says something new: mostly it is wider than what is known already.
+        An interval that is empty is ignored: a clock was set while it was measured."""
         if not low_ms <= high_ms:
-            return
+            return False
         known = self._offsets.get(node_id)
         is_narrower = known is None or high_ms - low_ms <= known.high_ms - known.low_ms
         is_apart = known is not None and (low_ms > known.high_ms or high_ms < known.low_ms)
-        if known is None or is_narrower or is_apart or now_ms - known.at_ms > KEPT_MS:
+        is_new = known is None or is_narrower or is_apart or now_ms - known.at_ms > KEPT_MS
+        if is_new:
             self._offsets[node_id] = ClockOffset(node_id, low_ms, high_ms, now_ms)
+        return is_new
 
     def offsets(self, now_ms: float) -> list[ClockOffset]:
         """What is known of peers that were heard of lately, in the order of their ids."""
