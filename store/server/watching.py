@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import itertools
 import logging
 import os
 import signal
@@ -20,6 +21,8 @@ from cortado.errors import InvalidArgument
 _LOG: Final = logging.getLogger(__name__)
 
 PERIOD_S: Final = 0.1
+# The state takes a look at the disk, too, which is not to be done as often.
+STATE_PERIODS: Final = 10
 EXIT_ORPHANED: Final = 1
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -52,15 +55,15 @@ async def report_health(
     """Keep the health of all services true, and log each change of state. Runs until it is cancelled."""
     said: bool | None = None
     logged = "serving"
-    while True:
+    for period in itertools.count():
         ready = is_ready()
-        if ready != said:
+        has_changed = ready != said
+        if has_changed:
             said = ready
             status = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
             for name in services:
                 await servicer.set(name, status)
-        now = state()
-        if now != logged:
+        if (has_changed or period % STATE_PERIODS == 0) and (now := state()) != logged:
             logged = now
             _LOG.log(logging.INFO if now == "serving" else logging.WARNING, "state: %s", now)
         await asyncio.sleep(PERIOD_S)
