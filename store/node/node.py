@@ -23,12 +23,11 @@ import random as random_module
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from cortado.errors import (
     CortadoError,
     DataLoss,
-    InvalidArgument,
     NotFound,
     PeerRefused,
     ResourceExhausted,
@@ -42,12 +41,13 @@ from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine
-from cortado.store.mvcc.evaluation import BumpEpoch, Evaluate, Evaluation, RaiseCeiling
-from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.admission import Gate
 from cortado.store.node.commands import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
+from cortado.store.node.controls import epoch_after, higher_ceiling
+from cortado.store.node.known_requests import KnownRequests, Submitted
 from cortado.store.node.lag import LoopLag
 from cortado.store.node.limits import NodeLimits, check_bound
 from cortado.store.node.membership import Membership
@@ -55,23 +55,18 @@ from cortado.store.node.opening import open_log
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.proposals import EncodeReply, Proposal, WriteResult
 from cortado.store.node.reads import ReadPoints, Stale
-from cortado.store.node.requests import check_form, check_not_ahead, check_same_request
 from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.snapshots.spools import SpoolDirectory
 from cortado.store.node.state import AppliedState
 from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.status import NodeStatus, Role
+from cortado.store.node.status import NodeStatus, Role, snapshot_text
 from cortado.store.node.storage import Storage, StorageThread
 from cortado.store.node.transport import NoPeers, Transport
 from cortado.store.node.turns import Turns
 
 T = TypeVar("T")
 
-Submitted: TypeAlias = Proposal | WriteResult
-"""A write in line, or what it was answered before."""
-
 _LOG: Final = logging.getLogger(__name__)
-_NOTHING: Final = Mutations()
 # Where there is no room for a turn of this size, the status says that writes are refused.
 _ROOM_BYTES: Final = 64 << 10
 # The log is compacted after so large a part of what it retains was added.
@@ -94,15 +89,6 @@ class NodeIdentity:
 def no_reply(_ts: Timestamp, _reply: object) -> bytes:
     """For callers within the process, who take the domain's reply as it is."""
     return b""
-
-
-def _refuse(error: CortadoError) -> Evaluate:
-    """What evaluates to ``error``, whatever the state."""
-
-    def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-        raise error
-
-    return evaluate
 
 
 class Node:
@@ -173,6 +159,7 @@ class Node:
         self._log: RaftLog
         self._turns: Turns
         self._read_points: ReadPoints
+        self._known_requests: KnownRequests
         self._members: Membership
 
     # --- life --------------------------------------------------------------------------------------------------
@@ -204,6 +191,7 @@ class Node:
             monotonic_ms=self.monotonic_ms,
             raise_ceiling=self._raise_ceiling,
         )
+        self._known_requests = KnownRequests(turns, self._machine, self.clock)
         self._members = Membership(turns, self.identity.node_id)
         self.store.on_damage = self._met_damage
         self.lag.start(self._loop)
@@ -417,10 +405,10 @@ class Node:
         try:
             self._check_serving()
             if request_id:
-                known = self._known(request_id, request_hash)
+                known = self._known_requests.find(request_id, request_hash)
                 if known is not None:
                     return known
-                evaluate = self._with_its_id(evaluate, request_id)
+                evaluate = self._known_requests.admit(evaluate, request_id)
             self._engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES)
             if not is_held:
                 self.writes.enter(size_bytes)
@@ -442,34 +430,6 @@ class Node:
         finally:
             submitted.waiters -= 1
 
-    def _known(self, request_id: bytes, request_hash: bytes) -> Submitted | None:
-        """The first call with this id, or what it was answered; None for a new request. Raises as ``answer_of``, and
-        NotLeader where the table may lack what another leader has done."""
-        turns = self._turns
-        if not turns.leads and not turns.is_alone:
-            raise turns.not_leader()
-        first = turns.pipeline.requests.get(request_id)
-        if first is not None:
-            check_same_request(request_hash, first.request_hash)
-            first.waiters += 1
-            return first
-        check_form(request_id)
-        if not turns.may_evaluate and not turns.is_alone:
-            raise Unavailable("the new leader is not ready yet", retry_delay_ms=50)
-        remembered = self._machine.remembered(request_id, request_hash)
-        if remembered is None:
-            return None
-        return WriteResult(remembered.ts, remembered.reply, repeated=True)
-
-    def _with_its_id(self, evaluate: Evaluate, request_id: bytes) -> Evaluate:
-        """``evaluate``, or a refusal of the id in its place, which then is given as all that rest on what we know: once
-        a majority says that we lead."""
-        try:
-            check_not_ahead(request_id, self.clock)
-        except InvalidArgument as ahead:
-            return _refuse(ahead)
-        return evaluate
-
     async def bump_epoch(
         self,
         from_epoch: int,
@@ -479,21 +439,13 @@ class Node:
         encode_reply: EncodeReply = no_reply,
     ) -> WriteResult:
         """Begin the epoch after ``from_epoch``. Raises InvalidArgument where that is not the current one."""
-
-        def evaluate(_reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            if from_epoch != commit_ts.epoch:
-                raise InvalidArgument("from_epoch", f"the current epoch is {commit_ts.epoch}", str(from_epoch))
-            return Evaluation(_NOTHING, from_epoch + 1, BumpEpoch(from_epoch + 1))
-
-        return await self.write(evaluate, request_id=request_id, request_hash=request_hash, encode_reply=encode_reply)
+        return await self.write(
+            epoch_after(from_epoch), request_id=request_id, request_hash=request_hash, encode_reply=encode_reply
+        )
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
         """Housekeeping: it is not counted as a write, and may use the reserve."""
-
-        def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            return Evaluation(_NOTHING, None, RaiseCeiling(ceiling))
-
-        proposal = Proposal(evaluate, no_reply, 0, b"", b"", is_housekeeping=True, waiters=1)
+        proposal = Proposal(higher_ceiling(ceiling), no_reply, 0, b"", b"", is_housekeeping=True, waiters=1)
         self._turns.propose(proposal)
         await self.answer(proposal)
 
@@ -643,15 +595,6 @@ class Node:
             queues=[gate.use() for gate in (self.writes, self.reads, self.scans, self.bulk_streams)],
             loop_lag_ms_max=self.lag.max_ms(),
             clock_offsets=self._peer_clocks.offsets(self.monotonic_ms()),
-            snapshot=self._snapshot_for_people(),
+            snapshot="" if self.snapshots is None else snapshot_text(self.snapshots.progress),
             unreadable=self.store.unreadable,
         )
-
-    def _snapshot_for_people(self) -> str:
-        """How far a snapshot is that is brought here; empty where there is none."""
-        progress = None if self.snapshots is None else self.snapshots.progress
-        if progress is None:
-            return ""
-        size = f" of {progress.size_bytes}" if progress.size_bytes else ""
-        problem = f", {progress.problem}" if progress.problem else ""
-        return f"{progress.received_bytes}{size} bytes from {progress.peer or 'a member'}{problem}"

@@ -9,6 +9,7 @@ from typing import Final
 
 from cortado.store.node.admission import GateUse
 from cortado.store.node.peer_clocks import ClockOffset
+from cortado.store.node.snapshots.target import TargetProgress
 
 NO_LEADER: Final = "no leader"
 
@@ -61,3 +62,12 @@ class NodeStatus:
         if self.refused_for:
             return f"read-only: {self.refused_for}"
         return "serving" if self.leader else NO_LEADER
+
+
+def snapshot_text(progress: TargetProgress | None) -> str:
+    """How far a snapshot is that is brought to this node; empty where there is none."""
+    if progress is None:
+        return ""
+    size = f" of {progress.size_bytes}" if progress.size_bytes else ""
+    problem = f", {progress.problem}" if progress.problem else ""
+    return f"{progress.received_bytes}{size} bytes from {progress.peer or 'a member'}{problem}"

@@ -1,0 +1,33 @@
+"""Writes that change no key, but what the node itself goes by: the epoch, and the ceiling of reads ahead."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cortado.errors import InvalidArgument
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.evaluation import BumpEpoch, Evaluate, Evaluation, RaiseCeiling
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader
+
+_NOTHING: Final = Mutations()
+
+
+def epoch_after(from_epoch: int) -> Evaluate:
+    """Begin the epoch after ``from_epoch``; refuses with InvalidArgument where that is not the current one."""
+
+    def evaluate(_reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        if from_epoch != commit_ts.epoch:
+            raise InvalidArgument("from_epoch", f"the current epoch is {commit_ts.epoch}", str(from_epoch))
+        return Evaluation(_NOTHING, from_epoch + 1, BumpEpoch(from_epoch + 1))
+
+    return evaluate
+
+
+def higher_ceiling(ceiling: Timestamp) -> Evaluate:
+    """Let reads ahead of the log be served up to ``ceiling``."""
+
+    def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        return Evaluation(_NOTHING, None, RaiseCeiling(ceiling))
+
+    return evaluate

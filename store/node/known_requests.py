@@ -1,0 +1,63 @@
+"""Whether a request was asked before: in flight, remembered in the table, or new."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from cortado.errors import InvalidArgument, Unavailable
+from cortado.store.clock.hlc import Clock
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.evaluation import Evaluate, Evaluation
+from cortado.store.mvcc.reader import Reader
+from cortado.store.node.proposals import Proposal, WriteResult
+from cortado.store.node.requests import check_form, check_not_ahead, check_same_request
+from cortado.store.node.state_machine import StateMachine
+from cortado.store.node.turns import Turns
+
+Submitted: TypeAlias = Proposal | WriteResult
+"""A write in line, or what it was answered before."""
+
+
+class KnownRequests:
+    """At the leader: between what is in flight and what is applied there is no gap in which a request is not known."""
+
+    def __init__(self, turns: Turns, machine: StateMachine, clock: Clock) -> None:
+        self._turns = turns
+        self._machine = machine
+        self._clock = clock
+
+    def find(self, request_id: bytes, request_hash: bytes) -> Submitted | None:
+        """The first call with this id, or what it was answered; None for a new request.
+
+        Raises as ``answer_of``, and NotLeader or Unavailable where the table may lack what another leader has done.
+        """
+        turns = self._turns
+        if not turns.leads and not turns.is_alone:
+            raise turns.not_leader()
+        first = turns.pipeline.requests.get(request_id)
+        if first is not None:
+            check_same_request(request_hash, first.request_hash)
+            first.waiters += 1
+            return first
+        check_form(request_id)
+        if not turns.may_evaluate and not turns.is_alone:
+            raise Unavailable("the new leader is not ready yet", retry_delay_ms=50)
+        remembered = self._machine.remembered(request_id, request_hash)
+        if remembered is None:
+            return None
+        return WriteResult(remembered.ts, remembered.reply, repeated=True)
+
+    def admit(self, evaluate: Evaluate, request_id: bytes) -> Evaluate:
+        """What to evaluate for a new request: ``evaluate``, or a refusal of its id, which then is given as all that
+        rest on what this node knows: once a majority says that it leads."""
+        try:
+            check_not_ahead(request_id, self._clock)
+        except InvalidArgument as error:
+            ahead = error
+        else:
+            return evaluate
+
+        def refuse(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            raise ahead
+
+        return refuse
