@@ -144,6 +144,22 @@ def test_nothing_outlives_a_supervisor_that_was_killed(local: LocalCluster) -> N
     assert "ready" in local.up()
 
 
+@pytest.mark.parametrize("said", ["n2 is announced", "n2 has joined"])
+def test_a_growth_that_was_cut_off_goes_on_where_it_was(local: LocalCluster, said: str) -> None:
+    command = [sys.executable, "-m", "cortado.store.cli", "cluster", "up", "--nodes", "2"]
+    supervisor = subprocess.Popen(
+        [*command, "--dir", str(local.directory), "--port", str(local.port)], stdout=subprocess.PIPE, text=True
+    )
+    assert supervisor.stdout is not None
+    for line in supervisor.stdout:
+        if said in line:
+            break
+    supervisor.kill()
+    supervisor.communicate()
+    assert "new cluster" not in local.up(), "the first node goes on with what it has"
+    assert sorted(each["role"] for each in local.nodes().values()) == ["follower", "leader"]
+
+
 def test_ctrl_c_stops_it_cleanly(local: LocalCluster) -> None:
     command = [sys.executable, "-m", "cortado.store.cli", "cluster", "up", "--nodes", "1"]
     supervisor = subprocess.Popen(
