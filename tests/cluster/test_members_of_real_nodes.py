@@ -18,49 +18,78 @@ pytestmark = pytest.mark.process
 
 
 class Writer(threading.Thread):
-    """Puts one key after the other. Every write must be acknowledged: ``problem`` is the first that was not."""
+    """Puts one key after the other, and reads each back. Every call must work: ``problem`` is the first that did not.
 
-    def __init__(self, client: Client) -> None:
+    Several share a client, so that calls travel alone and together.
+    """
+
+    def __init__(self, client: Client, name: str, stop: threading.Event) -> None:
         super().__init__(daemon=True)
         self._kv = client.kv("written")
-        self._stop_event = threading.Event()
+        self.writer = name
+        self._stop_event = stop
         self.done = 0
         self.problem: BaseException | None = None
 
     def run(self) -> None:
-        for number in itertools.count():
-            if self._stop_event.is_set():
-                return
-            try:
-                self._kv.put(b"%08d" % number, b"%d" % number)
-            except BaseException as problem:
-                self.problem = problem
-                return
-            self.done = number + 1
+        try:
+            for number in itertools.count():
+                if self._stop_event.is_set():
+                    return
+                key = f"{self.writer}:{number:08d}".encode()
+                self._kv.put(key, b"%d" % number)
+                found = self._kv.get(key)
+                assert found is not None, f"{key!r} was acknowledged, and is not there"
+                self.done = number + 1
+        except BaseException as problem:
+            self.problem = problem
+
+
+class Writers:
+    """Some at once; ``written`` is what must be there at the end."""
+
+    def __init__(self, client: Client, count: int) -> None:
+        self._stop_event = threading.Event()
+        self._threads = [Writer(client, f"w{number}", self._stop_event) for number in range(count)]
+        for each in self._threads:
+            each.start()
+
+    @property
+    def written(self) -> dict[bytes, bytes]:
+        return {
+            f"{each.writer}:{number:08d}".encode(): b"%d" % number
+            for each in self._threads
+            for number in range(each.done)
+        }
 
     def wait_for_progress(self) -> None:
-        goal = self.done + 20
-        wait_until(lambda: self.done >= goal or self.problem is not None, "writes go on", 60.0)
-        assert self.problem is None
+        """Every one of them goes on."""
+        goals = [each.done + 10 for each in self._threads]
+
+        def is_reached() -> bool:
+            assert [each.problem for each in self._threads if each.problem is not None] == []
+            return all(each.done >= goal for each, goal in zip(self._threads, goals, strict=True))
+
+        wait_until(is_reached, "all writers go on", 60.0)
 
     def stop(self) -> None:
         self._stop_event.set()
-        self.join()
+        for each in self._threads:
+            each.join()
+        assert [each.problem for each in self._threads if each.problem is not None] == []
 
 
 @contextmanager
-def written_to(client: Client) -> Iterator[Writer]:
+def written_to(client: Client, count: int = 1) -> Iterator[Writers]:
     """Writes go on meanwhile; at the end none has failed, and each is there."""
-    writer = Writer(client)
-    writer.start()
+    writers = Writers(client, count)
     try:
-        writer.wait_for_progress()
-        yield writer
-        writer.wait_for_progress()
+        writers.wait_for_progress()
+        yield writers
+        writers.wait_for_progress()
     finally:
-        writer.stop()
-    assert writer.problem is None
-    assert [pair.value for pair in client.kv("written").scan()] == [b"%d" % number for number in range(writer.done)]
+        writers.stop()
+    assert {pair.key: pair.value for pair in client.kv("written").scan()} == writers.written
 
 
 def members(cluster: Cluster) -> dict[str, bool]:
@@ -105,7 +134,7 @@ def test_a_rolling_restart_loses_no_request(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     try:
         cluster.form()
-        with Client(cluster.endpoints, timeout_s=30) as client, written_to(client) as writer:
+        with Client(cluster.endpoints, timeout_s=30) as client, written_to(client, count=8) as writer:
             for name in cluster.nodes:
                 was_leader = cluster.leader() == name
                 assert cluster.nodes[name].stop() == 0
