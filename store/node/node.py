@@ -46,6 +46,7 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.admission import Gate
 from cortado.store.node.commands import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
+from cortado.store.node.compaction import Compaction
 from cortado.store.node.controls import epoch_after, higher_ceiling
 from cortado.store.node.known_requests import KnownRequests, Submitted
 from cortado.store.node.lag import LoopLag
@@ -199,7 +200,7 @@ class Node:
             self.snapshots = snapshots = self._make_snapshots(self._spools)
             await self.snapshots.start()
             turns.after_turn = self.snapshots.poll
-            turns.held_index = lambda: snapshots.held_index
+            turns.compaction.held_index = lambda: snapshots.held_index
         turns.schedule()
         if turns.is_alone:
             await turns.until(lambda: turns.may_evaluate or bool(turns.refused_for) or self.is_installing)
@@ -218,9 +219,11 @@ class Node:
             storage=self._storage,
             transport=self._transport,
             limits=self.limits,
-            compact_every=(
-                max(settings.retain_entries // _COMPACTION_PART, 1),
-                max(settings.retain_bytes // _COMPACTION_PART, 1),
+            compaction=Compaction(
+                self._log,
+                entries=max(settings.retain_entries // _COMPACTION_PART, 1),
+                bytes=max(settings.retain_bytes // _COMPACTION_PART, 1),
+                applied_index=self._machine.state.index,
             ),
             monotonic_ms=self.monotonic_ms,
             on_finished=self._finished,

@@ -36,6 +36,7 @@ from cortado.raft.configuration import Configuration
 from cortado.raft.log import Ready, ReplicatedLog
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.node.compaction import Compaction
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.proposals import Proposal
@@ -45,14 +46,12 @@ from cortado.store.node.state_machine import StateMachine
 from cortado.store.node.storage import Storage
 from cortado.store.node.storing import RETRY_MS_MAX, Storing
 from cortado.store.node.transport import Transport
+from cortado.store.node.watchers import Watchers
 
 _LOG: Final = logging.getLogger(__name__)
 
 # Past it messages are dropped, as a network would; whoever sent them sends again.
 ARRIVED_BYTES_MAX: Final = 64 << 20
-
-# A member that brings and installs a snapshot for longer than so much is written needs another one then.
-HELD_BYTES_MAX: Final = 256 << 20
 
 # No timer is set for less: a clock that is read a little early must not spin.
 _TIMER_MS_MIN: Final = 0.5
@@ -73,7 +72,7 @@ class Turns:
         storage: Storage,
         transport: Transport,
         limits: NodeLimits,
-        compact_every: tuple[int, int],
+        compaction: Compaction,
         monotonic_ms: Callable[[], float],
         on_finished: Callable[[Proposal], None],
         on_leading: Callable[[], None],
@@ -82,8 +81,6 @@ class Turns:
     ) -> None:
         """``on_finished`` hears of each proposal once, when it is answered; ``on_leading`` when this node may evaluate
         in a new term, ``on_lost`` when a term of its own ended; ``on_failure`` once, when the node must stop.
-
-        ``compact_every``: how many entries are applied, or bytes of them stored, between two compactions of the log.
         """
         self.log = log
         self._loop = loop
@@ -94,7 +91,7 @@ class Turns:
         self._storage = storage
         self._transport = transport
         self._limits = limits
-        self._compact_entries, self._compact_bytes = compact_every
+        self.compaction = compaction
         self._monotonic_ms = monotonic_ms
         self._on_leading = on_leading
         self._on_lost = on_lost
@@ -110,8 +107,6 @@ class Turns:
         self._rounds = ReadRounds(loop, log, self.pipeline.answer)
         self.after_turn: Callable[[], None] = _nothing
         """Called after each turn: there the snapshots look at what the log needs."""
-        self.held_index: Callable[[], int | None] = _held_nowhere
-        """Above which index the log should not drop entries: members get a snapshot up to there now."""
         self.refused_for: str = ""
         """Why there is no room for writes; empty while they go well."""
         self._arrived: deque[tuple[str, bytes]] = deque()
@@ -127,9 +122,6 @@ class Turns:
             on_failure=self.fail,
         )
         self._wants_storing = False
-        self._stored_bytes = 0
-        self._held_bytes = 0
-        self._compacted_index = machine.state.index
         self._is_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_ms = 0.0
@@ -141,7 +133,7 @@ class Turns:
         self._held_back: set[str] = set()
         self._configuration: Configuration | None = None
         self._reads_at_once = False
-        self._watchers: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self._watchers = Watchers(loop)
         self.failure: BaseException | None = None
         """Why the node stopped."""
 
@@ -264,8 +256,7 @@ class Turns:
         if condition():
             return
         self.check_running()
-        watcher: asyncio.Future[None] = self._loop.create_future()
-        self._watchers.append((condition, watcher))
+        watcher = self._watchers.wait(condition)
         self.schedule()
         await watcher
 
@@ -290,14 +281,13 @@ class Turns:
             raise DataLoss("the node's state", f"the engine does not hold what was installed, {state}")
         self.pipeline.advance(state)
         self._clock.observe_log(state.last_ts)
-        self._compacted_index = state.index
+        self.compaction.restart(state.index)
         self._is_paused = False
         self.schedule()
 
     def fail(self, error: BaseException) -> None:
         """The node can't go on, for a reason of somebody else's."""
         self._fail(error)
-        self._wake()
 
     async def close(self) -> None:
         """Return when every proposal has its answer and nothing is being stored; no turn follows."""
@@ -309,9 +299,7 @@ class Turns:
             self._timer.cancel()
         stopping = Unavailable("the node is stopping", retry_delay_ms=1_000)
         self._rounds.fail(stopping)
-        for _, watcher in self._watchers:
-            if not watcher.done():
-                watcher.set_exception(stopping)
+        self._watchers.fail(stopping)
 
     # --- the turn ----------------------------------------------------------------------------------------------
 
@@ -332,8 +320,7 @@ class Turns:
         except Exception as defect:
             # Whatever was half done is not known any more.
             self._fail(defect)
-        if self._watchers:
-            self._wake()
+        self._watchers.look()
 
     def _turn(self) -> None:
         now_ms = self._monotonic_ms()
@@ -430,19 +417,6 @@ class Turns:
         if self.failure is None and not self._is_closed:
             self._guarded_turn()
 
-    def _wake(self) -> None:
-        """Tell those who wait for what holds now."""
-        waiting, self._watchers = self._watchers, []
-        for condition, watcher in waiting:
-            if watcher.done():
-                continue
-            if condition():
-                watcher.set_result(None)
-            elif self.failure is not None:
-                watcher.set_exception(Unavailable("the node has stopped: " + str(self.failure)))
-            else:
-                self._watchers.append((condition, watcher))
-
     # --- the storage thread's word -----------------------------------------------------------------------------
 
     def _durable(self, ready: Ready, state: AppliedState) -> None:
@@ -454,7 +428,7 @@ class Turns:
         if ready.committed:
             self._clock.observe_log(state.last_ts)
             self.pipeline.advance(state)
-        self._compact(ready)
+        self.compaction.durable(ready, self.applied.index)
         self._guarded_turn()
 
     def _taken_back(self, index: int, error: ResourceExhausted) -> None:
@@ -472,22 +446,6 @@ class Turns:
             # Nobody takes over, so nothing in line would come to its turn before there is room.
             self.pipeline.refuse_waiting(error)
         self._guarded_turn()
-
-    def _compact(self, ready: Ready) -> None:
-        """Let the log drop what is applied, now and then."""
-        if len(self.log.configuration.members) <= 1:
-            return
-        self._stored_bytes += sum([len(value) for _, value in ready.writes if value is not None])
-        index = self.applied.index
-        if index - self._compacted_index >= self._compact_entries or self._stored_bytes >= self._compact_bytes:
-            held_index = self.held_index()
-            self._held_bytes += self._stored_bytes
-            if held_index is None or self._held_bytes > HELD_BYTES_MAX:
-                self._held_bytes = 0
-            else:
-                index = min(index, held_index)
-            self._compacted_index, self._stored_bytes = self.applied.index, 0
-            self.log.compact(index)
 
     # --- leadership --------------------------------------------------------------------------------------------
 
@@ -532,13 +490,9 @@ class Turns:
         self.pipeline.lose(self._rounds.fail(stopped), stopped, "the node stopped while it stored the write")
         if self._timer is not None:
             self._timer.cancel()
+        self._watchers.fail(Unavailable("the node has stopped: " + str(error)))
         self._on_failure(error)
 
 
 def _nothing() -> None:
     """Nobody asked to be called."""
-
-
-def _held_nowhere() -> int | None:
-    """Nobody asked for entries to be kept."""
-    return None
