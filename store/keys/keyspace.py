@@ -28,6 +28,9 @@ from typing import Final
 
 from cortado.errors import DataLoss, InvalidArgument, KeyTooLong
 from cortado.store.keys.codec import (
+    END_OF_TEXT,
+    ESCAPED_ZERO,
+    TAGS,
     decode_part,
     encode_part,
     encode_parts,
@@ -50,6 +53,7 @@ _ROW = struct.Struct(">cIc")
 _INDEX = struct.Struct(">cIcI")
 ROW_PREFIX_BYTES: Final = _ROW.size
 INDEX_PREFIX_BYTES: Final = _INDEX.size
+_BYTES_TAG: Final = bytes([TAGS[KeyType.BYTES]])
 
 KeyRange = tuple[LogicalKey, LogicalKey]
 
@@ -185,6 +189,29 @@ def kv_range(namespace: str, start: bytes = b"", end: bytes = b"", prefix: bytes
     # A prefix is a range of user keys: bytes of an encoding's beginning would depend on how zeros are escaped.
     upper = kv_key(namespace, end) if end else LogicalKey(successor_of_prefix(_namespace_prefix(namespace)))
     return kv_key(namespace, start), upper
+
+
+def kv_keys(namespace: str, user_keys: Sequence[bytes]) -> list[LogicalKey]:
+    """As :func:`kv_key` for each."""
+    start = _namespace_prefix(namespace) + _BYTES_TAG
+    keys = [LogicalKey(start + each.replace(b"\0", ESCAPED_ZERO) + END_OF_TEXT) for each in user_keys]
+    if keys and max(map(len, keys)) > LOGICAL_KEY_BYTES_MAX:
+        for key in keys:
+            check_key_length(key, "key")
+    return keys
+
+
+def user_keys_of(namespace: str, keys: Sequence[LogicalKey]) -> list[bytes]:
+    """As :func:`user_key_of` for each, which are keys of ``namespace``."""
+    start = _namespace_prefix(namespace) + _BYTES_TAG
+    skipped = len(start)
+    # Without a zero there is nothing to unescape, and the only end is the one at the end.
+    return [
+        each[skipped:-2]
+        if each.startswith(start) and each.find(0, skipped) == len(each) - 2 and each.endswith(END_OF_TEXT)
+        else user_key_of(each)
+        for each in keys
+    ]
 
 
 def user_key_of(key: LogicalKey) -> bytes:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.keyspace import kv_key
+from cortado.store.keys.keyspace import kv_key, kv_keys
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.ranges import KvRange, logical_range
 from cortado.store.mvcc.evaluation import Condition, Evaluation, check_condition
@@ -161,11 +161,13 @@ def evaluate_batch(
     read = [i for i, each in enumerate(operations) if each.condition is not None or isinstance(each, KvDelete)]
     versions = dict(zip(read, reader.get_many([logical_keys[i] for i in read]), strict=True))
     mutations = Mutations()
+    value_bytes_max = limits.value_bytes_max
     for i, (logical_key, operation) in enumerate(zip(logical_keys, operations, strict=True)):
         if operation.condition is not None:
             check_condition(operation.condition, _for_people(namespace, operation.key), versions[i], row=i)
         if isinstance(operation, KvPut):
-            _check_value(operation.value, f"operations[{i}].value", limits)
+            if len(operation.value) > value_bytes_max:
+                _check_value(operation.value, f"operations[{i}].value", limits)
             mutations.put(logical_key, operation.value)
         elif versions[i] is not None:
             mutations.delete(logical_key)
@@ -179,6 +181,10 @@ def _logical_key(namespace: str, key: bytes, field: str) -> LogicalKey:
 
 
 def _distinct_keys(namespace: str, operations: Sequence[KvOperation]) -> list[LogicalKey]:
+    user_keys = [each.key for each in operations]
+    if all(user_keys) and len(set(user_keys)) == len(user_keys):
+        return kv_keys(namespace, user_keys)
+    # Something is to be refused, in the order of the operations.
     first: dict[LogicalKey, int] = {}
     for i, operation in enumerate(operations):
         logical_key = _logical_key(namespace, operation.key, f"operations[{i}].key")
@@ -195,7 +201,7 @@ def _check_batch_size(operations: Sequence[KvOperation], limits: KvLimits) -> No
         raise InvalidArgument("operations", "must not be empty")
     if count > count_max:
         raise TooLarge("operations", f"must be at most {count_max}", str(count), count, count_max)
-    size_bytes = sum(len(each.key) + (len(each.value) if isinstance(each, KvPut) else 0) for each in operations)
+    size_bytes = sum([len(each.key) + (len(each.value) if isinstance(each, KvPut) else 0) for each in operations])
     if size_bytes > limits.batch_bytes_max:
         problem = f"must have at most {limits.batch_bytes_max} bytes of keys and values"
         raise TooLarge("operations", problem, f"{size_bytes} bytes", size_bytes, limits.batch_bytes_max)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.keyspace import user_key_of
+from cortado.store.keys.keyspace import user_keys_of
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.operations import KvPair
 from cortado.store.kv.ranges import KvRange, logical_range
@@ -77,10 +77,17 @@ class KvScan:
 
 @dataclass(frozen=True, slots=True)
 class KvSlice:
-    """``pairs`` in scan order, perhaps none; ``rest`` is None at the end of the scan."""
+    """Keys, values and etags in scan order, perhaps none; ``rest`` is None at the end of the scan."""
 
-    pairs: list[KvPair]
+    keys: list[bytes]
+    values: list[bytes]
+    etags: list[Timestamp]
     rest: KvScan | None
+
+    @property
+    def pairs(self) -> list[KvPair]:
+        """The same, pair by pair."""
+        return list(map(KvPair, self.keys, self.values, self.etags))
 
 
 def begin_scan(request: KvScanRequest, read_ts: Timestamp) -> KvScan:
@@ -106,11 +113,13 @@ def read_slice(source: ChunkSource, scan: KvScan, *, rows_max: int = 2000, bytes
     chunk = source.scan_chunk(
         scan.start, scan.end, scan.read_ts, reverse=reverse, max_rows=rows_max, max_bytes=bytes_max
     )
-    payloads = [b""] * len(chunk.keys) if scan.request.keys_only else chunk.payloads
-    pairs = list(map(KvPair, map(user_key_of, chunk.keys), payloads, chunk.timestamps()))
-    remaining = None if scan.remaining is None else scan.remaining - len(pairs)
+    values = [b""] * len(chunk.keys) if scan.request.keys_only else chunk.payloads
+    keys, etags = user_keys_of(scan.request.namespace, chunk.keys), chunk.timestamps()
+    remaining = None if scan.remaining is None else scan.remaining - len(keys)
     if chunk.resume is None or remaining == 0:
-        return KvSlice(pairs, None)
-    if reverse:
-        return KvSlice(pairs, replace(scan, end=chunk.resume, remaining=remaining))
-    return KvSlice(pairs, replace(scan, start=chunk.resume, remaining=remaining))
+        rest = None
+    elif reverse:
+        rest = replace(scan, end=chunk.resume, remaining=remaining)
+    else:
+        rest = replace(scan, start=chunk.resume, remaining=remaining)
+    return KvSlice(keys, values, etags, rest)

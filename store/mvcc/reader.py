@@ -113,4 +113,7 @@ class ScanChunk:
 
     def timestamps(self) -> list[Timestamp]:
         """Commit timestamps, decoded: where only their bytes are wanted, invert the suffixes instead."""
-        return [Timestamp.from_bytes(each.translate(INVERTED)) for each in self.suffixes]
+        suffixes = self.suffixes
+        # What was written at once has one timestamp, and neighbours often were.
+        decoded = {each: Timestamp.from_bytes(each.translate(INVERTED)) for each in set(suffixes)}
+        return list(map(decoded.__getitem__, suffixes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 from google.protobuf.message import Message
 
@@ -77,7 +78,7 @@ class KeyValueService(Service):
         return await self.write(request, request.request_id, evaluate, reply)
 
     async def batch(self, request: kv_pb2.KvBatchRequest) -> bytes:
-        operations = [_operation(each, f"operations[{i}]") for i, each in enumerate(request.operations)]
+        operations = [_operation(each, i) for i, each in enumerate(request.operations)]
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return evaluate_batch(reader, commit_ts, request.namespace, operations)
@@ -116,11 +117,13 @@ class KeyValueService(Service):
             found = read_slice(self.node.store, scan, rows_max=rows_max, bytes_max=SLICE_BYTES_MAX)
             rest = found.rest
             reply = kv_pb2.KvScanResponse(
-                header=self.header(scan.read_ts),
-                pairs=map(_pair, found.pairs),
-                next_page_token=b"" if rest is None else rest.page_token(),
+                header=self.header(scan.read_ts), next_page_token=b"" if rest is None else rest.page_token()
             )
-            left = None if page_left is None else page_left - len(found.pairs)
+            texts = {etag: str(etag) for etag in set(found.etags)}
+            add = reply.pairs.add
+            for key, value, etag in zip(found.keys, found.values, found.etags, strict=True):
+                add(key=key, value=value, etag=texts[etag])
+            left = None if page_left is None else page_left - len(found.keys)
             following = None if rest is None or left == 0 else self._step(rest, left)
             return reply.SerializeToString(), following
 
@@ -135,13 +138,12 @@ def _range(message: kv_pb2.KvRange) -> KvRange:
     return KvRange(message.start, message.end, message.prefix)
 
 
-def _operation(message: kv_pb2.KvOperation, field: str) -> KvOperation:
-    match message.WhichOneof("operation"):
-        case "put":
-            condition = condition_value(message.put.condition, field=f"{field}.put.condition", kv=True)
-            return KvPut(message.put.key, message.put.value, condition)
-        case "delete":
-            condition = condition_value(message.delete.condition, field=f"{field}.delete.condition", kv=True)
-            return KvDelete(message.delete.key, condition)
-        case _:
-            raise InvalidArgument(field, "must set one of put and delete")
+def _operation(message: kv_pb2.KvOperation, place: int) -> KvOperation:
+    kind = message.WhichOneof("operation")
+    if kind is None:
+        raise InvalidArgument(f"operations[{place}]", "must set one of put and delete")
+    change: Any = message.put if kind == "put" else message.delete
+    condition = None
+    if change.HasField("condition"):
+        condition = condition_value(change.condition, field=f"operations[{place}].{kind}.condition", kv=True)
+    return KvPut(change.key, change.value, condition) if kind == "put" else KvDelete(change.key, condition)
