@@ -71,3 +71,23 @@ def test_a_node_that_comes_back_at_another_address_tells_the_cluster(tmp_path: P
         if moved is not None:
             moved.kill()
         cluster.end()
+
+
+def test_a_cluster_shrinks_to_one_and_no_further(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    try:
+        cluster.form()
+        first = cluster.leader()
+        for name in (each for each in cluster.nodes if each != first):
+            assert change(cluster, "remove", name, "--yes").returncode == 0
+            cluster.nodes[name].stop()
+        last = change(cluster, "remove", first, "--yes")
+        assert last.returncode == 2
+        assert "is the only voter: there would be no cluster left" in last.stderr
+        cluster.nodes[first].stop()
+        cluster.start(first)
+        with Client(cluster.addresses[first], timeout_s=30) as client:
+            client.kv("n").put(b"k", b"v")
+            assert [each.node_id for each in client.membership.members().members] == [first]
+    finally:
+        cluster.end()
