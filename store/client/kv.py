@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2, kv_pb2
@@ -141,9 +141,10 @@ class KeyValue:
 
     def batch(self, operations: Sequence[Operation]) -> str:
         """All or nothing; returns the etag of everything written. A key may appear once. Raises ConditionFailed."""
-        request = kv_pb2.KvBatchRequest(
-            namespace=self.namespace, operations=[_operation(each) for each in sequence(operations, "operations")]
-        )
+        request = kv_pb2.KvBatchRequest(namespace=self.namespace)
+        add = request.operations.add
+        for each in sequence(operations, "operations"):
+            _fill(add(), each)
         etag: str = self._connection.write(self._stub.Batch, request, timeout_s=self._timeout_s).etag
         return etag
 
@@ -181,24 +182,33 @@ def check_limit(limit: int | None) -> int:
     return limit
 
 
-def _operation(operation: Operation) -> kv_pb2.KvOperation:
+_NO_CONDITION: Final = (False, False, None, None)
+
+
+def _condition_of(
+    if_absent: bool, if_present: bool, if_match: str | None, if_value: bytes | None
+) -> common_pb2.Condition:
+    made = condition(if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value)
+    return common_pb2.Condition() if made is None else made
+
+
+def _fill(message: kv_pb2.KvOperation, operation: Operation) -> None:
+    """Where there are thousands, filling in is several times as fast as making messages and copying them."""
     match operation:
         case Put():
-            put_condition = condition(
-                if_absent=operation.if_absent,
-                if_present=operation.if_present,
-                if_match=operation.if_match,
-                if_value=operation.if_value,
-            )
-            key, value = _bytes(operation.key, "key"), _bytes(operation.value, "value")
-            return kv_pb2.KvOperation(put=kv_pb2.KvWrite(key=key, value=value, condition=put_condition))
+            write = message.put
+            write.key, write.value = _bytes(operation.key, "key"), _bytes(operation.value, "value")
+            asked = (operation.if_absent, operation.if_present, operation.if_match, operation.if_value)
+            if asked != _NO_CONDITION:
+                write.condition.CopyFrom(_condition_of(*asked))
         case Delete():
-            delete_condition = condition(
-                if_present=operation.if_present, if_match=operation.if_match, if_value=operation.if_value
-            )
-            remove = kv_pb2.KvRemove(key=_bytes(operation.key, "key"), condition=delete_condition)
-            return kv_pb2.KvOperation(delete=remove)
-    raise InvalidArgument("operations", "must be Put or Delete", type(operation).__name__)
+            remove = message.delete
+            remove.key = _bytes(operation.key, "key")
+            asked = (False, operation.if_present, operation.if_match, operation.if_value)
+            if asked != _NO_CONDITION:
+                remove.condition.CopyFrom(_condition_of(*asked))
+        case _:
+            raise InvalidArgument("operations", "must be Put or Delete", type(operation).__name__)
 
 
 def _range(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:
@@ -214,6 +224,8 @@ def _pair(pair: kv_pb2.KvPair) -> KvPair:
 
 
 def _bytes(value: bytes, field: str) -> bytes:
+    if type(value) is bytes:
+        return value
     if not isinstance(value, bytes | bytearray | memoryview):
         raise InvalidArgument(field, "must be bytes", type(value).__name__)
     return bytes(value)
