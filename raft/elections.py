@@ -52,6 +52,13 @@ class Elections:
             return True
         return core.now_ms - self._heard_ms <= core.settings.election_ms_max
 
+    def _retry_deadline_ms(self) -> float:
+        """After an attempt of our own: nobody leads as far as we know, so a split vote, or a refusal by someone who
+        heard the leader a moment later than we did, is tried again soon."""
+        core, settings = self._core, self._core.settings
+        spread_ms = (settings.election_ms_max - settings.election_ms_min) / 2
+        return core.now_ms + 2 * settings.heartbeat_ms + core.random.uniform(0, spread_ms)
+
     def restart_timer(self) -> None:
         self.deadline_ms = self._drawn_deadline_ms()
 
@@ -70,7 +77,7 @@ class Elections:
             self._note_leader()
         if core.is_leading or core.now_ms < self.deadline_ms:
             return
-        self.restart_timer()
+        self.deadline_ms = self._retry_deadline_ms()
         if is_disk_hung or not core.may_lead or not core.configuration.is_voter(core.node_id):
             return
         if self._is_alone:
@@ -90,12 +97,14 @@ class Elections:
                 core.send(voter.node_id, message)
 
     def campaign(self, *, is_transfer: bool = False) -> None:
-        """Begin a term, and ask for votes."""
+        """Begin a term, and ask for votes. A leader does not: it may have asked once more just before it won."""
         core = self._core
+        if core.is_leading:
+            return
         self._is_transfer = is_transfer
         self._pre_vote_term = 0
         self._votes = {core.node_id}
-        self.restart_timer()
+        self.deadline_ms = self._retry_deadline_ms()
         core.engine.campaign()
 
     def send_request(self, to: str, message: Sent) -> None:

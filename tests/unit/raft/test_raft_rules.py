@@ -237,6 +237,23 @@ def _vote_of_a_learner() -> None:
     assert group.logs["n1"].leader == ""
 
 
+def _campaign_although_leading(self, *, is_transfer: bool = False) -> None:
+    self._votes = {self._core.node_id}
+    self._core.engine.campaign()
+
+
+@rule("votes: a leader that had asked once more goes on", replaced(Elections, "campaign", _campaign_although_leading))
+def _late_pre_votes() -> None:
+    group = Hand(3)
+    log = group.elect("n1")
+    log._elections._pre_vote_term = log.term + 1
+    vote = pb.VoteResponse(term=log.term + 1, is_pre_vote=True, is_granted=True)
+    for voter in ("n2", "n3"):
+        log.step(voter, pb.RaftMessage(term=log.term, vote_response=vote).SerializeToString())
+    group.append("n1", b"a")
+    assert {each.to for each in group.send("n1") if each.kind == "append"} == {"n2", "n3"}
+
+
 # --- 4. durability --------------------------------------------------------------------------------------------------
 
 
