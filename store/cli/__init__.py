@@ -7,6 +7,12 @@ renders the answer. What all of them share stands beside: the global options (``
 
 from __future__ import annotations
 
+import os
+
+# gRPC's core writes lines of its own, a server's for each handshake that fails, and anybody can fail at that. It looks
+# at this when it is imported.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
 from cortado.store.cli.app import main
 
 __all__ = ["main"]

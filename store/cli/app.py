@@ -62,6 +62,13 @@ def build() -> typer.Typer:
     return app
 
 
+def _show_version(asked: bool) -> None:
+    # Eager, since the parser wants a command before it calls the function of the options.
+    if asked:
+        sys.stdout.write(f"cortado {cortado.__version__}\n")
+        raise typer.Exit
+
+
 def _globals(
     context: typer.Context,
     endpoint: EndpointOption = None,
@@ -70,11 +77,10 @@ def _globals(
     tls_ca: TlsCaOption = None,
     tls_cert: TlsCertOption = None,
     tls_key: TlsKeyOption = None,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
 ) -> None:
-    if version:
-        sys.stdout.write(f"cortado {cortado.__version__}\n")
-        raise typer.Exit
     context.obj = Session.from_environment().with_options(
         endpoint=endpoint, output=output, timeout=timeout, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key
     )

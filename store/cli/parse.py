@@ -26,6 +26,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
@@ -216,9 +217,13 @@ def seconds(option: str) -> Callable[[str], float]:
 
     def parse(text: str | float) -> float:
         try:
-            return float(text)
+            found = float(text)
         except ValueError:
             raise InvalidArgument(option, "must be a number of seconds", repr(text)) from None
+        # A time that is no number would never be over.
+        if not 0 <= found < math.inf:
+            raise InvalidArgument(option, "must be a number of seconds, finite and not negative", repr(text))
+        return found
 
     return parse
 

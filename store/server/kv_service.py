@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
@@ -26,7 +27,7 @@ from cortado.store.kv.operations import (
     get,
 )
 from cortado.store.kv.ranges import KvRange
-from cortado.store.kv.scan import KvScan, KvScanRequest, begin_scan, read_slice, resume_scan
+from cortado.store.kv.scan import KvScan, KvScanRequest, KvSlice, begin_scan, read_slice, resume_scan
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.server.convert import condition_value, read_at_text
@@ -91,7 +92,7 @@ class KeyValueService(Service):
     async def scan(self, request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
         with self.node.scans.place():
             scan = await self._plan(request)
-            async with aclosing(self.stream(self._step(scan, request.page_size or None))) as replies:
+            async with aclosing(self.stream(self._step(scan, request.page_size or None, packed=request.packed))) as replies:
                 async for reply in replies:
                     yield reply
 
@@ -109,7 +110,7 @@ class KeyValueService(Service):
             return replace(scan, read_ts=await self.node.resolve_read(scan.read_ts))
         return begin_scan(scan_request, await self.read_ts(request.at))
 
-    def _step(self, scan: KvScan, page_left: int | None) -> Step:
+    def _step(self, scan: KvScan, page_left: int | None, *, packed: bool) -> Step:
         """Read a slice; where the page ends with it, or the scan, no step follows."""
 
         def step() -> tuple[bytes, Step | None]:
@@ -119,15 +120,27 @@ class KeyValueService(Service):
             reply = kv_pb2.KvScanResponse(
                 header=self.header(scan.read_ts), next_page_token=b"" if rest is None else rest.page_token()
             )
-            texts = {etag: str(etag) for etag in set(found.etags)}
-            add = reply.pairs.add
-            for key, value, etag in zip(found.keys, found.values, found.etags, strict=True):
-                add(key=key, value=value, etag=texts[etag])
+            if packed:
+                _pack(found, reply.packed)
+            else:
+                add = reply.pairs.add
+                for pair in found.pairs:
+                    add(key=pair.key, value=pair.value, etag=str(pair.etag))
             left = None if page_left is None else page_left - len(found.keys)
-            following = None if rest is None or left == 0 else self._step(rest, left)
+            following = None if rest is None or left == 0 else self._step(rest, left, packed=packed)
             return reply.SerializeToString(), following
 
         return step
+
+
+def _pack(found: KvSlice, into: kv_pb2.KvPackedPairs) -> None:
+    into.keys, into.values = b"".join(found.keys), b"".join(found.values)
+    into.key_lengths, into.value_lengths = _lengths(found.keys), _lengths(found.values)
+    into.versions = b"".join(found.versions)
+
+
+def _lengths(items: list[bytes]) -> bytes:
+    return struct.pack(f"<{len(items)}I", *map(len, items))
 
 
 def _pair(pair: KvPair) -> kv_pb2.KvPair:

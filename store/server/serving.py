@@ -78,6 +78,8 @@ def serve(config: ServerConfig) -> None:
     StartRefused (by the cluster that it was to join).
     """
     config.check()
+    # Before a directory is made for a node that it turns out not to be.
+    _certificates(config, config.node_id)
     if config.parent_fd is not None:
         end_with_parent(config.parent_fd)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -102,7 +104,6 @@ class _Served:
 
 
 async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
-    # Looked at first, so that a wrong certificate is what the start says.
     certificates = _certificates(config, engine.identity.node_id)
     server = _new_server()
     address = _bind(server, config, certificates)

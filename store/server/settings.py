@@ -94,7 +94,8 @@ def read_list(name: str, value: Any) -> tuple[str, ...]:
 def read_numbers(name: str, value: Any) -> dict[str, int]:
     """``name=number``, each, or a table of them."""
     if isinstance(value, Mapping):
-        return {key: read_whole(f"{name}.{key}", number) for key, number in value.items()}
+        field, where, file = name.partition(" in ")
+        return {key: read_whole(f"{field}.{key}{where}{file}", number) for key, number in value.items()}
     numbers: dict[str, int] = {}
     for text in read_list(name, value):
         key, _, number = text.partition("=")

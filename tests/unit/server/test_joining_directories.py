@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from cortado.errors import DataDirectoryError, InvalidArgument, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import JoinResponse
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.server import joining
+from cortado.store.peers.certificates import load_authority, make_authority, make_client, make_node
+from cortado.store.server import joining, serve
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
 from cortado.store.server.joining import has_joined, join_cluster, open_engine
@@ -125,3 +127,24 @@ def test_names_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataDirectoryError, match="in use"):
         open_engine(config(tmp_path))
     engine.close()
+
+
+def test_a_wrong_certificate_ends_the_start_before_a_directory_is_made(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    made = make_authority("test", 1, now)
+    authority = load_authority(made.certificate, made.key, certificate_name="ca", key_name="ca key")
+    ca = tmp_path / "ca.crt"
+    ca.write_bytes(made.certificate)
+    expired = make_node(authority, "n1", ["localhost"], 1, now - timedelta(days=3))
+    for name, pair, problem in (
+        ("another", make_node(authority, "n2", ["localhost"], 1, now), "is that of node n2, and not of node n1"),
+        ("client", make_client(authority, "app", 1, now), "is that of client app, and not of node n1"),
+        ("expired", expired, "expired on"),
+    ):
+        cert, key = tmp_path / f"{name}.crt", tmp_path / f"{name}.key"
+        cert.write_bytes(pair.certificate)
+        key.write_bytes(pair.key)
+        settings = config(tmp_path, node_id="n1", listen="127.0.0.1:0", tls_cert=cert, tls_key=key, tls_ca=ca)
+        with pytest.raises(InvalidArgument, match=rf"{name}\.crt: {problem}"):
+            serve(settings)
+        assert not (tmp_path / "data").exists()
