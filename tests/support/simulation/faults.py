@@ -40,7 +40,7 @@ class Nemesis:
         self._lost_disks: set[str] = set()
         kinds = self._kinds()
         self.enabled = [name for name in kinds if source.random() < 0.45] or [source.choice(sorted(kinds))]
-        self._mean_ms = source.choice((150.0, 300.0, 700.0))
+        self.mean_ms = source.choice((150.0, 300.0, 700.0))
         self._new_ids = 0
 
     def _kinds(self) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -48,6 +48,7 @@ class Nemesis:
             "crash": self._crash,
             "crash of the leader": self._crash_leader,
             "crash of all": self._crash_all,
+            "crash while installing": self._crash_while_installing,
             "pause": self._pause,
             "partition": self._partition,
             "one-way cut": self._one_way_cut,
@@ -72,7 +73,7 @@ class Nemesis:
         kinds = self._kinds()
         self._cluster.note(f"faults: {', '.join(self.enabled)}")
         while True:
-            await self._cluster.sleep(self._random.expovariate(1 / self._mean_ms))
+            await self._cluster.sleep(self._random.expovariate(1 / self.mean_ms))
             if self._is_stopped:
                 return
             name = self._random.choice(self.enabled)
@@ -143,6 +144,19 @@ class Nemesis:
             self._cluster.crash(node_id)
         for node_id in node_ids:
             await self._start_later(node_id, 5, 400)
+
+    async def _crash_while_installing(self) -> None:
+        """Wait for a snapshot to be installed somewhere, and crash that node in the middle of it."""
+        until_ms = self._cluster.now_ms + 3_000
+        while self._cluster.now_ms < until_ms and not self._is_stopped:
+            for life in self._cluster.lives():
+                if life.is_listening and life.node.is_installing:
+                    await self._for_a_while(0, 6)
+                    self._note("crash while installing", life.node_id)
+                    self._cluster.crash(life.node_id)
+                    await self._start_later(life.node_id, 20, 300)
+                    return
+            await self._cluster.sleep(2)
 
     async def _pause(self) -> None:
         life = self._cluster.leader() if self._random.random() < 0.5 else self._a_life()

@@ -46,8 +46,7 @@ REGISTERS: Final = (b"r0", b"r1", b"r2")
 LISTS: Final = (b"l0", b"l1")
 BATCH: Final = (b"b0", b"b1", b"b2")
 
-ATTEMPT_MS: Final = 1_500.0
-READ_ATTEMPT_MS: Final = 1_000.0
+PATIENCE_MS: Final = (150.0, 500.0, 1_500.0)
 CALL_MS: Final = 6_000.0
 LIST_BYTES_MAX: Final = 400
 
@@ -69,6 +68,8 @@ class Client:
         self._number = 0
         # Some never retry: what they do not know stays unknown.
         self._is_patient = source.random() < 0.75
+        # How long it waits for an answer before it asks another node.
+        self._patience_ms = source.choice(PATIENCE_MS)
         self.is_stopped = False
         self.done = 0
 
@@ -152,7 +153,7 @@ class Client:
                         request_hash=request_hash[:16],
                         encode_reply=_as_bytes,
                     ),
-                    ATTEMPT_MS,
+                    self._patience_ms,
                 )
             except (Refused, TryAgain) as error:
                 self._follow(error)
@@ -263,7 +264,7 @@ class Client:
             return ts, [None if version is None else version.payload for version in versions]
 
         try:
-            ts, payloads = await cluster.rpc(node_id, read, READ_ATTEMPT_MS)
+            ts, payloads = await cluster.rpc(node_id, read, self._patience_ms)
         except (Refused, Lost, TryAgain, OutcomeUnknown) as error:
             cluster.counts[f"{kind} reads refused or lost"] += 1
             self._follow(error)

@@ -1,0 +1,197 @@
+"""Each rule of the node is there because without it an answer is false or an acknowledged write is gone. Switched off
+here, one by one, it must be missed: seeds with the right kinds of fault must find a violation, and none without.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pytest
+
+from cortado.errors import OutcomeUnknown
+from cortado.raft.group import RaftLog
+from cortado.raft.outbox import AT_ONCE, Outbox
+from cortado.store.node import state_machine
+from cortado.store.node.pipeline import Pipeline
+from cortado.store.node.requests import answer_of
+from cortado.store.node.rounds import ReadRounds
+from cortado.store.node.snapshots.installation import Installation
+from cortado.store.node.state_machine import StateMachine
+from cortado.store.node.turns import Turns
+from support.simulation.cluster import Cluster
+from support.simulation.faults import Nemesis
+from support.simulation.process import Host
+from support.simulation.run import Plan, simulate
+
+SEEDS_MAX: Final = 60
+Switch = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``faults`` show that it is off, one every ``every_ms``: enough for a cluster to recover where it must."""
+
+    switch_off: Switch
+    faults: tuple[str, ...]
+    every_ms: float = 150.0
+    election_ms_max: float = 1_300.0
+
+
+def run_with(rule: Rule, seed: int) -> list[str]:
+    """What a seed finds where only the rule's faults occur, and what it guards against has room to happen."""
+
+    def prepare(cluster: Cluster, nemesis: Nemesis) -> None:
+        nemesis.enabled = list(rule.faults)
+        nemesis.mean_ms = rule.every_ms
+        cluster.options.raft = replace(cluster.options.raft, election_ms_max=rule.election_ms_max, lease=False)
+        watch_host = cluster.on_host
+
+        def arrange(host: Host) -> None:
+            watch_host(host)
+            # Disks slow enough to be caught syncing; clocks as far apart as they may be.
+            host.disk.sync_ms = (1.0, 20.0)
+            host.clock.set_right(110 if host.is_first else -110)
+
+        cluster.on_host = arrange
+
+    plan = Plan(nodes=3, clients=6, faults_ms=max(10_000.0, 6 * rule.every_ms))
+    return simulate(seed, plan=plan, prepare=prepare).violations
+
+
+def first_failing(rule: Rule) -> tuple[int, str] | None:
+    """The first seed that fails with these faults, and what it found."""
+    for seed in range(SEEDS_MAX):
+        violations = run_with(rule, seed)
+        if violations:
+            return seed, violations[0]
+    return None
+
+
+# --- the switches ----------------------------------------------------------------------------------------------
+
+
+def send_before_the_sync(patch: pytest.MonkeyPatch) -> None:
+    put = Outbox.put
+
+    def at_once(self: Outbox, to: str, message: Any, sent_ms: float, needs: int = AT_ONCE) -> None:
+        put(self, to, message, sent_ms, AT_ONCE)
+
+    patch.setattr(Outbox, "put", at_once)
+
+
+def answer_when_appended(patch: pytest.MonkeyPatch) -> None:
+    def answer_appended(self: Pipeline) -> None:
+        for turn in self._appended:
+            if not turn.is_answered:
+                turn.is_answered = True
+                for answer in turn.answers:
+                    self.answer(answer)
+
+    patch.setattr(Pipeline, "answer_decided", answer_appended)
+
+
+def read_without_a_round(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RaftLog, "read_round", lambda self: self.confirmed_round)
+
+
+def refuse_without_a_round(patch: pytest.MonkeyPatch) -> None:
+    def at_once(self: ReadRounds, answers: Sequence[Any]) -> None:
+        for answer in answers:
+            self.leave(answer)
+
+    patch.setattr(ReadRounds, "rest", at_once)
+
+
+def read_before_it_is_applied(patch: pytest.MonkeyPatch) -> None:
+    settle = ReadRounds.settle
+
+    def at_once(self: ReadRounds, applied: Any) -> None:
+        for each in self._rounds:
+            each.decided = 0
+        settle(self, applied)
+
+    patch.setattr(ReadRounds, "settle", at_once)
+
+
+def begin_below_the_ceiling(patch: pytest.MonkeyPatch) -> None:
+    def without(self: Turns) -> None:
+        self._is_leading = True
+        self._clock.observe_log(self.applied.last_ts)
+        self._on_leading()
+
+    patch.setattr(Turns, "_lead", without)
+
+
+def evaluate_before_the_own_entry(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RaftLog, "is_leader", property(lambda self: self._core.is_leading and not self._transfer.target))
+
+
+def forget_what_was_answered(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StateMachine, "remembered", lambda self, request_id, request_hash: None)
+
+
+def execute_below_the_floor(patch: pytest.MonkeyPatch) -> None:
+    def executed(*arguments: Any) -> Any:
+        try:
+            return answer_of(*arguments)
+        except OutcomeUnknown:
+            return None
+
+    patch.setattr(state_machine, "answer_of", executed)
+
+
+def install_without_a_marker(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Installation, "mark", lambda self: None)
+
+
+def be_fresh_always(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RaftLog, "fresh_as_of_ms", property(lambda self: self._core.now_ms + 1e9))
+
+
+CUTS: Final = ("leader cut off", "partition", "pause")
+CRASHES: Final = ("crash", "crash of all", "crash of the leader")
+
+# Two leaders beside each other, for seconds: an old one that was cut off notices late.
+OLD_LEADERS: Final = ("leader cut off", "partition")
+
+RULES: Final = {
+    "messages wait for the sync of what they say": Rule(send_before_the_sync, (*CRASHES, "hanging sync")),
+    "a write is answered once it is decided": Rule(answer_when_appended, (*CRASHES, *CUTS)),
+    "a read waits for a round": Rule(read_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0),
+    "a refusal waits for a round": Rule(refuse_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0),
+    "a read waits until what is decided is applied": Rule(read_before_it_is_applied, CUTS),
+    "a leader begins above the ceiling": Rule(begin_below_the_ceiling, ("leader transfer",), 300.0),
+    "a leader evaluates once its own entry is applied": Rule(
+        evaluate_before_the_own_entry, (*CUTS, *CRASHES, "bad weather")
+    ),
+    "a request is executed once": Rule(forget_what_was_answered, ("clients cut off", "pause", "crash of the leader")),
+    "a request below the floor is not executed": Rule(
+        execute_below_the_floor, ("clients cut off", "pause", "crash of the leader")
+    ),
+    "a marker stands while a state is replaced": Rule(
+        install_without_a_marker, ("member added", "member removed", "crash while installing")
+    ),
+    "a replica knows how stale it is": Rule(be_fresh_always, CUTS),
+}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_a_rule_that_is_switched_off_is_missed(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule.switch_off(monkeypatch)
+    assert first_failing(rule) is not None
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_with_all_rules_the_same_faults_do_no_harm(rule: Rule) -> None:
+    for seed in range(2):
+        assert run_with(rule, seed) == []
