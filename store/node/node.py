@@ -310,8 +310,9 @@ class Node:
             return
         try:
             self._log.bind(self.identity.node_id, own.storage_id or self.identity.storage_id, self.address)
-        except Unavailable as later:
-            _LOG.warning("the address %s could not be made known: %s", self.address, later)
+        except CortadoError as problem:
+            # Another change is under way, or the address is another member's: no reason not to lead.
+            _LOG.warning("the address %s could not be made known: %s", self.address, problem)
 
     def _fail(self, error: BaseException) -> None:
         self._failed.set_result(error)
