@@ -132,7 +132,8 @@ class Turns:
         self._handed_to = ""
         self._held_back: set[str] = set()
         self._configuration: Configuration | None = None
-        self._reads_at_once = False
+        self._is_only_voter = False
+        self._readable: Timestamp | None = None
         self._watchers = Watchers(loop)
         self.failure: BaseException | None = None
         """Why the node stopped."""
@@ -211,10 +212,12 @@ class Turns:
     def read_now(self) -> Timestamp | None:
         """The linearizable read's timestamp, where nothing needs to be waited for: in a group of one.
 
-        There is nobody to ask, and what is decided is applied: one transaction does both. (Who becomes the second
-        voter cannot lead without our vote, so it does not matter that this is seen a turn later.)
+        There is nobody to ask, and what is decided is applied: one transaction does both. But what waited for another
+        voter when that was removed is decided at once, and applied later: until then a read takes the long way. Worked
+        out at the end of each turn, in which alone any of this changes. (But for who is a voter: who becomes the second
+        one cannot lead without our vote, so it does not matter that this is seen a turn later.)
         """
-        return self.pipeline.applied.last_ts if self._reads_at_once and self._is_leading else None
+        return self._readable
 
     async def read(self) -> Timestamp:
         """The linearizable read's timestamp, once this node may answer at it. Raises NotLeader, Unavailable."""
@@ -334,6 +337,7 @@ class Turns:
         self._send()
         self._store(now_ms)
         self._answer()
+        self._look_what_is_readable()
         self.after_turn()
         self._set_timer()
 
@@ -380,7 +384,7 @@ class Turns:
             if configuration != self._configuration:
                 self._transport.configure(configuration)
             self._configuration = configuration
-            self._reads_at_once = self.is_alone
+            self._is_only_voter = self.is_alone
         messages = self.log.outbox()
         if messages:
             self._transport.send(self._group_id, messages)
@@ -396,6 +400,11 @@ class Turns:
         if self._led_term is not None:
             self.pipeline.answer_decided()
             self._rounds.settle(self.applied)
+
+    def _look_what_is_readable(self) -> None:
+        applied = self.pipeline.applied
+        may_read = self._is_only_voter and self._is_leading and self.log.decided <= applied.index
+        self._readable = applied.last_ts if may_read else None
 
     def _set_timer(self) -> None:
         due_ms = self.log.next_tick_ms
@@ -485,6 +494,7 @@ class Turns:
         if self.failure is not None:
             return
         self.failure = error
+        self._readable = None
         _LOG.critical("the node stops: a turn could not be completed", exc_info=error)
         stopped = Unavailable("the node stopped before it stored the write")
         self.pipeline.lose(self._rounds.fail(stopped), stopped, "the node stopped while it stored the write")
