@@ -30,6 +30,8 @@ class Core:
     may_lead: bool = True
     heard_of_leader: bool = False
     """Whether a message of the term's leader came since the last tick."""
+    life: int = 0
+    """Drawn at the start: tells times of this process from those of an earlier one."""
     freshness: Freshness = field(default_factory=Freshness)
 
     @property

@@ -41,7 +41,8 @@ class Following:
             _LOG.error("%s leads term %d of group %d beside us or another", sender, message.term, core.group_id)
             return False
         core.heard_of_leader = True
-        if message.fresh_index:
+        # A time of an earlier life means nothing now: the host's clock may have begun again.
+        if message.fresh_index and message.life == core.life:
             core.freshness.note(message.echo_ms, message.fresh_index, core.applied[0])
         return True
 
@@ -111,8 +112,9 @@ class Following:
 
     def _accept(self, sender: str, message: pb.RaftMessage, matched_index: int) -> None:
         answer = pb.Acknowledgement(matched_index=matched_index, round=message.append.round)
-        needs = self._core.journal.sequence_of(matched_index)
-        self._core.send(sender, pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms), needs)
+        core = self._core
+        reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms, life=core.life)
+        core.send(sender, reply, core.journal.sequence_of(matched_index))
 
     def _reject(self, sender: str, message: pb.RaftMessage) -> None:
         core, append = self._core, message.append
@@ -120,7 +122,7 @@ class Following:
         answer = pb.Acknowledgement(
             wanted_index=core.engine.commit_index + 1, rejected_prev_index=append.prev_index, round=append.round
         )
-        reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms)
+        reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms, life=core.life)
         core.send(sender, reply, core.journal.vote_sequence)
 
     def on_heartbeat(self, sender: str, message: pb.RaftMessage) -> None:
@@ -130,7 +132,7 @@ class Following:
         self._touch(sender, min(heartbeat.commit_index, core.journal.last_index))
         if heartbeat.round:
             answer = pb.Acknowledgement(heard=True, round=heartbeat.round)
-            reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms)
+            reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms, life=core.life)
             core.send(sender, reply, core.journal.vote_sequence)
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
@@ -157,4 +159,4 @@ class Following:
         leader = core.engine.leader
         if leader and leader != core.node_id:
             answer = pb.Acknowledgement(matched_index=meta.index)
-            core.send(leader, pb.RaftMessage(acknowledgement=answer), core.journal.vote_sequence)
+            core.send(leader, pb.RaftMessage(acknowledgement=answer, life=core.life), core.journal.vote_sequence)

@@ -76,6 +76,7 @@ class RaftLog:
         )
         engine.on_send = self._engine_sends
         self._core = Core(node_id, group_id, settings, random, journal, engine, Outbox(journal), now_ms, applied)
+        self._core.life = random.getrandbits(32)
         self._replication = Replication(self._core)
         self._following = Following(self._core)
         self._elections = Elections(self._core, is_first_life=not stored)
@@ -237,6 +238,7 @@ class RaftLog:
         if not core.may_lead:
             self._transfer.begin_unasked()
         self._replication.tick()
+        self._replication.say_farewell()
         self._transfer.tick()
 
     def _is_disk_hung(self) -> bool:
@@ -345,6 +347,8 @@ class RaftLog:
         if ready.committed:
             core.applied = ready.committed[-1].index, ready.committed[-1].term
             core.freshness.applied(core.applied[0])
+        if core.is_leading:
+            self._replication.say_farewell()
         if not core.journal.keeps_entries:
             core.journal.drop_to(core.applied[0])
         if core.is_leading:
@@ -409,9 +413,9 @@ class RaftLog:
         return self._configure(self._membership.remove(node_id))
 
     def _configure(self, configuration: Configuration) -> Entry:
-        entry = self._append(KIND_CONFIGURATION, configuration)
-        # A member that leaves is sent this entry, too, before the engine learns who is left.
+        # A member that leaves is sent what came before, and the change itself once it is decided.
         self._send_entries()
+        entry = self._append(KIND_CONFIGURATION, configuration)
         self._changed()
         return entry
 
@@ -489,10 +493,13 @@ class RaftLog:
 
     def installed(self, meta: SnapshotMeta) -> None:
         core, commit_index = self._core, self._core.engine.commit_index
+        core.engine.set_time(core.now_ms)
+        if meta.term > core.journal.term:
+            # The disk says so already. A lower term, stored later, would contradict the log.
+            core.engine.step_down(meta.term)
         core.journal.reset(meta.index, meta.term, meta.configuration, was_kept=self._is_suffix_kept)
         core.applied = meta.index, meta.term
         self._handed_index = meta.index
-        core.engine.set_time(core.now_ms)
         core.engine.set_applied(meta.index, commit_index=max(meta.index, min(commit_index, core.journal.last_index)))
         core.freshness.applied(meta.index)
         self._changed()

@@ -24,6 +24,7 @@ class Progress:
     __slots__ = (
         "echoed_ms",
         "entered_index",
+        "fresh_life",
         "fresh_ms",
         "fresh_round",
         "heard_ms",
@@ -33,7 +34,7 @@ class Progress:
         "moved_ms",
         "needs_snapshot",
         "node_id",
-        "pending_fresh_ms",
+        "pending_fresh",
         "probe_prev",
         "proved_index",
         "round",
@@ -57,10 +58,11 @@ class Progress:
         # The last round that it answered, and the newest send time of ours that it echoed.
         self.round = 0
         self.echoed_ms = float("-inf")
-        # A time of the member's, the round that makes it valid, and the newest valid one.
-        self.pending_fresh_ms = 0.0
+        # A time of the member's and the life it is of, the round that makes it valid, and the newest valid one.
+        self.pending_fresh = (0.0, 0)
         self.fresh_round = 0
         self.fresh_ms = 0.0
+        self.fresh_life = 0
 
     def has_window(self, settings: RaftSettings) -> bool:
         """Whether a message with entries may be sent."""

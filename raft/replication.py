@@ -26,6 +26,8 @@ class Replication:
         self.rounds = Rounds()
         self._members: dict[str, Progress] = {}
         self._offers: dict[str, SnapshotMeta] = {}
+        # Members that leave: the entry they lack first, and the one that removes them.
+        self._leaving: dict[str, tuple[int, int]] = {}
         self._began_ms = core.now_ms
         self.heartbeat_due_ms = core.now_ms
         self._decided_ms: float | None = None
@@ -47,6 +49,7 @@ class Replication:
     def end(self) -> None:
         self._members.clear()
         self._offers.clear()
+        self._leaving.clear()
         self.rounds.leadership_ended()
         self._core.engine.disconnect_all()
 
@@ -54,8 +57,9 @@ class Replication:
         """The configuration changed, or we just began."""
         core = self._core
         others = {each.node_id for each in core.configuration.others(core.node_id)}
-        for gone in self._members.keys() - others:
-            del self._members[gone]
+        for gone in sorted(self._members.keys() - others):
+            progress = self._members.pop(gone)
+            self._leaving[gone] = progress.proved_index + 1, core.journal.configuration_index
             self._offers.pop(gone, None)
         for new in sorted(others - self._members.keys()):
             self._members[new] = Progress(new, core.now_ms)
@@ -81,6 +85,25 @@ class Replication:
                 core.engine.set_next_index(to, prev[0] + 1)
                 core.engine.disconnect(to)
                 return
+
+    def say_farewell(self) -> None:
+        """Tell a member once that it has left, when that is decided. Not before: where it alone held the change, it
+        would neither campaign nor vote for those who lack it, and a group of two could not go on."""
+        core = self._core
+        for node_id, (first, index) in list(self._leaving.items()):
+            if index > core.decided:
+                continue
+            del self._leaving[node_id]
+            prev_term = core.journal.term_at(first - 1)
+            if prev_term is None or node_id in self._members:
+                continue
+            records = [each.stored(core.group_id) for each in core.journal.records(first, index)]
+            if sum(map(len, records)) > core.settings.entry_bytes_max:
+                continue
+            append = pb.AppendEntries(
+                prev_index=first - 1, prev_term=prev_term, commit_index=core.decided, records=records
+            )
+            core.send(node_id, pb.RaftMessage(append=append), core.journal.vote_sequence)
 
     def _chunks(self, entries: Sequence[EngineEntry]) -> Iterator[list[EngineEntry]]:
         chunk: list[EngineEntry] = []
@@ -116,6 +139,7 @@ class Replication:
         core = self._core
         if progress.fresh_ms and core.has_applied_own_term:
             message.echo_ms = progress.fresh_ms
+            message.life = progress.fresh_life
             message.fresh_index = core.decided
         # Only our term must be durable, or a crash of the only voter would let two of its lives use it.
         core.send(progress.node_id, message, core.journal.vote_sequence)
@@ -191,7 +215,7 @@ class Replication:
         answer = message.acknowledgement
         progress.heard_ms = core.now_ms
         progress.echoed_ms = max(progress.echoed_ms, min(message.echo_ms, core.now_ms))
-        self._note_round(progress, answer.round, message.sent_ms)
+        self._note_round(progress, answer.round, (message.sent_ms, message.life))
         outcome = answer.WhichOneof("outcome")
         if outcome == "matched_index" and answer.matched_index <= core.journal.last_index:
             self._matched(progress, answer.matched_index)
@@ -258,17 +282,18 @@ class Replication:
 
     # --- rounds, the lease, freshness ---------------------------------------------------------------------------------
 
-    def _note_round(self, progress: Progress, number: int, member_ms: float) -> None:
+    def _note_round(self, progress: Progress, number: int, member_time: tuple[float, int]) -> None:
         core, rounds = self._core, self.rounds
         if number > progress.round and number <= rounds.current:
             progress.round = number
             values = [rounds.current, *(each.round for each in self._voters())]
             self._note_fresh(rounds.confirm(int(reached_by(core.configuration.majority, values))))
         if progress.fresh_round and rounds.confirmed >= progress.fresh_round:
-            progress.fresh_ms, progress.fresh_round = progress.pending_fresh_ms, 0
+            progress.fresh_ms, progress.fresh_life = progress.pending_fresh
+            progress.fresh_round = 0
         if not progress.fresh_round:
             # Valid once a round that begins after this has been confirmed.
-            progress.pending_fresh_ms, progress.fresh_round = member_ms, rounds.current + 1
+            progress.pending_fresh, progress.fresh_round = member_time, rounds.current + 1
 
     def _note_fresh(self, led_at_ms: float | None) -> None:
         """Nobody else led at that time: what was decided by then is what we know to be decided."""

@@ -48,6 +48,7 @@ class Hand:
         everyone = members(voters + learners)
         self.settings = settings if settings is not None else RaftSettings()
         self.now_ms = now_ms
+        self.lives = 0
         self.mail: list[Letter] = []
         self.logs: dict[str, RaftLog] = {}
         self.disks: dict[str, dict[bytes, bytes]] = {}
@@ -69,11 +70,12 @@ class Hand:
     def start(self, node_id: str) -> RaftLog:
         """From what is on its disk; what was not stored is lost."""
         self.outstanding.pop(node_id, None)
+        self.lives += 1
         self.logs[node_id] = RaftLog(
             node_id,
             self.settings,
             group_id=GROUP,
-            random=random.Random(node_id),
+            random=random.Random(f"{node_id} {self.lives}"),
             stored=sorted(self.disks[node_id].items()),
             applied=self.place(node_id),
             now_ms=self.now_ms,
