@@ -3,7 +3,7 @@
 =================  ==========  ====================================================================================
 option             for         meaning
 =================  ==========  ====================================================================================
-``endpoint``       both        address of a node; default ``127.0.0.1:7621``
+``endpoint``       both        address of a node, or of some, with commas; default ``127.0.0.1:7621``
 ``table``          both        ``database.table``; required
 ``timeoutSeconds`` both        of each call; default 30
 ``at``             read        ``epoch.wall_ms.logical`` or RFC 3339 time to read at; default: now, once for the job
