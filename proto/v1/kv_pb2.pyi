@@ -105,7 +105,7 @@ class KvDeleteRangeResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., deleted: _Optional[int] = ...) -> None: ...
 
 class KvScanRequest(_message.Message):
-    __slots__ = ("namespace", "range", "reverse", "limit", "page_size", "page_token", "at", "keys_only")
+    __slots__ = ("namespace", "range", "reverse", "limit", "page_size", "page_token", "at", "keys_only", "packed")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     RANGE_FIELD_NUMBER: _ClassVar[int]
     REVERSE_FIELD_NUMBER: _ClassVar[int]
@@ -114,6 +114,7 @@ class KvScanRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     KEYS_ONLY_FIELD_NUMBER: _ClassVar[int]
+    PACKED_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     range: KvRange
     reverse: bool
@@ -122,17 +123,34 @@ class KvScanRequest(_message.Message):
     page_token: bytes
     at: _common_pb2.ReadAt
     keys_only: bool
-    def __init__(self, namespace: _Optional[str] = ..., range: _Optional[_Union[KvRange, _Mapping]] = ..., reverse: bool = ..., limit: _Optional[int] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., keys_only: bool = ...) -> None: ...
+    packed: bool
+    def __init__(self, namespace: _Optional[str] = ..., range: _Optional[_Union[KvRange, _Mapping]] = ..., reverse: bool = ..., limit: _Optional[int] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., keys_only: bool = ..., packed: bool = ...) -> None: ...
 
 class KvScanResponse(_message.Message):
-    __slots__ = ("header", "pairs", "next_page_token")
+    __slots__ = ("header", "pairs", "next_page_token", "packed")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    PACKED_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     pairs: _containers.RepeatedCompositeFieldContainer[KvPair]
     next_page_token: bytes
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., pairs: _Optional[_Iterable[_Union[KvPair, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
+    packed: KvPackedPairs
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., pairs: _Optional[_Iterable[_Union[KvPair, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ..., packed: _Optional[_Union[KvPackedPairs, _Mapping]] = ...) -> None: ...
+
+class KvPackedPairs(_message.Message):
+    __slots__ = ("keys", "key_lengths", "values", "value_lengths", "versions")
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    KEY_LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    VALUE_LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    keys: bytes
+    key_lengths: bytes
+    values: bytes
+    value_lengths: bytes
+    versions: bytes
+    def __init__(self, keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., versions: _Optional[bytes] = ...) -> None: ...
 
 class KvOperation(_message.Message):
     __slots__ = ("put", "delete")

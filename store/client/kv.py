@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -11,6 +12,7 @@ from cortado.proto.v1 import common_pb2, kv_pb2
 from cortado.store.client.arguments import sequence, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.values import At, at_to_proto
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.names import check_namespace
 
 
@@ -131,13 +133,15 @@ class KeyValue:
             reverse=reverse,
             limit=check_limit(limit),
             at=at_to_proto(at),
+            packed=True,
         )
         return self._pairs(request) if limit != 0 else iter(())
 
     def _pairs(self, request: kv_pb2.KvScanRequest) -> Iterator[KvPair]:
         for reply in self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s):
-            for pair in reply.pairs:
-                yield KvPair(pair.key, pair.value, pair.etag)
+            yield from _unpacked(reply.packed)
+            # Of a server that does not pack.
+            yield from map(_pair, reply.pairs)
 
     def batch(self, operations: Sequence[Operation]) -> str:
         """All or nothing; returns the etag of everything written. A key may appear once. Raises ConditionFailed."""
@@ -217,6 +221,24 @@ def _range(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:
     if start or end:
         raise InvalidArgument("prefix", "must not be given together with start or end")
     return kv_pb2.KvRange(prefix=_bytes(prefix, "prefix"))
+
+
+def _unpacked(packed: kv_pb2.KvPackedPairs) -> Iterator[KvPair]:
+    keys, values, versions = packed.keys, packed.values, packed.versions
+    count = len(packed.key_lengths) // 4
+    layout = f"<{count}I"
+    key_start = value_start = 0
+    etags: dict[bytes, str] = {}
+    for row, (key_bytes, value_bytes) in enumerate(
+        zip(struct.unpack(layout, packed.key_lengths), struct.unpack(layout, packed.value_lengths), strict=True)
+    ):
+        version = versions[TIMESTAMP_BYTES * row : TIMESTAMP_BYTES * (row + 1)]
+        etag = etags.get(version)
+        if etag is None:
+            etag = etags[version] = str(Timestamp.from_bytes(version))
+        key_end, value_end = key_start + key_bytes, value_start + value_bytes
+        yield KvPair(keys[key_start:key_end], values[value_start:value_end], etag)
+        key_start, value_start = key_end, value_end
 
 
 def _pair(pair: kv_pb2.KvPair) -> KvPair:

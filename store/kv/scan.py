@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.keyspace import user_keys_of
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.operations import KvPair
@@ -77,17 +78,22 @@ class KvScan:
 
 @dataclass(frozen=True, slots=True)
 class KvSlice:
-    """Keys, values and etags in scan order, perhaps none; ``rest`` is None at the end of the scan."""
+    """Keys, values and commit timestamps (12 bytes each) in scan order, perhaps none; ``rest`` is None at its end."""
 
     keys: list[bytes]
     values: list[bytes]
-    etags: list[Timestamp]
+    versions: list[bytes]
     rest: KvScan | None
+
+    def etags(self) -> list[Timestamp]:
+        """The timestamps, decoded. What was written at once has one, and neighbours often were."""
+        decoded = {each: Timestamp.from_bytes(each) for each in set(self.versions)}
+        return list(map(decoded.__getitem__, self.versions))
 
     @property
     def pairs(self) -> list[KvPair]:
         """The same, pair by pair."""
-        return list(map(KvPair, self.keys, self.values, self.etags))
+        return list(map(KvPair, self.keys, self.values, self.etags()))
 
 
 def begin_scan(request: KvScanRequest, read_ts: Timestamp) -> KvScan:
@@ -114,7 +120,8 @@ def read_slice(source: ChunkSource, scan: KvScan, *, rows_max: int = 2000, bytes
         scan.start, scan.end, scan.read_ts, reverse=reverse, max_rows=rows_max, max_bytes=bytes_max
     )
     values = [b""] * len(chunk.keys) if scan.request.keys_only else chunk.payloads
-    keys, etags = user_keys_of(scan.request.namespace, chunk.keys), chunk.timestamps()
+    keys = user_keys_of(scan.request.namespace, chunk.keys)
+    versions = [each.translate(INVERTED) for each in chunk.suffixes]
     remaining = None if scan.remaining is None else scan.remaining - len(keys)
     if chunk.resume is None or remaining == 0:
         rest = None
@@ -122,4 +129,4 @@ def read_slice(source: ChunkSource, scan: KvScan, *, rows_max: int = 2000, bytes
         rest = replace(scan, end=chunk.resume, remaining=remaining)
     else:
         rest = replace(scan, start=chunk.resume, remaining=remaining)
-    return KvSlice(keys, values, etags, rest)
+    return KvSlice(keys, values, versions, rest)

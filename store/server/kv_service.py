@@ -92,7 +92,9 @@ class KeyValueService(Service):
     async def scan(self, request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
         with self.node.scans.place():
             scan = await self._plan(request)
-            async with aclosing(self.stream(self._step(scan, request.page_size or None, packed=request.packed))) as replies:
+            async with aclosing(
+                self.stream(self._step(scan, request.page_size or None, packed=request.packed))
+            ) as replies:
                 async for reply in replies:
                     yield reply
 
