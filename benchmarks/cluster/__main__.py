@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -51,6 +52,8 @@ AIM_CALLERS_MIN: Final = 64
 
 def main() -> int:
     options = _options()
+    # Ended, too, it ends what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     results = Results()
     results.settings["data"] = (

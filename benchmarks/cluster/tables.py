@@ -19,8 +19,9 @@ HEADINGS: Final = (
     "what", "callers", "etcd", "cortado", "times", "aim", "p50 ms", "p99 ms", "leader", "followers", "clients", "MiB"
 )  # fmt: skip
 LEGEND: Final = (
-    "callers: processes x threads; etcd, cortado: calls a second (rows a second); times: cortado's rate over etcd's. Then "
-    "of both, etcd's first: latency; cores used by the leader, the followers together, the clients; most memory of a node"
+    "callers: processes x threads; etcd, cortado: calls a second (rows a second); times: cortado's rate over etcd's. "
+    "Then of both, etcd's first: latency; cores used by the leader, the followers together, the clients; most memory "
+    "of a node"
 )
 
 
