@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.configuration import Member
 from cortado.raft.log import SnapshotMeta
-from support.raft_hand import Hand
-
+from cortado.raft.records import decode_stored
+from support.raft_hand import GROUP, Hand
 
 # --- how fresh a replica is, over a restart of its host --------------------------------------------------------------
 
@@ -48,13 +49,8 @@ def test_a_term_never_falls_behind_that_of_an_installed_snapshot() -> None:
     log.tick(group.now_ms)
     late = pb.VoteRequest(term=4, last_index=2, last_term=1)
     log.step("n3", pb.RaftMessage(term=4, vote_request=late).SerializeToString())
-    ready = log.ready()
-    group.write("n2", ready.writes)
-    group.applied["n2"] = []
-    from cortado.raft.records import decode_stored
-
-    stored = decode_stored(1, sorted(group.disks["n2"].items()))
-    assert stored.hard_state.term >= 5
+    group.write("n2", log.ready().writes)
+    assert decode_stored(GROUP, sorted(group.disks["n2"].items())).hard_state.term >= 5
 
 
 # --- a group that shrinks --------------------------------------------------------------------------------------------
@@ -74,3 +70,94 @@ def test_a_leader_that_dies_while_it_removes_the_only_other_voter_comes_back() -
     group.start("n1")
     group.run(20_000)
     assert any(log.is_leader for log in group.logs.values())
+
+
+def test_a_voter_that_is_removed_holds_nobody_up_where_the_leader_dies_for_good() -> None:
+    group = Hand(3)
+    group.elect("n1")
+    group.settle()
+    group.logs["n1"].remove("n3")
+    group.pass_ms(0, "n1")
+    group.send("n1")
+    group.store("n1")
+    group.send("n1")
+    group.deliver(to="n3")
+    group.store("n3")
+    # It reached the one that leaves at most, and not the one that stays.
+    group.mail.clear()
+    del group.logs["n1"]
+    group.run(20_000)
+    assert any(log.is_leader for log in group.logs.values())
+
+
+# --- who should not lead ---------------------------------------------------------------------------------------------
+
+
+def test_a_candidate_that_may_lead_no_longer_does_not_win() -> None:
+    """Its data turned out to be damaged after it had asked for votes: it cannot store that it leads."""
+    group = Hand(3)
+    group.run(200)
+    group.now_ms += 2_000
+    candidate = group.logs["n2"]
+    for node_id in ("n1", "n3"):
+        group.logs[node_id].may_lead = False
+    for _ in range(100):
+        group.pass_ms(50)
+        group.send_all()
+        group.deliver(kind="vote_request")
+        for node_id in group.logs:
+            group.store(node_id)
+        group.send_all()
+        votes = [each for each in group.keep(to="n2", kind="vote_response") if each.message.vote_response.is_granted]
+        real = [each for each in votes if not each.message.vote_response.is_pre_vote]
+        if real:
+            break
+        for letter in votes:
+            group.step(letter)
+    candidate.may_lead = False
+    for letter in real:
+        group.step(letter)
+    assert candidate.leader != "n2"
+
+
+# --- what is held back -----------------------------------------------------------------------------------------------
+
+
+def test_answers_that_wait_for_a_full_disk_are_bounded() -> None:
+    """A leader asks again and again, for days."""
+    group = Hand(3)
+    group.elect("n1")
+    group.append("n1", b"a")
+    group.send("n1")
+    (letter,) = [each for each in group.keep(to="n2", kind="append") if each.message.append.records]
+    for _ in range(20_000):
+        group.step(letter)
+    group.store("n2")
+    assert 0 < len(group.send("n2")) <= 5_000
+
+
+# --- a node id that is used again ------------------------------------------------------------------------------------
+
+
+def test_an_acknowledgement_of_who_was_removed_does_not_count_for_who_comes_after() -> None:
+    group = Hand(3)
+    leader = group.elect("n1")
+    group.settle()
+    group.append("n1", b"a")
+    group.send("n1")
+    group.deliver(to="n3")
+    group.store("n3")
+    group.send("n3")
+    late = group.keep(sender="n3", kind="acknowledgement")
+    assert any(each.message.acknowledgement.matched_index == leader.last[0] for each in late)
+    group.settle(without=("n3",))
+    leader.remove("n3")
+    group.run(500, without=("n3",))
+    leader.add_learner(Member("n3", "host:33"))
+    group.run(500, without=("n3",))
+    leader.bind("n3", "another-disk", "host:33")
+    group.run(500, without=("n3",))
+    for letter in late:
+        group.step(letter)
+    (progress,) = [each for each in leader.progress if each.member.node_id == "n3"]
+    assert progress.match_index == 0
