@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 
 from cortado.errors import InvalidArgument
 
@@ -50,3 +51,16 @@ def is_wildcard(host: str) -> bool:
 def address_of(host: str, port: int) -> str:
     """The two as one text."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def why_not_bound(host: str, port: int) -> str:
+    """Why nothing can listen there, as the system says it; gRPC does not. Empty where something could by now."""
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+                probe.listen(1)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""

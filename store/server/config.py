@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument
 from cortado.raft.settings import RaftSettings
+from cortado.store.node.commands import ENTRY_OVERHEAD_BYTES
 from cortado.store.node.limits import NodeLimits, check_bound
 from cortado.store.peers.identity import check_name
 from cortado.store.server.addresses import check_address, is_loopback, is_wildcard, split_address
@@ -104,6 +105,7 @@ class ServerConfig:
             check_name(self.node_id, "node_id")
         self.raft_settings().check()
         self.limits.check()
+        self._check_entry_fits()
 
     def raft_settings(self) -> RaftSettings:
         """The timers and ``raft`` together. Raises InvalidArgument for a name that is none."""
@@ -120,6 +122,18 @@ class ServerConfig:
             lease=self.lease,
             **given,
         )
+
+    def _check_entry_fits(self) -> None:
+        """One write, and the first of a turn, must find room in an entry of the log."""
+        entry_bytes_max = self.raft_settings().entry_bytes_max
+        for name in ("command_bytes_max", "turn_bytes_max"):
+            value = getattr(self.limits, name)
+            if value + ENTRY_OVERHEAD_BYTES <= entry_bytes_max:
+                continue
+            if "entry_bytes_max" in self.raft:
+                problem = f"must be at least {value + ENTRY_OVERHEAD_BYTES}, with limit.{name} of {value}"
+                raise InvalidArgument("raft.entry_bytes_max", problem, str(entry_bytes_max))
+            check_bound(f"limits.{name}", value, 1, entry_bytes_max - ENTRY_OVERHEAD_BYTES)
 
     def _check_addresses(self) -> None:
         host, _ = self.address()

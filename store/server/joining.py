@@ -6,7 +6,8 @@
     empty, --join ............ a storage id and the announced node id, and no cluster yet
                                ─► Join at the cluster's leader, which remembers the storage id
                                ─► the mark that it joined, and the cluster's id: from now on --join is ignored
-    made by an earlier start . what it says; other names in the settings are refused
+    made by an earlier start . what it says; other names in the settings are refused, and --join where it began a
+                               cluster and is alone in it
 
 A crash between any two steps leaves a directory with which the same start goes on. The mark matters where the node was
 stopped before it had received anything: without a log it must not begin a cluster, but wait for the one that it joined.
@@ -20,6 +21,7 @@ import uuid
 from typing import Final
 
 from cortado.errors import CortadoError, InvalidArgument, TryAgain
+from cortado.raft.records import decode_stored
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT, LmdbEngine
@@ -28,6 +30,7 @@ from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.join import join
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
+from cortado.store.server.recovery import GROUP_ID, stored_log
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -84,6 +87,7 @@ async def join_cluster(
     identity = engine.identity
     if identity.cluster_id:
         if config.join:
+            _check_not_alone(config, engine, address)
             _LOG.info("node %s is in cluster %s already; join is ignored", identity.node_id, identity.cluster_id)
         return
     if not config.join:
@@ -104,6 +108,24 @@ async def join_cluster(
         txn.put(Space.META, _JOINED_KEY, answer.cluster_id.encode())
     engine.join_cluster(answer.cluster_id)
     _LOG.info("node %s joined cluster %s as a learner", identity.node_id, answer.cluster_id)
+
+
+def _check_not_alone(config: ServerConfig, engine: LmdbEngine, address: str) -> None:
+    """Raises StartRefused where the directory began a cluster, and is all of it: whoever says ``join`` wants another.
+
+    It would serve, and clients that know both addresses would write to one cluster today and to the other tomorrow. In
+    a list that all nodes have, the one that began the cluster finds itself.
+    """
+    if has_joined(engine) or address in config.join:
+        return
+    stored = stored_log(engine)
+    if stored and len(decode_stored(GROUP_ID, stored).configuration.members) > 1:
+        return
+    problem = (
+        f"{config.data_dir} began a cluster of its own, {engine.identity.cluster_id}, and joins no other: "
+        "start with an empty directory, or without join"
+    )
+    raise StartRefused(InvalidArgument("join", problem, ",".join(config.join)), EXIT_CONFIG)
 
 
 async def tell_address(node: Node, identity: Identity, address: str, certificates: Certificates | None) -> None:

@@ -74,7 +74,7 @@ def survey(engine: Engine, path: Path, identity: Identity) -> Survey:
     if marker is not None:
         problem = f"{path} was receiving a snapshot when it stopped: what it holds is no state; take another survivor"
         raise Unsupported("recovery of this directory", problem)
-    stored = _stored(engine)
+    stored = stored_log(engine)
     if applied is None or not stored:
         raise Unsupported("recovery of this directory", f"{path} never received the cluster's data")
     state = AppliedState.decode(applied)
@@ -93,7 +93,7 @@ def force_new_cluster(engine: LmdbEngine, found: Survey) -> str:
     """Make the node that ``found`` speaks of a cluster of one, durably; returns the new cluster's id."""
     if not found.removed:
         raise InvalidArgument("data-dir", "this node is a cluster of one already", found.member.node_id)
-    writes, _ = force_single_writes(GROUP_ID, _stored(engine), found.member)
+    writes, _ = force_single_writes(GROUP_ID, stored_log(engine), found.member)
     cluster_id = str(uuid.uuid4())
     engine.begin_cluster(cluster_id)
     with engine.write() as txn:
@@ -116,7 +116,8 @@ def _voter(configuration: Configuration, identity: Identity, path: Path) -> Memb
     return member
 
 
-def _stored(engine: Engine) -> Stored:
+def stored_log(engine: Engine) -> Stored:
+    """What the group's log left in the engine; nothing where the node never served."""
     start, end = group_range(GROUP_ID)
     found: Stored = []
     with engine.read() as txn:

@@ -45,7 +45,7 @@ from cortado.store.node.status import NO_LEADER
 from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
-from cortado.store.server.addresses import address_of
+from cortado.store.server.addresses import address_of, why_not_bound
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
@@ -164,7 +164,8 @@ def _bind(server: grpc.aio.Server, config: ServerConfig, certificates: Certifica
         else:
             bound = server.add_secure_port(wanted, certificates.server_credentials())
     except RuntimeError as error:
-        raise Unavailable(f"cannot listen on {config.listen}: the address is in use or not this machine's") from error
+        why = why_not_bound(host, port) or "the address is in use or not this machine's"
+        raise Unavailable(f"cannot listen on {config.listen}: {why}") from error
     return address_of(host, bound)
 
 

@@ -57,6 +57,9 @@ def read_text(name: str, value: Any) -> str:
 def read_path(name: str, value: Any) -> Path:
     if not isinstance(value, str | Path) or not str(value):
         raise InvalidArgument(name, "must be a path", repr(value))
+    if not str(value).isprintable():
+        # Half a character or a control character: neither logs nor answers could name it.
+        raise InvalidArgument(name, "must be a path of characters that print", repr(value))
     return Path(value)
 
 

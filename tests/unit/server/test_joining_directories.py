@@ -10,12 +10,16 @@ import pytest
 
 from cortado.errors import DataDirectoryError, InvalidArgument, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import JoinResponse
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.records import HardState
+from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.peers.certificates import load_authority, make_authority, make_client, make_node
 from cortado.store.server import joining, serve
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
 from cortado.store.server.joining import has_joined, join_cluster, open_engine
+from cortado.store.server.recovery import GROUP_ID
 from support.nodes import run
 
 
@@ -148,3 +152,30 @@ def test_a_wrong_certificate_ends_the_start_before_a_directory_is_made(tmp_path:
         with pytest.raises(InvalidArgument, match=rf"{name}\.crt: {problem}"):
             serve(settings)
         assert not (tmp_path / "data").exists()
+
+
+def test_a_directory_that_began_a_cluster_does_not_join_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = answering(monkeypatch, JoinResponse(cluster_id="theirs"))
+    engine = open_engine(config(tmp_path, cluster_id="mine"))
+    with pytest.raises(StartRefused) as refused:
+        joined(config(tmp_path, join=("127.0.0.1:1",)), engine)
+    assert refused.value.exit_code == EXIT_CONFIG
+    assert "began a cluster of its own, mine, and joins no other" in refused.value.error.message()
+    joined(config(tmp_path, join=("127.0.0.1:1", "127.0.0.1:2")), engine)  # A list that all nodes have.
+    n1, n2 = Member("n1", "127.0.0.1:2", "disk"), Member("n2", "127.0.0.1:1", "another")
+    has(engine, n1)
+    with pytest.raises(StartRefused):
+        joined(config(tmp_path, join=("127.0.0.1:1",)), engine)
+    has(engine, n1, n2)
+    joined(config(tmp_path, join=("127.0.0.1:1",)), engine)
+    assert asked == []
+    engine.close()
+
+
+def has(engine: LmdbEngine, *members: Member) -> None:
+    """The directory's group is of these members."""
+    key, value = HardState(3, "", 9, 2, Configuration(voters=members), keeps_entries=True).write(GROUP_ID)
+    with engine.write() as txn:
+        txn.put(Space.LOG, key, value)
