@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 
-# gRPC's core writes lines of its own, a server's for each handshake that fails, and anybody can fail at that. It looks
-# at this when it is imported.
-os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+# gRPC's core writes lines of its own, a server's for each handshake that fails, and anybody can fail at that; what ends
+# a command is said in one line of ours. It looks at this when it is imported.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 from cortado.store.cli.app import main
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,21 @@ class Tls:
         ca = _pem(self.ca, "tls.ca")
         if self.cert is None or self.key is None:
             return grpc.ssl_channel_credentials(ca)
-        return grpc.ssl_channel_credentials(ca, _pem(self.key, "tls.key"), _pem(self.cert, "tls.cert"))
+        key, cert = _pem(self.key, "tls.key"), _pem(self.cert, "tls.cert")
+        self._check_pair(self.cert, self.key)
+        return grpc.ssl_channel_credentials(ca, key, cert)
+
+    @staticmethod
+    def _check_pair(cert: str | Path, key: str | Path) -> None:
+        """gRPC would say no more than that it cannot make a handshake."""
+        try:
+            # Of an encrypted key the password would be asked for on the terminal.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password=lambda: b"")
+        except ssl.SSLError as error:
+            if error.reason == "KEY_VALUES_MISMATCH":
+                raise InvalidArgument("tls.key", f"is not the key of {cert}", str(key)) from None
+            problem = f"and {key} are no certificate and its key: {error.reason or error}"
+            raise InvalidArgument("tls.cert", problem, str(cert)) from None
 
 
 def _pem(path: str | Path, field: str) -> bytes:

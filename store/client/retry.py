@@ -31,6 +31,7 @@ from cortado.errors import (
     ResourceExhausted,
     TooLarge,
     TryAgain,
+    Unavailable,
 )
 from cortado.store.rpc_errors import from_rpc_error, was_answered
 
@@ -43,6 +44,20 @@ MOVES_MAX: Final = 6
 
 # How gRPC's core words that no connection could be made, so that nothing was sent.
 _NEVER_SENT: Final = ("failed to connect to all addresses", "DNS resolution failed")
+
+# What stands in gRPC's words for why, and what it means for who reads it.
+_UNREACHED: Final = (
+    ("Hostname Verification Check failed", "its certificate is not for that host"),
+    ("certificate has expired", "its certificate has expired"),
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate does not come from the authority in tls-ca, or has expired"),
+    ("WRONG_VERSION_NUMBER", "it does not speak TLS"),
+    ("Connection refused", "nothing listens there"),
+    ("Socket closed", "it closed the connection: it stops, wants TLS, or does not accept the client's certificate"),
+    ("Connection reset", "it closed the connection: it stops, wants TLS, or does not accept the client's certificate"),
+    ("timed out before receiving SETTINGS", "it took the connection, and says nothing"),
+    ("Failed parsing HTTP/2", "what answers there is no Cortado server"),
+    ("Domain name not found", "there is no such host"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +79,17 @@ def failure_of(error: grpc.RpcError) -> Failure:
         # Without our details it is gRPC's own bound on a message, which no retry gets under.
         translated = TooLarge("request", f"is larger than a message may be: {problem}")
         return Failure(translated, answered=True, sent=sent)
+    if not sent and isinstance(translated, Unavailable):
+        translated = replace(translated, problem=_why_unreached(problem))
     return Failure(translated, answered, sent)
+
+
+def _why_unreached(problem: str) -> str:
+    for sign, meaning in _UNREACHED:
+        if sign in problem:
+            return meaning
+    # gRPC wraps the cause in several sentences.
+    return problem.rpartition("last error: ")[2]
 
 
 class Failed(Exception):

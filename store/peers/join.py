@@ -44,6 +44,10 @@ async def join(
     """
     if not endpoints:
         raise InvalidArgument("join", "needs the address of at least one member, as host:port")
+    # All nodes may be given the same list. Asking oneself would only take time: nothing is answered before the join.
+    others = [each for each in dict.fromkeys(endpoints) if each != address]
+    if not others:
+        raise InvalidArgument("join", "leads back to this node alone; it needs the address of a member", address)
     request = JoinRequest(
         node_id=identity.node_id,
         storage_id=identity.storage_id,
@@ -54,7 +58,7 @@ async def join(
     deadline_s = monotonic_s() + timeout_s
     problems: dict[str, str] = {}
     while True:
-        answer = await _ask_all(endpoints, request, certificates, deadline_s, monotonic_s, problems)
+        answer = await _ask_all(others, request, certificates, deadline_s, monotonic_s, problems)
         if answer is not None:
             return answer
         if monotonic_s() + PAUSE_S >= deadline_s:
@@ -72,7 +76,7 @@ async def _ask_all(
     problems: dict[str, str],
 ) -> JoinResponse | None:
     """One round over the endpoints and the leaders that they name. None where nobody could answer now."""
-    waiting, hops = list(dict.fromkeys(endpoints)), 0
+    waiting, hops = list(endpoints), 0
     while waiting:
         endpoint = waiting.pop(0)
         left_s = deadline_s - monotonic_s()
@@ -107,7 +111,7 @@ async def _ask(endpoint: str, request: bytes, certificates: Certificates | None,
 def _reason(error: grpc.RpcError, endpoint: str, timeout_s: float, *, secure: bool) -> CortadoError:
     code = error.code()
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return Unavailable(f"no answer within {timeout_s:g} s")
+        return Unavailable(f"no answer within {timeout_s:.3g} s")
     found = explain(error, name=f"the host of {endpoint}", secure=secure)
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return Unavailable("what answers there serves no peers: is it a Cortado node of this version?")

@@ -44,6 +44,8 @@ _TLS_PROBLEMS: Final = (
     ),
     ("WRONG_VERSION_NUMBER", "it does not speak TLS"),
     ("Ssl handshake failed", "the TLS handshake failed"),
+    ("Failed parsing HTTP/2", "what answers there is no Cortado server"),
+    ("Domain name not found", "there is no such host"),
 )
 
 

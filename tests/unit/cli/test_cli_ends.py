@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import cortado
 from cortado import errors
 from cortado.store.cli import failures
 from cortado.store.cli.app import run, wants_json
@@ -67,6 +68,9 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["status", "-o", "xml"], "xml"),
         (["status", "--timeout", "soon"], "soon"),
         (["status", "--timeout", "0"], "timeout_s"),
+        (["status", "--timeout", "nan"], "--timeout"),
+        (["member", "promote", "n2", "--wait", "--wait-timeout", "inf"], "--wait-timeout"),
+        (["member", "promote", "n2", "--wait", "--wait-timeout", "-1"], "--wait-timeout"),
         (["status", "-e", "nowhere"], "endpoint"),
         (["scan", "flights", "--limit", "-1"], "limit"),
         (["schema", "get"], "SUBJECT"),
@@ -81,6 +85,9 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["server", "--map-size", "big"], "--map-size"),
         (["server", "--listen", "0.0.0.0:1"], "--insecure"),
         (["server", "--limit", "x=1"], "--limit"),
+        (["server", "--limit", "command_bytes_max=99999999999"], "--limit.command_bytes_max"),
+        (["server", "--raft", "entry_bytes_max=5"], "--raft.entry_bytes_max"),
+        (["server", "--data-dir", "\udcff"], "--data-dir"),
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])
@@ -102,6 +109,11 @@ def test_no_arguments_show_the_help_and_no_error(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr()
     assert "Usage: cortado" in shown.out + shown.err
     assert "error:" not in shown.out + shown.err
+
+
+def test_the_version_is_shown_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == failures.OK
+    assert capsys.readouterr().out == f"cortado {cortado.__version__}\n"
 
 
 def test_nobody_to_talk_to_is_unavailable(capsys: pytest.CaptureFixture[str]) -> None:

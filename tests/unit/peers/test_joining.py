@@ -122,3 +122,16 @@ def test_somebody_else_at_the_endpoint_is_named() -> None:
             await join([], NEW, "127.0.0.1:9")
 
     run(scenario)
+
+
+def test_a_list_that_all_nodes_have_holds_oneself_too() -> None:
+    """Asking oneself would take as long as an attempt may, since nothing is answered before the join."""
+
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            answer = await join(["127.0.0.1:9", n1.address], NEW, "127.0.0.1:9", timeout_s=20)
+            assert answer.cluster_id == "cluster-a"
+        with pytest.raises(InvalidArgument, match=r"join: leads back to this node alone.*127\.0\.0\.1:9"):
+            await join(["127.0.0.1:9"], NEW, "127.0.0.1:9")
+
+    run(scenario)
