@@ -31,11 +31,11 @@ class Space(StrEnum):
     DATA = "data"
     """Versions of logical keys (``cortado.store.mvcc``)."""
     META = "meta"
-    """What a node must remember: applied index and term, last timestamp, epoch, ceiling, safepoint."""
+    """What a node must remember: the applied state of each group, and marks (it joined; a snapshot is being installed)."""
     REQUESTS = "requests"
     """Results of requests that carried an id, to be repeated instead of executed again."""
     LOG = "log"
-    """Entries of the replicated log, and its hard state."""
+    """Entries of the replicated log (none where a node is alone), and its hard state."""
 
 
 PointReader: TypeAlias = Callable[[bytes], tuple[bytes, bytes] | None]
