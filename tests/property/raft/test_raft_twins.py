@@ -110,7 +110,8 @@ def test_what_is_decided_is_what_a_majority_holds(faulty: int, answers: list[tup
     for number, index in answers:
         member = f"n{number}"
         answer = pb.Acknowledgement(matched_index=index)
-        log.step(member, pb.RaftMessage(term=log.term, acknowledgement=answer).SerializeToString())
+        message = pb.RaftMessage(term=log.term, echo_ms=group.now_ms, acknowledgement=answer)
+        log.step(member, message.SerializeToString())
         log.tick(group.now_ms)
         if index <= 11:
             held[member] = max(held[member], index)
