@@ -20,7 +20,7 @@ from support.simulation.__main__ import describe
 from support.simulation.coverage import MUST_OCCUR
 from support.simulation.run import simulate
 
-SEEDS: Final = int(os.environ.get("SIM_SEEDS", "240"))
+SEEDS: Final = int(os.environ.get("SIM_SEEDS", "400"))
 CHUNK: Final = 10
 
 _COUNTS: Final[Counter[str]] = Counter()
