@@ -31,7 +31,7 @@ class Space(StrEnum):
     DATA = "data"
     """Versions of logical keys (``cortado.store.mvcc``)."""
     META = "meta"
-    """What a node must remember: the applied state of each group, and marks (it joined; a snapshot is being installed)."""
+    """What a node must remember: each group's applied state, and marks (it joined; a snapshot is being installed)."""
     REQUESTS = "requests"
     """Results of requests that carried an id, to be repeated instead of executed again."""
     LOG = "log"
