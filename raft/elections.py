@@ -127,6 +127,9 @@ class Elections:
         core = self._core
         if not response.is_granted or not core.configuration.is_voter(sender):
             return
+        if not core.may_lead:
+            # Since it asked, its data turned out to be damaged, say: it could not even store that it leads.
+            return
         if response.is_pre_vote:
             if response.term == self._pre_vote_term == core.journal.term + 1:
                 self._pre_votes.add(sender)

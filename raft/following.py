@@ -152,11 +152,6 @@ class Following:
         meta = SnapshotMeta(notice.snapshot_id, notice.index, notice.term, configuration, notice.size_bytes)
         self.offer = SnapshotOffer(sender, meta)
 
-    def installed(self, meta: SnapshotMeta) -> None:
-        """We hold ``meta``'s state now: say so at once, to whoever leads."""
-        core = self._core
+    def installed(self) -> None:
+        """We hold what was offered: the leader, which repeats its offer with each heartbeat, is told so then."""
         self.offer = None
-        leader = core.engine.leader
-        if leader and leader != core.node_id:
-            answer = pb.Acknowledgement(matched_index=meta.index)
-            core.send(leader, pb.RaftMessage(acknowledgement=answer, life=core.life), core.journal.vote_sequence)

@@ -503,7 +503,7 @@ class RaftLog:
         core.engine.set_applied(meta.index, commit_index=max(meta.index, min(commit_index, core.journal.last_index)))
         core.freshness.applied(meta.index)
         self._changed()
-        self._following.installed(meta)
+        self._following.installed()
 
 
 assert LEADER == 2

@@ -13,6 +13,8 @@ from cortado.raft.log import Message
 
 # Needs nothing to be durable.
 AT_ONCE = 0
+# So many messages wait for the disk at most, in case it is full for days. What is dropped is asked for again.
+HELD_MAX = 4_096
 
 
 class Outbox:
@@ -31,7 +33,7 @@ class Outbox:
         out = Message(to, message.SerializeToString())
         if needs <= journal.synced_sequence:
             self._free.append(out)
-        else:
+        elif len(self._held) < HELD_MAX:
             self._held.append((needs, journal.term, out))
 
     def take(self) -> list[Message]:

@@ -22,6 +22,7 @@ class Progress:
     """``proved_index`` is what the member's own acknowledgements in this term proved; it never falls."""
 
     __slots__ = (
+        "began_ms",
         "echoed_ms",
         "entered_index",
         "fresh_life",
@@ -43,6 +44,8 @@ class Progress:
 
     def __init__(self, node_id: str, now_ms: float) -> None:
         self.node_id = node_id
+        # What answers an earlier message of ours speaks of another member, which had this id before.
+        self.began_ms = now_ms
         self.proved_index = 0
         # What of it the engine was told: never more than is durable at the leader.
         self.entered_index = 0

@@ -210,7 +210,7 @@ class Replication:
         """A member's answer, of our term."""
         core = self._core
         progress = self._members.get(sender)
-        if progress is None:
+        if progress is None or message.echo_ms < progress.began_ms:
             return
         answer = message.acknowledgement
         progress.heard_ms = core.now_ms
