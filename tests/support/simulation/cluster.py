@@ -40,7 +40,7 @@ class Cluster:
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
         self.trace: list[str] = []
-        self.world = NodeLoop(self.scheduler, "world", self.problem)
+        self.world = NodeLoop(self.scheduler, "world", self.problem)  # type: ignore[abstract]
         self.network = Network(self.scheduler, seed, self.find)
         self.network.attach(self.world)
         self.calls = Calls(self.world, random.Random(f"{seed}/calls"), self.find)

@@ -127,7 +127,7 @@ class Scheduler:
             self.after_step(loop)
 
 
-class NodeLoop(asyncio.AbstractEventLoop):  # type: ignore[misc]
+class NodeLoop(asyncio.AbstractEventLoop):
     """The loop of one process. ``rate`` is how fast its monotonic clock runs, ``offset_s`` where it began.
 
     ``step_takes_s`` says how long a step on an executor takes; without it, none takes any time.
@@ -182,7 +182,7 @@ class NodeLoop(asyncio.AbstractEventLoop):  # type: ignore[misc]
             coroutine = task.get_coro()
             for _ in range(8):
                 try:
-                    coroutine.close()  # type: ignore[union-attr]
+                    coroutine.close()
                     break
                 except BaseException:
                     continue

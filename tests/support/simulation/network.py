@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from cortado.errors import CortadoError, NotFound, PeerRefused, Unavailable
 from cortado.raft.configuration import Configuration
-from cortado.raft.log import Message, ReplicatedLog
+from cortado.raft.group import RaftLog
+from cortado.raft.log import Message
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.hello import check_hello, make_hello
 from support.simulation.loop import NodeLoop, Scheduler
@@ -46,7 +47,7 @@ class Process(Protocol):
     is_listening: bool
 
     @property
-    def log(self) -> ReplicatedLog: ...
+    def log(self) -> RaftLog: ...
 
     def wall_ms(self) -> int: ...
 

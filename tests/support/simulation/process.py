@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cortado.raft.log import ReplicatedLog
+from cortado.raft.group import RaftLog
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
@@ -112,7 +112,7 @@ class Life:
         self.is_stopping = False
         self.callers: dict[asyncio.Future[Any], None] = {}
         name = f"{host.node_id}#{host.lives}"
-        self.loop = NodeLoop(
+        self.loop = NodeLoop(  # type: ignore[abstract]
             cluster.scheduler,
             name,
             cluster.problem,
@@ -120,7 +120,7 @@ class Life:
             offset_s=host.clock.booted_ms / 1000,
             step_takes_s=self._step_takes_s,
         )
-        self.io = NodeLoop(cluster.scheduler, name + "/disk", cluster.problem)
+        self.io = NodeLoop(cluster.scheduler, name + "/disk", cluster.problem)  # type: ignore[abstract]
         self.engine = SimulatedEngine(host.disk)
         self.node: Node
         self.source = random.Random(f"{cluster.seed}/life/{name}")
@@ -158,7 +158,7 @@ class Life:
         self.host.cluster.node_failed(self, error)
 
     @property
-    def log(self) -> ReplicatedLog:
+    def log(self) -> RaftLog:
         """The node's log, to be looked at."""
         return self.node._log
 
