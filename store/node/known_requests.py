@@ -40,7 +40,7 @@ class KnownRequests:
             first.waiters += 1
             return first
         check_form(request_id)
-        if not turns.may_evaluate and not turns.is_alone:
+        if not turns.may_evaluate and not turns.is_settled_alone:
             raise Unavailable("the new leader is not ready yet", retry_delay_ms=50)
         remembered = self._machine.remembered(request_id, request_hash)
         if remembered is None:

@@ -166,6 +166,12 @@ class Turns:
         return len(voters) == 1 and voters[0].node_id == self._node_id
 
     @property
+    def is_settled_alone(self) -> bool:
+        """The only voter, which could not store yet that it leads, for want of room: what was decided is applied here,
+        and nobody else can have decided anything."""
+        return not self._is_leading and self.is_alone and self.log.decided <= self.applied.index
+
+    @property
     def is_paused(self) -> bool:
         """True while a snapshot is being installed."""
         return self._is_paused
@@ -222,10 +228,9 @@ class Turns:
     async def read(self) -> Timestamp:
         """The linearizable read's timestamp, once this node may answer at it. Raises NotLeader, Unavailable."""
         self.check_running()
+        if self.is_settled_alone:
+            return self.applied.last_ts
         if not self.leads:
-            if self.is_alone:
-                # It could not store that it leads, for want of room. Nobody else can have decided anything.
-                return self.applied.last_ts
             raise self.not_leader()
         waiting = self._rounds.ask()
         self.schedule()

@@ -142,10 +142,12 @@ class Place:
         self.disk: HeldStorage
         self.transport: WorldTransport
 
-    async def start(self) -> Node:
+    async def start(self, *failures: Exception) -> Node:
+        """Begin a life, on a disk whose first jobs end with ``failures``."""
         world = self._world
         self.lives += 1
         self.disk = HeldStorage(world.loop)
+        self.disk.failures = list(failures)
         self.transport = WorldTransport(world, self.node_id)
         self.node = Node(
             self.engine,

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from cortado.errors import ResourceExhausted, Unavailable
+from cortado.raft.bootstrap import force_single_writes
+from cortado.raft.configuration import Member
+from cortado.store.engine.interface import Space
+from cortado.store.node.opening import stored_log
 from support.node_world import World
-from support.nodes import increment, put, read
+from support.nodes import TrickyEngine, increment, make_node, put, read, run, running_node
 
 
 def test_a_group_that_shrinks_to_one_reads_what_it_has_answered() -> None:
@@ -71,5 +78,63 @@ def test_an_address_that_is_anothers_keeps_nobody_from_leading() -> None:
         assert led is n2
         assert (await led.write(increment("a"), size_bytes=1)).value == 1
         assert led._turns.failure is None
+
+    world.run(scenario)
+
+
+def test_a_node_that_starts_without_room_answers_reads() -> None:
+    """Alone, and it cannot even store that it leads: what was answered is all there is."""
+
+    async def scenario() -> None:
+        engine = TrickyEngine()
+        async with running_node(engine) as node:
+            written = await node.write(put("a", b"1"), size_bytes=1)
+        engine.failures = [ResourceExhausted("full", 100, "disk", 1) for _ in range(100)]
+        node = make_node(engine)
+        await node.start()
+        try:
+            assert await asyncio.wait_for(node.linearize(), 5) == written.ts
+            assert read(node, "a") == b"1"
+        finally:
+            engine.failures = []
+            await node.stop()
+
+    run(scenario)
+
+
+def test_a_recovered_survivor_knows_no_request_and_answers_no_read_before_it_has_applied_its_log() -> None:
+    """What it held and had not applied counts as decided from then on: a retry of it must find it."""
+    world = World()
+
+    async def scenario() -> None:
+        n1, _ = await world.grow("n1", "n2")
+        first = await n1.write(put("a", b"1"), size_bytes=1)
+        world.hold("n2", "n1")
+        request_id = bytes(first.ts) + bytes(8)
+        place = world.places["n1"]
+        before = place.disk.done
+        writing = asyncio.ensure_future(n1.write(increment("c"), size_bytes=1, request_id=request_id))
+        await world.until(lambda: place.disk.done > before and place.disk.is_idle, "its own disk has the write")
+        place.crash()
+        world.places["n2"].crash()
+        writing.cancel()
+        writes, _ = force_single_writes(1, stored_log(place.engine, 1), Member("n1", place.address, place.storage_id))
+        with place.engine.write() as txn:
+            for key, value in writes:
+                assert value is not None
+                txn.put(Space.LOG, key, value)
+        # The first thing that it finds is a full disk.
+        node = await place.start(*(ResourceExhausted("full", 100, "disk", 1) for _ in range(3)))
+        assert node.status().refused_for
+        with pytest.raises(Unavailable):
+            await node.write(increment("c"), size_bytes=1, request_id=request_id)
+        reading = asyncio.ensure_future(node.linearize())
+        await world.sleep(50)
+        assert not reading.done()
+        await world.led()
+        assert (await reading) > first.ts
+        again = await node.write(increment("c"), size_bytes=1, request_id=request_id)
+        assert again.repeated
+        assert read(node, "c") == b"1"
 
     world.run(scenario)
