@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 from benchmarks.cluster.members import Cluster, Meter, Use
@@ -197,4 +197,6 @@ def _ask(system: str, endpoints: str, workload: str, threads: int, seed: int) ->
 
 if __name__ == "__main__":
     system, endpoints, workload, threads, seed = sys.argv[1:]
-    print(json.dumps(asdict(_ask(system, endpoints, workload, int(threads), int(seed)))), flush=True)
+    seen = _ask(system, endpoints, workload, int(threads), int(seed))
+    # Not through dataclasses.asdict, which copies every number by itself.
+    print(json.dumps({each.name: getattr(seen, each.name) for each in fields(seen)}), flush=True)
