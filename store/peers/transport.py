@@ -22,7 +22,7 @@ from typing import Final
 
 from cortado.errors import CortadoError, PeerRefused, ResourceExhausted, Unavailable
 from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, Hello, PeerBatch
-from cortado.raft.configuration import Configuration
+from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.credentials import Certificates
@@ -57,6 +57,8 @@ class PeerStatus:
 class _Peer:
     node_id: str
     address: str = ""
+    storage_id: str = ""
+    """The data directory at the other end of ``link``."""
     link: Link | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     dialling: asyncio.Task[None] | None = None
@@ -125,7 +127,9 @@ class PeerTransport:
         self.configuration = configuration
         for member in configuration.members:
             if member.node_id != self.node_id:
-                self._keep(self._peers.setdefault(member.node_id, _Peer(member.node_id)), member.address)
+                peer = self._peers.setdefault(member.node_id, _Peer(member.node_id))
+                self._keep(peer, member.address)
+                self._check_still(peer, member)
         for peer in list(self._peers.values()):
             if configuration.member(peer.node_id) is None:
                 self._dismiss(peer)
@@ -242,6 +246,11 @@ class PeerTransport:
         if peer.dialling is None:
             peer.dialling = asyncio.ensure_future(self._keep_dialling(peer))
 
+    def _check_still(self, peer: _Peer, member: Member) -> None:
+        """Cut off who was let in under a node id that was bound to another data directory since."""
+        if peer.link is not None and member.storage_id not in ("", peer.storage_id):
+            peer.link.close(PeerRefused(f"node id {peer.node_id} belongs to another data directory now"))
+
     def _dismiss(self, peer: _Peer) -> None:
         """A peer is no member of the newest configuration that we know."""
         if peer.dialling is not None:
@@ -298,6 +307,7 @@ class PeerTransport:
             physical_ms=self._physical_ms,
         )
         self._adopt(peer, link)
+        peer.storage_id = hello.storage_id
         self._start_ticking()
         try:
             await link.run()

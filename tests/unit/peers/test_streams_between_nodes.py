@@ -136,6 +136,26 @@ def test_a_member_that_was_removed_is_cut_off_and_told(caplog: pytest.LogCapture
     )
 
 
+def test_who_was_let_in_is_cut_off_once_its_id_belongs_to_another_data_directory() -> None:
+    """What it acknowledges must not count for the one that has the id now."""
+
+    async def scenario() -> None:
+        async with running_peer("n1") as n1, running_peer("n2") as n2:
+            # It is ahead, so it may know of members that n1 has not heard of.
+            n2.node.position = (9, 99)
+            for each in (n1, n2):
+                each.transport.configure(members(n1, n2, n2=""))
+            await connected(n1, n2)
+            link = n1.transport.link_to("n2")
+            n1.transport.configure(members(n1, n2, n2="another-disk"))
+            await until(lambda: link is not None and not link.is_open, "the stream is cut")
+            await until(lambda: "another data directory" in n1.problem_with("n2"), "it is refused from then on")
+            n2.transport.send(1, [Message("n1", b"acknowledged")])
+            assert not n1.node.received
+
+    run(scenario)
+
+
 def test_a_peer_is_followed_to_a_new_address() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n2") as n2:
