@@ -67,7 +67,6 @@ PATHS: Final = (
     "stale reads refused or lost",
     "turns tried again for want of room",
     "turns withdrawn",
-    "votes refused",
     "writes acknowledged",
 )
 

@@ -56,7 +56,7 @@ class Plan:
     @classmethod
     def of(cls, source: random.Random) -> Plan:
         return cls(
-            nodes=source.choices((1, 3, 5), (1, 8, 3))[0],
+            nodes=source.choices((1, 3, 5), (2, 8, 3))[0],
             clients=source.choice((3, 4, 6)),
             faults_ms=source.choice((5_000.0, 8_000.0, 12_000.0)),
             lease=source.random() < 0.25,
