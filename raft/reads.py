@@ -21,9 +21,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-# Rounds that may be under way beside each other; more reads wait for the next one. With one, a round's cost is shared by
-# all that came while the last one was under way: 2 clients of 32 threads did 8,500 reads/s, and 1,300 with four rounds.
-# A round that was lost does not hold up others for longer than a heartbeat, which begins one in any case.
+# Rounds that may be under way beside each other. With one, its cost is shared by all reads that came while the last one
+# was under way: two clients of 32 threads did 8,500 reads/s, and 1,300 with four rounds. A round that is lost does not
+# hold up others for longer than a heartbeat, which begins one in any case.
 _ROUNDS_MAX: Final = 1
 _PENDING_MAX: Final = 32
 
