@@ -1,0 +1,112 @@
+"""A group grows, shrinks or hands over, and one of its two nodes dies in the middle of each of its writes to the disk,
+one after the other: whatever was answered is there afterwards, and the group goes on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cortado.errors import NotLeader
+from cortado.store.node.storage import Done, Job
+from support.node_world import Place, World
+from support.nodes import put, read
+
+WRITES_MAX = 60
+
+
+class Story:
+    """One life of two nodes, in which the disk of ``victim`` ends with its write number ``at``: before it is durable,
+    or (``is_durable``) after, and before anybody hears of it."""
+
+    def __init__(self, victim: str, at: int, *, is_durable: bool, shrinks: bool) -> None:
+        self.world = World()
+        self.victim = victim
+        self.at = at
+        self.is_durable = is_durable
+        self.shrinks = shrinks
+        self.answered: list[str] = []
+        self.has_crashed = False
+
+    def _arm(self, place: Place) -> None:
+        disk, writes = place.disk, 0
+
+        def end(job: Job, done: Done, original=disk._end) -> None:
+            nonlocal writes
+            writes += 1
+            if writes != self.at:
+                original(job, done)
+                return
+            if self.is_durable:
+                job()
+            self.has_crashed = True
+            place.crash()
+
+        disk._end = end  # type: ignore[method-assign]
+
+    async def _write(self, name: str) -> None:
+        await self.world.leader().write(put(name, name.encode()), size_bytes=1)
+        self.answered.append(name)
+
+    async def _live(self) -> None:
+        world = self.world
+        n1 = await world.place("n1", is_first=True).start()
+        if self.victim == "n1":
+            self._arm(world.places["n1"])
+        await self._write("alone")
+        place = world.place("n2")
+        await n1.add_member("n2", place.address)
+        await n1.bind_member("n2", place.storage_id, place.address)
+        await place.start()
+        if self.victim == "n2":
+            self._arm(place)
+        await self._write("with a learner")
+        await world.promote("n2")
+        await self._write("with a voter")
+        if self.shrinks:
+            writing = [asyncio.ensure_future(self._write(f"beside {number}")) for number in range(3)]
+            await n1.remove_member("n2")
+            await asyncio.gather(*writing)
+        else:
+            await n1.transfer_leader("n2")
+        await self._write("last")
+
+    async def tell(self) -> bool:
+        """False where nobody died: the victim has no write of that number."""
+        world = self.world
+        living = asyncio.ensure_future(self._live())
+        await world.until(lambda: living.done() or self.has_crashed, "it ends one way or the other")
+        if not self.has_crashed:
+            await living
+            return False
+        living.cancel()
+        await asyncio.wait([living])
+        for place in world.places.values():
+            if not place.is_running:
+                await place.start()
+        led = await self._goes_on()
+        ts = await led.linearize()
+        missing = [name for name in self.answered if read(led, name, ts) != name.encode()]
+        assert not missing, f"answered, and lost: {missing}"
+        return True
+
+    async def _goes_on(self):
+        while True:
+            led = await self.world.led()
+            try:
+                await led.write(put("afterwards", b"1"), size_bytes=1)
+            except NotLeader:
+                continue
+            return led
+
+
+@pytest.mark.parametrize("shrinks", [True, False], ids=["shrinks", "hands over"])
+@pytest.mark.parametrize("is_durable", [False, True], ids=["lost", "durable"])
+@pytest.mark.parametrize("victim", ["n1", "n2"])
+def test_a_death_at_any_write_loses_nothing_that_was_answered(victim: str, is_durable: bool, shrinks: bool) -> None:
+    for at in range(1, WRITES_MAX):
+        story = Story(victim, at, is_durable=is_durable, shrinks=shrinks)
+        if not story.world.run(story.tell):
+            assert at > 8, "there was too little to interrupt"
+            return
+    raise AssertionError("the story has no end")
