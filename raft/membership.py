@@ -71,8 +71,6 @@ class Membership:
     def remove(self, node_id: str) -> Configuration:
         core, current = self._core, self._core.configuration
         member = self._known(node_id)
-        if node_id == core.node_id:
-            raise InvalidArgument("node_id", "leads the group: hand leadership over first", node_id)
         self._check_last_change_is_committed()
         left = Configuration(
             tuple(each for each in current.voters if each is not member),
@@ -80,6 +78,9 @@ class Membership:
         )
         if current.is_voter(node_id):
             self._check_keeps_a_majority(node_id, left)
+        # Last, so that a leader hands nothing over for a removal that would be refused anyway.
+        if node_id == core.node_id:
+            raise InvalidArgument("node_id", "leads the group: hand leadership over first", node_id)
         return left
 
     def _known(self, node_id: str) -> Member:

@@ -8,11 +8,22 @@ renders the answer. What all of them share stands beside: the global options (``
 from __future__ import annotations
 
 import os
+import sys
 
 # gRPC's core writes lines of its own, a server's for each handshake that fails, and anybody can fail at that; what ends
 # a command is said in one line of ours. It looks at this when it is imported.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
-from cortado.store.cli.app import main
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """The ``cortado`` script. Ctrl-C while it is being loaded is as quiet as later."""
+    try:
+        from cortado.store.cli.app import main as run_main
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    run_main()
+
 
 __all__ = ["main"]

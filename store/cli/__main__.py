@@ -1,5 +1,5 @@
 """``python -m cortado.store.cli``, where the ``cortado`` script is not on the path."""
 
-from cortado.store.cli.app import main
+from cortado.store.cli import main
 
 main()

@@ -192,15 +192,18 @@ class Membership:
         return _members_from_proto(self._change("RemoveMember", request).members)
 
     def transfer_leader(self, to_node_id: str = "") -> str:
-        """Hands leadership to a voter, or to the one that is furthest; returns the id of the node that leads then."""
+        """Hands leadership to a voter, or to the one that is furthest; returns the id of the node that leads then.
+
+        Raises InvalidArgument (no voter), Unavailable (it can't be reached, or did not take it). That is not tried
+        again, since writes wait during each attempt.
+        """
         request = cluster_pb2.TransferLeaderRequest(to_node_id=to_node_id)
-        leader: str = self._change("TransferLeader", request).leader
+        leader: str = self._change("TransferLeader", request, insists=False).leader
         return leader
 
-    def _change(self, method: str, request: Any) -> Any:
+    def _change(self, method: str, request: Any, *, insists: bool = True) -> Any:
+        stub = getattr(self._connection.stubs.cluster, method)
         try:
-            return self._connection.call(
-                getattr(self._connection.stubs.cluster, method), request, timeout_s=self._timeout_s
-            )
+            return self._connection.call(stub, request, timeout_s=self._timeout_s, insists=insists)
         except DeadlineExceeded as late:
             raise OutcomeUnknown(f"{late.message()}; look at the members to see whether the change was made") from late

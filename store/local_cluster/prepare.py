@@ -84,7 +84,9 @@ def _enlarged(plan: Plan, count: int, port: int) -> Plan:
     if more == 0:
         return plan
     taken = frozenset(int(each.address.rpartition(":")[2]) for each in plan.nodes)
-    ports = free_ports(more, port, taken=taken)
+    # Unless another one was asked for, beside the nodes that there are.
+    first = port if port != PORT_DEFAULT else min(taken)
+    ports = free_ports(more, first, taken=taken)
     added = (NodePlan(f"n{len(plan.nodes) + i}", f"{HOST}:{port}") for i, port in enumerate(ports, 1))
     return Plan((*plan.nodes, *added), plan.has_tls)
 

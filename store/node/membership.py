@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
 from cortado.errors import InvalidArgument, Unavailable
@@ -45,6 +46,9 @@ class Membership:
         if node_id == self._node_id:
             if self._turns.is_alone:
                 raise InvalidArgument("node_id", "is the only voter: there would be no cluster left", node_id)
+            with suppress(InvalidArgument):
+                # Nobody who leads is removed; what else is against it is said first.
+                self._turns.log.remove(node_id)
             await self.transfer()
             raise self._turns.not_leader()
         return await self._decided(self._turns.log.remove(node_id))

@@ -21,6 +21,7 @@ from cortado.store.server.addresses import check_address, is_loopback, is_wildca
 
 DEFAULT_LISTEN: Final = "127.0.0.1:7621"
 MESSAGE_BYTES_MAX: Final = 8 << 20
+CLOCK_OFFSET_MS_MAX: Final = 50 * 365 * 86_400_000
 
 # A candidate waits between the shortest and the longest time, at random; their ratio is that of the defaults.
 ELECTION_MS_DEFAULT: Final = 700
@@ -99,8 +100,13 @@ class ServerConfig:
         check_bound("heartbeat_ms", self.heartbeat_ms, 10, 10_000)
         # A lost heartbeat or two must not look like a lost leader.
         check_bound("election_ms", self.election_ms, 4 * self.heartbeat_ms, 60_000)
-        if len(self.cluster_id) > 100 or not self.cluster_id.isascii():
-            raise InvalidArgument("cluster_id", "must be at most 100 ASCII characters", self.cluster_id)
+        # Far enough for any rehearsal; beyond, the clock would leave the timestamps' range.
+        check_bound("clock_offset_ms", self.clock_offset_ms, -CLOCK_OFFSET_MS_MAX, CLOCK_OFFSET_MS_MAX)
+        if len(self.cluster_id) > 100 or not self.cluster_id.isascii() or not self.cluster_id.isprintable():
+            problem = "must be at most 100 ASCII characters that print"
+            raise InvalidArgument("cluster_id", problem, repr(self.cluster_id))
+        if self.port_file is not None and not self.port_file.absolute().parent.is_dir():
+            raise InvalidArgument("port_file", "must be in a directory that exists", str(self.port_file))
         if self.node_id:
             check_name(self.node_id, "node_id")
         self.raft_settings().check()

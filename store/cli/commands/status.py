@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import typer
 
-from cortado.errors import CortadoError
+from cortado.errors import CortadoError, Unavailable
 from cortado.store.cli.render import size
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Members, MemberStatus, Status
@@ -68,9 +68,12 @@ def _ask_each(session: Session, members: Members, found: Status) -> list[Status 
         timeout_s = min(session.timeout_s, _MEMBER_TIMEOUT_S)
         try:
             with dataclasses.replace(session, endpoint=member.address, timeout_s=timeout_s).client() as client:
-                return client.status()
+                said = client.status()
         except CortadoError as error:
             return error
+        if (said.cluster_id, said.node_id) != (found.cluster_id, member.node_id):
+            return Unavailable(f"node {said.node_id} of cluster {said.cluster_id} answers there")
+        return said
 
     if not members.members:
         return []

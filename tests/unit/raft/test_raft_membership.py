@@ -120,6 +120,8 @@ def test_removing_a_voter_must_leave_a_majority_that_can_be_reached() -> None:
     group.run(800, without=("n3",))
     with pytest.raises(Unavailable, match="1 of the 2 voters left can be reached, and 2 are needed"):
         group.logs["n1"].remove("n2")
+    with pytest.raises(Unavailable, match="without n1, 1 of the 2 voters left can be reached"):
+        group.logs["n1"].remove("n1")  # Before it is told to hand over first.
     group.logs["n1"].remove("n3")
     group.run(200, without=("n3",))
     assert [each.node_id for each in group.logs["n1"].configuration.voters] == ["n1", "n2"]
