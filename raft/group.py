@@ -361,8 +361,11 @@ class RaftLog:
         core = self._core
         if self._outstanding is not ready:
             raise Internal("a Ready that is not outstanding cannot be withdrawn")
-        # A term or a configuration that others may know of stands.
-        if ready.writes or not core.is_leading or not core.configuration.is_alone(core.node_id):
+        # A term or a configuration that others may know of stands. So do entries that are stored: they were decided
+        # while there were others, or as soon as there were none.
+        if ready.writes or core.journal.keeps_entries:
+            return False
+        if not core.is_leading or not core.configuration.is_alone(core.node_id):
             return False
         self._outstanding = None
         core.journal.withdrawn(core.applied[0])

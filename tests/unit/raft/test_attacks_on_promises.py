@@ -161,3 +161,31 @@ def test_an_acknowledgement_of_who_was_removed_does_not_count_for_who_comes_afte
         group.step(letter)
     (progress,) = [each for each in leader.progress if each.member.node_id == "n3"]
     assert progress.match_index == 0
+
+
+# --- what had no room ------------------------------------------------------------------------------------------------
+
+
+def test_what_was_decided_by_two_is_not_taken_back_by_the_one_that_is_left() -> None:
+    """It is stored and answered, and has no room to be applied: the last one must not take it for its own."""
+    group = Hand(2)
+    leader = group.elect("n1")
+    entry = group.append("n1", b"a")
+    group.send("n1")
+    while leader.decided < entry.index:
+        ready = leader.ready()
+        group.write("n1", ready.writes)
+        group.applied["n1"] += ready.committed
+        leader.synced(ready)
+        group.deliver(to="n2")
+        group.store("n2")
+        group.send("n2")
+        group.deliver(to="n1")
+        leader.tick(group.now_ms)
+    ready = leader.ready()
+    assert ready.committed and not ready.writes
+    leader.remove("n2")
+    leader.tick(group.now_ms)
+    assert leader.withdraw(ready) is False
+    assert leader.decided >= entry.index
+    assert leader.last[0] > entry.index
