@@ -9,6 +9,7 @@ from typing import Any, Self
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import documents_pb2
 from cortado.store.client.connection import Connection
+from cortado.store.client.retry import before_a_write
 from cortado.store.client.table import PutMode, Table, put_mode
 from cortado.store.client.values import KeyLike, etag_condition
 from cortado.store.names import check_database
@@ -43,24 +44,27 @@ class Batch:
         self, table: str, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None
     ) -> None:
         """As :meth:`Table.put`, at the commit. Raises InvalidDocument at once."""
-        put = documents_pb2.BatchPut(
-            document=self._of(table).document_to_proto(document),
-            mode=put_mode(mode),
-            condition=etag_condition(if_match),
-        )
+        with before_a_write():
+            put = documents_pb2.BatchPut(
+                document=self._of(table).document_to_proto(document),
+                mode=put_mode(mode),
+                condition=etag_condition(if_match),
+            )
         self._operations.append(documents_pb2.BatchOperation(table=table, put=put))
 
     def update(self, table: str, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> None:
         """As :meth:`Table.update`, at the commit. Raises InvalidArgument or InvalidDocument at once."""
         handle = self._of(table)
-        update = documents_pb2.BatchUpdate(
-            key=handle.key(key), changes_json=handle.changes_to_json(changes), condition=etag_condition(if_match)
-        )
+        with before_a_write():
+            update = documents_pb2.BatchUpdate(
+                key=handle.key(key), changes_json=handle.changes_to_json(changes), condition=etag_condition(if_match)
+            )
         self._operations.append(documents_pb2.BatchOperation(table=table, update=update))
 
     def delete(self, table: str, key: KeyLike, *, if_match: str | None = None) -> None:
         """As :meth:`Table.delete`, at the commit. Raises InvalidArgument at once."""
-        delete = documents_pb2.BatchDelete(key=self._of(table).key(key), condition=etag_condition(if_match))
+        with before_a_write():
+            delete = documents_pb2.BatchDelete(key=self._of(table).key(key), condition=etag_condition(if_match))
         self._operations.append(documents_pb2.BatchOperation(table=table, delete=delete))
 
     def commit(self) -> str:

@@ -20,9 +20,12 @@ from queue import SimpleQueue
 from typing import Final
 
 from cortado.errors import (
+    Broken,
     Cancelled,
+    Conflict,
     CortadoError,
     DeadlineExceeded,
+    DidNotHappen,
     Internal,
     OutcomeUnknown,
     TryAgain,
@@ -31,7 +34,7 @@ from cortado.proto.v1 import documents_pb2
 from cortado.store.client.channel import Channel
 from cortado.store.client.chunks import Chunk
 from cortado.store.client.connection import Connection, receive
-from cortado.store.client.retry import Attempts, Failed, Failure
+from cortado.store.client.retry import Attempts, Failed, Failure, before_a_write
 from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.rpc_errors import from_row_error
@@ -85,6 +88,8 @@ class BulkLoad:
         self._in_flight: deque[tuple[documents_pb2.BulkRequest, Chunk, float]] = deque()
         self._sequence = 0
         self._maybe_written = False
+        # Chunks before it may have been written although nobody answered them.
+        self._open_below = 0
         self.result = BulkResult()
 
     def run(self, chunks: Iterable[Chunk]) -> BulkResult:
@@ -92,7 +97,7 @@ class BulkLoad:
         source = iter(chunks)
         attempts = self._new_attempts()
         while True:
-            channel = self._connection.leader_channel()
+            channel = self._channel()
             try:
                 with closing(_Stream(self._connection, channel, self._start, self._timeout_s)) as stream:
                     for request, _, _ in self._in_flight:
@@ -108,7 +113,7 @@ class BulkLoad:
     def _fill(self, source: Iterator[Chunk], stream: _Stream) -> bool:
         """Sends until enough is under way; False once nothing is."""
         while len(self._in_flight) < CHUNKS_IN_FLIGHT_MAX:
-            chunk = next(source, None)
+            chunk = self._next(source)
             if chunk is None:
                 break
             message = documents_pb2.BulkChunk(
@@ -148,12 +153,27 @@ class BulkLoad:
         return self._connection.attempts(b"", self._timeout_s)
 
     def _rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
-        if failure.sent and (not failure.answered or isinstance(failure.error, OutcomeUnknown)):
+        if failure.may_have_happened:
             self._maybe_written = True
+            self._open_below = self._sequence
         try:
             self._connection.rest_after(attempts, failure, channel)
-        except (TryAgain, OutcomeUnknown, DeadlineExceeded, Cancelled, Internal) as error:
-            if not self._in_flight or (not self._maybe_written and isinstance(error, TryAgain)):
+        except CortadoError as error:
+            raise self._end(error) from None
+
+    def _channel(self) -> Channel:
+        try:
+            return self._connection.leader_channel()
+        except Cancelled as closed:
+            raise self._end(closed) from None
+
+    def _next(self, source: Iterator[Chunk]) -> Chunk | None:
+        """To encode rows the cluster may have to be asked for a schema."""
+        try:
+            with before_a_write():
+                return next(source, None)
+        except (TryAgain, DeadlineExceeded, Cancelled, Internal) as error:
+            if not self._in_flight:
                 raise
             raise self._unknown(error) from None
 
@@ -165,6 +185,16 @@ class BulkLoad:
             if not self._in_flight:
                 raise
             raise self._unknown(error) from None
+
+    def _end(self, error: CortadoError) -> CortadoError:
+        """What the caller is told where the load ends between two streams by ``error``."""
+        if not self._in_flight:
+            return error
+        if isinstance(error, TryAgain | Cancelled) and not self._maybe_written:
+            return error
+        is_open = self._in_flight[0][0].chunk.sequence < self._open_below
+        # A server that refuses has answered all chunks before the one that it refuses.
+        return error if isinstance(error, DidNotHappen | Conflict | Broken) and not is_open else self._unknown(error)
 
     def _unknown(self, error: CortadoError) -> OutcomeUnknown:
         """What the caller is told of chunks that were sent and not answered."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from copy import copy
 from typing import Any, Final, TypeAlias
 
@@ -204,8 +205,11 @@ class CallStream:
         with self._lock:
             if self._ended is None:
                 self._ended = failure
-            left = list(self._waiting.values())
-            self._waiting.clear()
+            left = []
+            while self._waiting:
+                # One by one: the reading thread may settle some at this moment.
+                with suppress(KeyError):
+                    left.append(self._waiting.popitem()[1])
             self._queue.clear()
             wakes, self._is_sender_asleep = self._is_sender_asleep, False
         if wakes:

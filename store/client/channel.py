@@ -3,12 +3,12 @@
 ::
 
     most calls .................. the coalescing stream, once the address has answered at all
-    a quick one, else ........... a blocking gRPC call: it costs the caller least
-    any other ................... a gRPC call beside the thread, which can be given up while it runs
+    the others .................. a gRPC call beside the thread, which can be given up while it runs
 
 The stream is the better way for a thread that calls alone, too: measured, its answers come a quarter sooner, since a
-message on a stream costs the server less than a call. A blocking call can't be given up in the middle, so it waits a
-bounded time, after which its caller looks around (:mod:`cortado.store.client.leader_search`) and asks again.
+message on a stream costs the server less than a call. A caller who hears nothing for a while looks around
+(:mod:`cortado.store.client.leader_search`) and goes on waiting for the same answer, unless another node leads: to ask a
+slow node twice would make it slower, and leave an attempt behind of which nobody knows what became.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 import grpc
+from google.protobuf.message import DecodeError
 
-from cortado.errors import Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable, Unsupported
+from cortado.errors import Cancelled, DeadlineExceeded, Internal, ResourceExhausted, Unavailable, Unsupported
 from cortado.store.client.call_stream import REQUEST_BYTES_MAX, CallStream, Waiter
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.retry import Failed, Failure, failure_of
@@ -88,19 +89,16 @@ class Channel:
 
     # --- one request, one reply --------------------------------------------------------------------------------
 
-    def call(self, method: Method, request: bytes, timeout_s: float, is_moved: IsMoved, *, patient: bool) -> Any:
+    def call(self, method: Method, request: bytes, timeout_s: float, is_moved: IsMoved) -> Any:
         """One attempt. Raises Failed, or ValueError where the channel was closed.
 
-        Where no answer came for a while, ``is_moved`` is asked, and if so the attempt is given up. Where it is not
-        ``patient``, the attempt may also end by itself then, as late, for its caller to look around.
+        Where no answer came for a while, ``is_moved`` is asked, and if so the attempt is given up.
         """
         with self._lock:
             self._calls += 1
         try:
             if self._was_reached and self._has_calls and len(request) <= REQUEST_BYTES_MAX:
                 reply = self._merged(method, request, timeout_s, is_moved)
-            elif method.is_quick and not patient:
-                reply = self.multicallable(method)(request, timeout=min(timeout_s, SILENCE_S))
             else:
                 reply = self._beside(method, request, timeout_s, is_moved)
         except grpc.RpcError as error:
@@ -131,7 +129,11 @@ class Channel:
             self._wait(stream, waiter, timeout_s, is_moved)
         if waiter.failure is not None:
             raise Failed(waiter.failure)
-        return method.reply_of(waiter.reply)
+        try:
+            return method.reply_of(waiter.reply)
+        except DecodeError:
+            unreadable = Internal(f"the server sent a reply of {method.name} that cannot be read")
+            raise Failed(Failure(unreadable, answered=False, sent=True)) from None
 
     def _wait(self, stream: CallStream, waiter: Waiter, timeout_s: float, is_moved: IsMoved) -> None:
         """Go on waiting for what did not come soon. Raises Failed where it is given up."""

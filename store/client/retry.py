@@ -7,16 +7,24 @@ One call of the client is one or more *attempts* within one deadline. After each
     the failure itself ......... the server decided: bad input, a conflict, damage
     OutcomeUnknown ............. a write was sent, and no answer came in time
 
-Only a refusal that the server itself sent proves that a write did not happen. A connection that breaks after sending
-proves nothing, nor does a server that ends while it stores the write and says so; both are tried again, since the id
-makes it one request. From then on the call can end as a success or as a refusal of the server's, and otherwise only as
-OutcomeUnknown. Where the next attempt goes is not decided here, only that one to a leader that is known needs no pause.
-Source of the backoff: *Exponential Backoff And Jitter*, Brooker 2015 ("full jitter").
+Only a refusal that the server itself sent proves that an attempt of a write did nothing. A connection that breaks after
+sending proves nothing, nor does a server that ends while it stores the write and says so; both are tried again, since
+the id makes it one request. How the call can end from then on depends on where the open attempt may be::
+
+    in a leader's log ..... the server said that it does not know. Who refuses a later attempt has applied all that was
+                            decided before its term, and what was not can't be decided any more: a conflict is final
+    on its way ............ nothing was answered. It may lie in a socket's buffer, and be read when the state that a
+                            later attempt was refused for has changed: only a success is final
+    nowhere ............... it never left, or was refused
+
+All other ends are OutcomeUnknown. Where the next attempt goes is not decided here, only that one to a leader that is
+known needs no pause. Source of the backoff: *Exponential Backoff And Jitter*, Brooker 2015 ("full jitter").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -24,14 +32,17 @@ import grpc
 
 from cortado.errors import (
     Cancelled,
+    Conflict,
     CortadoError,
     DeadlineExceeded,
+    DidNotHappen,
     Internal,
     OutcomeUnknown,
     ResourceExhausted,
     TooLarge,
     TryAgain,
     Unavailable,
+    Unsupported,
 )
 from cortado.store.rpc_errors import from_rpc_error, was_answered
 
@@ -44,6 +55,12 @@ MOVES_MAX: Final = 6
 
 # How gRPC's core words that no connection could be made, so that nothing was sent.
 _NEVER_SENT: Final = ("failed to connect to all addresses", "DNS resolution failed")
+# How it words that a server took the call and did not begin it,
+_NEVER_BEGUN: Final = "Too many pending requests"
+# that the request was over a bound (a reply over one has words of its own, and was worked out by then),
+_REQUEST_TOO_LARGE: Final = ("SERVER: Received message larger than max", "CLIENT: Sent message larger than max")
+# and, under codes that say less, that the connection broke.
+_BROKEN: Final = ("Stream removed", "RST_STREAM", "GOAWAY", "Socket closed", "Connection reset")
 
 # What stands in gRPC's words for why, and what it means for who reads it.
 _UNREACHED: Final = (
@@ -68,20 +85,43 @@ class Failure:
     answered: bool
     sent: bool
 
+    @property
+    def is_refusal(self) -> bool:
+        """A server decided that this attempt changes nothing."""
+        return self.answered and not isinstance(self.error, OutcomeUnknown | DeadlineExceeded | Cancelled | Internal)
+
+    @property
+    def may_have_happened(self) -> bool:
+        """Of a write: it was done, or may yet be."""
+        return self.sent and not self.is_refusal
+
 
 def failure_of(error: grpc.RpcError) -> Failure:
     """What gRPC reports about an attempt, in our terms."""
-    answered = was_answered(error)
-    problem = str(error.details() or "")
-    sent = answered or not problem.startswith(_NEVER_SENT)
     translated = from_rpc_error(error)
-    if not answered and isinstance(translated, ResourceExhausted):
-        # Without our details it is gRPC's own bound on a message, which no retry gets under.
-        translated = TooLarge("request", f"is larger than a message may be: {problem}")
-        return Failure(translated, answered=True, sent=sent)
-    if not sent and isinstance(translated, Unavailable):
-        translated = replace(translated, problem=_why_unreached(problem))
-    return Failure(translated, answered, sent)
+    if was_answered(error):
+        return Failure(translated, answered=True, sent=True)
+    problem = str(error.details() or "")
+    if problem.startswith(_NEVER_SENT):
+        if isinstance(translated, Unavailable):
+            translated = replace(translated, problem=_why_unreached(problem))
+        return Failure(translated, answered=False, sent=False)
+    if _NEVER_BEGUN in problem:
+        return Failure(ResourceExhausted(problem), answered=False, sent=False)
+    match translated:
+        case Unsupported():
+            # There is no such method, so nothing ran.
+            return Failure(translated, answered=False, sent=False)
+        case ResourceExhausted() if any(sign in problem for sign in _REQUEST_TOO_LARGE):
+            # No retry gets under it.
+            too_large = TooLarge("request", f"is larger than a message may be: {problem}")
+            return Failure(too_large, answered=True, sent=True)
+        case Cancelled():
+            # Not by our caller, who is told so elsewhere: a server that ends cancels what it has begun.
+            translated = Unavailable("the server dropped the call")
+        case Internal() if any(sign in problem for sign in _BROKEN):
+            translated = Unavailable(problem)
+    return Failure(translated, answered=False, sent=True)
 
 
 def _why_unreached(problem: str) -> str:
@@ -90,6 +130,16 @@ def _why_unreached(problem: str) -> str:
             return meaning
     # gRPC wraps the cause in several sentences.
     return problem.rpartition("last error: ")[2]
+
+
+@contextmanager
+def before_a_write() -> Iterator[None]:
+    """Around what a write asks the cluster for before it is sent. A read that is late there is a write that did not
+    happen."""
+    try:
+        yield
+    except DeadlineExceeded as late:
+        raise Unavailable(f"the write was not sent: {late.message()}") from None
 
 
 class Failed(Exception):
@@ -114,9 +164,10 @@ class Attempts:
     random: Callable[[], float]
     connect_deadline_s: float | None = None
     count: int = 0
-    is_patient: bool = field(default=False, init=False)
-    """An attempt was late: the next ones wait for as long as the call may."""
     maybe_happened: bool = field(default=False, init=False)
+    """Of a write: an attempt may have done it, or may do it yet."""
+    may_yet_arrive: bool = field(default=False, init=False)
+    """Of a write: an attempt that nobody answered may still be on its way."""
     _moves: int = field(default=0, init=False)
     _tried: dict[str, str] | None = field(default=None, init=False)
 
@@ -124,14 +175,10 @@ class Attempts:
     def deadline_s(self) -> float:
         return self.started_s + self.timeout_s
 
-    def be_patient(self, late: Failure) -> None:
-        """An attempt was late, and the call is not: it is made again at once, and waits."""
-        self.is_patient = True
-        self._note(late)
-
     def _note(self, failure: Failure) -> None:
-        if self.request_id and failure.sent:
-            self.maybe_happened |= not failure.answered or isinstance(failure.error, OutcomeUnknown)
+        if self.request_id and failure.may_have_happened:
+            self.maybe_happened = True
+            self.may_yet_arrive |= not failure.answered
 
     def delay_after(
         self, failure: Failure, now_s: float, address: str = "", *, is_known: bool = False, has_others: bool = False
@@ -166,20 +213,34 @@ class Attempts:
             backoff_s, asked_s = min(backoff_s, SEARCH_BACKOFF_MAX_S), min(asked_s, SEARCH_BACKOFF_MAX_S)
         return max(backoff_s * self.random(), asked_s)
 
+    def unanswered(self, problem: str) -> CortadoError | None:
+        """How a write ends that is given up between two attempts; None where it did not happen."""
+        return OutcomeUnknown(problem, self.request_id.hex()) if self.maybe_happened else None
+
     def _ending(self, error: CortadoError, failure: Failure) -> CortadoError:
-        if isinstance(error, OutcomeUnknown):
-            return OutcomeUnknown(error.problem, error.request_id or self.request_id.hex())
         is_late = isinstance(error, DeadlineExceeded)
-        proven = failure.answered and not isinstance(error, TryAgain | DeadlineExceeded | Cancelled | Internal)
-        if (self.maybe_happened or (is_late and self.request_id)) and not proven:
-            return OutcomeUnknown(self._late() if is_late else self._why(failure), self.request_id.hex())
+        if self.maybe_happened and not self._is_decided(failure):
+            if isinstance(error, OutcomeUnknown):
+                return OutcomeUnknown(error.problem, error.request_id or self.request_id.hex())
+            problem = self._late() if is_late else self._why(failure)
+            if failure.is_refusal and not isinstance(error, TryAgain):
+                problem = f"nobody answered one attempt, which may arrive yet, and another was refused: {problem}"
+            return OutcomeUnknown(problem, self.request_id.hex())
+        if is_late and self.request_id:
+            return Unavailable(f"the write was not sent: {self._late()}")
         if is_late:
             problem = self._late()
             return DeadlineExceeded("" if problem == self._late_alone else problem, self._timeout_ms)
+        if isinstance(error, OutcomeUnknown):
+            return Unavailable(self._why(failure))  # Of a read.
         if isinstance(error, TryAgain):
             # A new one: threads whose stream broke together share the old one.
             return replace(error, problem=self._why(failure))
         return error
+
+    def _is_decided(self, failure: Failure) -> bool:
+        """Whether this refusal speaks for all attempts: each of the others is decided or void where this one was."""
+        return failure.is_refusal and isinstance(failure.error, DidNotHappen | Conflict) and not self.may_yet_arrive
 
     def _why(self, failure: Failure) -> str:
         """What went wrong, where: of one address as it was, of several each."""

@@ -15,17 +15,10 @@ from google.protobuf.message_factory import GetMessageClass
 
 from cortado.proto.v1 import calls_pb2, cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
 
-# What these ask for takes a server milliseconds, so that to ask again costs nobody much. Any other may be long at work.
-_QUICK: Final = {
-    "cortado.v1.KeyValue": {"Get", "Put", "Delete", "Batch"},
-    "cortado.v1.Documents": {"Get", "Put", "Update", "Delete", "Batch"},
-    "cortado.v1.Cluster": {"Clock", "Status", "Members"},
-}
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Method:
-    """A call of a service. ``name`` is such as "cortado.v1.KeyValue/Put"; ``is_quick``: it may be asked again soon.
+    """A call of a service. ``name`` is such as "cortado.v1.KeyValue/Put".
 
     ``is_read_at``: its requests say in ``at`` when to read. ``is_resumable``: a stream whose replies carry tokens.
     """
@@ -34,7 +27,6 @@ class Method:
     reply_of: Callable[[bytes], Any]
     client_streaming: bool
     server_streaming: bool
-    is_quick: bool
     is_read_at: bool
     is_resumable: bool
 
@@ -47,7 +39,6 @@ def _method(descriptor: MethodDescriptor) -> Method:
         reply_of=GetMessageClass(descriptor.output_type).FromString,
         client_streaming=descriptor.client_streaming,
         server_streaming=descriptor.server_streaming,
-        is_quick=descriptor.name in _QUICK.get(service, ()),
         is_read_at="at" in fields,
         is_resumable="page_token" in fields,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from cortado.errors import InvalidArgument, InvalidDocument, NotFound
+from cortado.errors import CortadoError, InvalidArgument, InvalidDocument, NotFound, OutcomeUnknown
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
@@ -19,6 +19,7 @@ from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_
 from cortado.store.client.connection import Connection
 from cortado.store.client.documents import Document, DocumentCodec, RowBatch, decoder_of
 from cortado.store.client.kv import check_limit
+from cortado.store.client.retry import before_a_write
 from cortado.store.client.schemas import Schemas
 from cortado.store.client.tables import Tables
 from cortado.store.client.values import (
@@ -125,12 +126,13 @@ class Table:
         ``mode`` "insert" wants no document there, "replace" wants one. Raises InvalidDocument with the field's path,
         ConditionFailed, UniqueViolation.
         """
-        request = documents_pb2.PutDocumentRequest(
-            table=self._name,
-            document=self.document_to_proto(document),
-            mode=put_mode(mode),
-            condition=etag_condition(if_match),
-        )
+        with before_a_write():
+            request = documents_pb2.PutDocumentRequest(
+                table=self._name,
+                document=self.document_to_proto(document),
+                mode=put_mode(mode),
+                condition=etag_condition(if_match),
+            )
         etag: str = self._write(self._stub.Put, request).etag
         return etag
 
@@ -148,7 +150,7 @@ class Table:
                 condition=etag_condition(if_match),
             )
 
-        return self._document(self._with_descriptor(lambda: self._write(self._stub.Update, request())).found)
+        return self._written(self._write_by_key(self._stub.Update, request).found)
 
     def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
         """Deletes the document of ``key`` durably; True where there was one. Raises ConditionFailed."""
@@ -158,7 +160,7 @@ class Table:
                 table=self._name, key=self.key(key), condition=etag_condition(if_match)
             )
 
-        existed: bool = self._with_descriptor(lambda: self._write(self._stub.Delete, request())).existed
+        existed: bool = self._write_by_key(self._stub.Delete, request).existed
         return existed
 
     # --- in ranges -------------------------------------------------------------------------------------------
@@ -363,6 +365,17 @@ class Table:
 
     def _write(self, method: Any, request: Any) -> Any:
         return self._connection.write(method, request, timeout_s=self._timeout_s)
+
+    def _write_by_key(self, method: Any, request: Callable[[], Any]) -> Any:
+        with before_a_write():
+            return self._with_descriptor(lambda: self._write(method, request()))
+
+    def _written(self, found: documents_pb2.FoundDocument) -> Document:
+        """What a write answered. To show it a schema may have to be asked for, and that may fail."""
+        try:
+            return self._document(found)
+        except CortadoError as error:
+            raise OutcomeUnknown(f"it was written, as {found.etag}, but can't be shown: {error}") from error
 
     def _with_descriptor(self, attempt: Callable[[], Any]) -> Any:
         """Runs ``attempt``; once more where it was refused and the table turns out to have been made anew."""
