@@ -116,6 +116,10 @@ def run(arguments: Sequence[str]) -> int:
             raise
         _silence_stdout()
         return failures.BROKEN_PIPE
+    except UnicodeEncodeError as error:
+        # Bytes on the command line that are no UTF-8 come as halves of characters; only kv's keys and values may.
+        failures.report(InvalidArgument("arguments", "must be UTF-8", repr(error.object)), as_json=as_json)
+        return failures.USAGE
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             _silence_stdout()

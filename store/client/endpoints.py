@@ -80,8 +80,7 @@ class Tls:
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":
                 raise InvalidArgument("tls.key", f"is not the key of {cert}", str(key)) from None
-            problem = f"and {key} are no certificate and its key: {error.reason or error}"
-            raise InvalidArgument("tls.cert", problem, str(cert)) from None
+            raise InvalidArgument("tls.cert", f"holds no certificate, or {key} no key", str(cert)) from None
 
 
 def _pem(path: str | Path, field: str) -> bytes:

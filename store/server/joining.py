@@ -46,6 +46,9 @@ def open_engine(config: ServerConfig) -> LmdbEngine:
         if config.join and not config.node_id:
             problem = "must be given with --join: the one that cortado member add announced"
             raise InvalidArgument("node_id", problem)
+        if config.has_tls and not config.node_id:
+            # A drawn one is in no certificate, and would stay in the directory.
+            raise InvalidArgument("node_id", "must be given with tls-cert, at the first start: the certificate's")
         cluster_id = "" if config.join else config.cluster_id or str(uuid.uuid4())
         return Identity(cluster_id, node_id=config.node_id or str(uuid.uuid4()), storage_id=str(uuid.uuid4()))
 

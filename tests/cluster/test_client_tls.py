@@ -49,7 +49,8 @@ def test_calls_streams_and_merged_calls_are_encrypted(encrypted: ServerProcess, 
 
 
 def test_a_client_without_tls_gets_nowhere(encrypted: ServerProcess) -> None:
-    with Client(encrypted.endpoint, timeout_s=1) as client, pytest.raises(Unavailable, match=encrypted.endpoint):
+    wanted = f"{encrypted.endpoint}: it closed the connection: .*wants TLS"
+    with Client(encrypted.endpoint, timeout_s=1) as client, pytest.raises(Unavailable, match=wanted):
         client.status()
 
 
@@ -57,7 +58,9 @@ def test_a_server_of_another_authority_is_not_believed(encrypted: ServerProcess,
     files = Certifier(tmp_path / "foreign").client("app")
     with (
         Client(encrypted.endpoint, timeout_s=1, tls=Tls(files.ca, files.cert, files.key)) as client,
-        pytest.raises(Unavailable, match="cannot reach"),
+        pytest.raises(
+            Unavailable, match=r"cannot reach .*: its certificate does not come from the authority in tls-ca"
+        ),
     ):
         client.status()
 
@@ -68,7 +71,7 @@ def test_a_client_without_a_certificate_is_not_let_in(encrypted: ServerProcess, 
 
 
 def test_a_server_without_tls_is_not_spoken_to_in_the_open(server: ServerProcess, tls: Tls) -> None:
-    with Client(server.endpoint, timeout_s=1, tls=tls) as client, pytest.raises(Unavailable):
+    with Client(server.endpoint, timeout_s=1, tls=tls) as client, pytest.raises(Unavailable, match="not speak TLS"):
         client.status()
 
 
@@ -94,6 +97,14 @@ def test_files_that_cannot_be_used_are_named(
     with pytest.raises(InvalidArgument) as raised:
         Client("127.0.0.1:1", tls=Tls(**paths))  # type: ignore[arg-type]
     assert raised.value.field == field
+
+
+def test_a_key_of_another_certificate_is_named(certifier: Certifier) -> None:
+    mine, others = certifier.client("mine"), certifier.client("others")
+    with pytest.raises(InvalidArgument, match=r"tls\.key: is not the key of .*mine\.crt \(got .*others\.key"):
+        Client("127.0.0.1:1", tls=Tls(mine.ca, mine.cert, others.key))
+    with pytest.raises(InvalidArgument, match=r"tls\.cert: holds no certificate, or .* no key"):
+        Client("127.0.0.1:1", tls=Tls(mine.ca, mine.key, mine.cert))
 
 
 def test_the_command_line_takes_certificates(

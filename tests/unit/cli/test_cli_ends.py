@@ -88,6 +88,8 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["server", "--limit", "command_bytes_max=99999999999"], "--limit.command_bytes_max"),
         (["server", "--raft", "entry_bytes_max=5"], "--raft.entry_bytes_max"),
         (["server", "--data-dir", "\udcff"], "--data-dir"),
+        (["cluster", "up", "--dir", "\udcff", "--nodes", "1"], "--dir"),
+        (["member", "add", "\udcff", "127.0.0.1:9", "-e", "127.0.0.1:1"], "arguments"),
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])

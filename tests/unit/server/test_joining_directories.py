@@ -179,3 +179,10 @@ def has(engine: LmdbEngine, *members: Member) -> None:
     key, value = HardState(3, "", 9, 2, Configuration(voters=members), keeps_entries=True).write(GROUP_ID)
     with engine.write() as txn:
         txn.put(Space.LOG, key, value)
+
+
+def test_a_drawn_name_is_not_left_in_a_directory_whose_certificate_has_another(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    with pytest.raises(InvalidArgument, match="node_id: must be given with tls-cert, at the first start"):
+        open_engine(config(tmp_path, tls_cert=file, tls_key=file, tls_ca=file))
+    open_engine(config(tmp_path, node_id="n1", tls_cert=file, tls_key=file, tls_ca=file)).close()
