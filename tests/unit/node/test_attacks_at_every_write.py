@@ -7,7 +7,8 @@ import asyncio
 
 import pytest
 
-from cortado.errors import NotLeader
+from cortado.errors import NotLeader, ResourceExhausted
+from cortado.store.node.node import Node
 from cortado.store.node.storage import Done, Job
 from support.node_world import Place, World
 from support.nodes import put, read
@@ -90,14 +91,15 @@ class Story:
         assert not missing, f"answered, and lost: {missing}"
         return True
 
-    async def _goes_on(self):
+    async def _goes_on(self) -> Node:
         while True:
             led = await self.world.led()
             try:
                 await led.write(put("afterwards", b"1"), size_bytes=1)
-            except NotLeader:
-                continue
-            return led
+            except (NotLeader, ResourceExhausted):
+                await self.world.sleep(20)
+            else:
+                return led
 
 
 @pytest.mark.parametrize("shrinks", [True, False], ids=["shrinks", "hands over"])
@@ -106,6 +108,52 @@ class Story:
 def test_a_death_at_any_write_loses_nothing_that_was_answered(victim: str, is_durable: bool, shrinks: bool) -> None:
     for at in range(1, WRITES_MAX):
         story = Story(victim, at, is_durable=is_durable, shrinks=shrinks)
+        if not story.world.run(story.tell):
+            assert at > 8, "there was too little to interrupt"
+            return
+    raise AssertionError("the story has no end")
+
+
+class WithoutRoom(Story):
+    """The same, but the disk is full when the victim's write number ``at`` comes, and has room again soon after."""
+
+    def _arm(self, place: Place) -> None:
+        disk, writes = place.disk, 0
+
+        def end(job: Job, done: Done, original=disk._end) -> None:
+            nonlocal writes
+            writes += 1
+            if writes == self.at:
+                self.has_crashed = True
+                disk.failures = [ResourceExhausted("full", 100, "disk", 1)]
+            original(job, done)
+
+        disk._end = end  # type: ignore[method-assign]
+
+    async def _write(self, name: str) -> None:
+        while True:
+            try:
+                await super()._write(name)
+            except ResourceExhausted:
+                await self.world.sleep(20)
+            else:
+                return
+
+    async def tell(self) -> bool:
+        await self._live()
+        led = await self._goes_on()
+        ts = await led.linearize()
+        missing = [name for name in self.answered if read(led, name, ts) != name.encode()]
+        assert not missing, f"answered, and lost: {missing}"
+        assert led.writes.use().count == 0
+        return self.has_crashed
+
+
+@pytest.mark.parametrize("shrinks", [True, False], ids=["shrinks", "hands over"])
+@pytest.mark.parametrize("victim", ["n1", "n2"])
+def test_a_full_disk_at_any_write_loses_nothing_that_was_answered(victim: str, shrinks: bool) -> None:
+    for at in range(1, WRITES_MAX):
+        story = WithoutRoom(victim, at, is_durable=False, shrinks=shrinks)
         if not story.world.run(story.tell):
             assert at > 8, "there was too little to interrupt"
             return
