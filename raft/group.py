@@ -302,6 +302,11 @@ class RaftLog:
                 core.engine.set_time(core.now_ms)
                 core.engine.send_entries()
 
+    @property
+    def has_writes(self) -> bool:
+        journal = self._core.journal
+        return journal.is_dirty or self._keeps_entries() != journal.keeps_entries
+
     def ready(self) -> Ready:
         if self._outstanding is not None:
             return Ready()
@@ -398,9 +403,10 @@ class RaftLog:
 
     # --- membership ---------------------------------------------------------------------------------------------------
 
-    def add_learner(self, member: Member) -> Entry:
+    def add_learner(self, member: Member) -> Entry | None:
         self._check_leads()
-        return self._configure(self._membership.add_learner(member))
+        configuration = self._membership.add_learner(member)
+        return None if configuration is None else self._configure(configuration)
 
     def bind(self, node_id: str, storage_id: str, address: str) -> Entry | None:
         self._check_leads()

@@ -170,6 +170,11 @@ class ReplicatedLog(Protocol):
     def outbox(self) -> Sequence[Message]:
         """Messages that may leave now. Each is handed over once."""
 
+    @property
+    def has_writes(self) -> bool:
+        """Whether the log itself has something to be made durable: entries, a term, a vote. False where the next
+        Ready would only apply what is decided. Not to be asked while a Ready is outstanding."""
+
     def ready(self) -> Ready:
         """What is to be made durable and applied now; falsy where there is nothing. Each entry is handed over once."""
 
@@ -199,7 +204,8 @@ class ReplicatedLog(Protocol):
 
     # --- membership, at the leader: one change at a time; each raises NotLeader, InvalidArgument or Unavailable ---
 
-    def add_learner(self, member: Member) -> Entry: ...
+    def add_learner(self, member: Member) -> Entry | None:
+        """Announce a member that has no data directory yet. None where it is announced already, with this address."""
 
     def bind(self, node_id: str, storage_id: str, address: str) -> Entry | None:
         """A member's data directory presents itself: remember ``storage_id`` where none is known, and a new address.

@@ -64,6 +64,11 @@ class ReadRounds:
         """True where no answer rests here. (Reads may.)"""
         return not self._resting and not self._refusals and not any(each.refusals for each in self._rounds)
 
+    @property
+    def has_reads(self) -> bool:
+        """True where a read waits, be it for a round or for what is to be applied."""
+        return bool(self._asked or self._reads) or any(each.reads for each in self._rounds)
+
     def ask(self) -> Waiting:
         """A read that wants a round of its own time."""
         waiting: Waiting = self.loop.create_future()

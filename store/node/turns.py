@@ -12,6 +12,8 @@ A turn runs when something happened, never in between: a message, a proposal, a 
 log's timer. There is at most one Ready at the storage thread. While it is busy, the loop evaluates what arrives into
 the next turn, so that a slow disk gathers larger turns instead of a queue of small ones; messages leave when they may.
 
+- *What is decided* is applied together with the next entry of ours, in the same transaction, unless somebody waits for
+  it: a sync of its own, right after the callers were answered, would stand in the way of what they ask for next.
 - *Leadership* is looked at after everything that may change it, before anything is answered: what was appended in a
   term that is over is never answered from ``decided``, which may speak of other entries by now.
 - *No room.* In a group of one the log takes the entry back, since nobody else holds it: its callers are refused, and
@@ -52,6 +54,9 @@ _LOG: Final = logging.getLogger(__name__)
 
 # Past it messages are dropped, as a network would; whoever sent them sends again.
 ARRIVED_BYTES_MAX: Final = 64 << 20
+
+# So long what is decided waits for an entry to be stored with it, where nobody waits to see it applied.
+APPLY_WAIT_MS: Final = 10.0
 
 # No timer is set for less: a clock that is read a little early must not spin.
 _TIMER_MS_MIN: Final = 0.5
@@ -122,6 +127,7 @@ class Turns:
             on_failure=self.fail,
         )
         self._wants_storing = False
+        self._apply_due_ms = math.inf
         self._is_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_ms = 0.0
@@ -397,8 +403,28 @@ class Turns:
     def _store(self, now_ms: float) -> None:
         """Hand the next Ready to the storage thread, if that is free."""
         at_once, self._wants_storing = self._wants_storing, False
-        if not self._is_paused or not self._storing.is_free:
-            self._storing.store(self.applied, now_ms, at_once=at_once)
+        if self._storing.is_free and (self._is_paused or self._may_apply_later(now_ms)):
+            return
+        self._storing.store(self.applied, now_ms, at_once=at_once)
+
+    def _may_apply_later(self, now_ms: float) -> bool:
+        """Whether there is nothing to store but what is decided, and that for nobody, and not for long."""
+        waits = (
+            self._is_leading
+            and not self._is_only_voter
+            and self.log.decided > self.applied.index
+            and not self.log.has_writes
+            and not self.pipeline.has_waiting
+            and not self.pipeline.has_commands
+            and not self._rounds.has_reads
+            and self._watchers.is_empty
+        )
+        if waits and self._apply_due_ms == math.inf:
+            self._apply_due_ms = now_ms + APPLY_WAIT_MS
+        if waits and now_ms < self._apply_due_ms:
+            return True
+        self._apply_due_ms = math.inf
+        return False
 
     def _answer(self) -> None:
         """Answer whom the log's progress allows to answer, in a term that still lasts."""
@@ -412,7 +438,7 @@ class Turns:
         self._readable = applied.last_ts if may_read else None
 
     def _set_timer(self) -> None:
-        due_ms = self.log.next_tick_ms
+        due_ms = min(self.log.next_tick_ms, self._apply_due_ms)
         retry_at_ms = self._storing.retry_at_ms
         if retry_at_ms is not None:
             due_ms = min(due_ms, retry_at_ms)

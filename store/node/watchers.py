@@ -15,6 +15,11 @@ class Watchers:
         self._loop = loop
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
+    @property
+    def is_empty(self) -> bool:
+        """True where nobody waits."""
+        return not self._waiting
+
     def wait(self, condition: Callable[[], bool]) -> asyncio.Future[None]:
         """Done once ``condition`` holds when it is looked at."""
         watcher: asyncio.Future[None] = self._loop.create_future()
