@@ -82,9 +82,11 @@ class Run:
 
 
 class ClusterFiles:
-    """The directory of a local cluster."""
+    """The directory of a local cluster. Raises InvalidArgument for a path that is refused for the nodes' data too."""
 
     def __init__(self, directory: Path) -> None:
+        if not str(directory).isprintable():
+            raise InvalidArgument("--dir", "must be a path of characters that print", repr(str(directory)))
         self.directory = directory
 
     # --- where things are --------------------------------------------------------------------------------------

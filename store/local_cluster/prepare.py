@@ -32,9 +32,6 @@ def prepare(
     """
     if nodes is not None and not 1 <= nodes <= NODES_MAX:
         raise InvalidArgument("--nodes", f"must be between 1 and {NODES_MAX}", str(nodes))
-    if not str(files.directory.absolute()).isprintable():
-        # The nodes' data directories are in it, and would be refused.
-        raise InvalidArgument("--dir", "must be a path of characters that print", repr(str(files.directory)))
     plan = files.read_plan() if files.exists else _new_plan(files, nodes or NODES_DEFAULT, port, has_tls)
     if files.exists:
         _check_resumed(files, plan, nodes, has_tls)
