@@ -30,11 +30,11 @@ import grpc
 
 from cortado.errors import Cancelled, DeadlineExceeded, InvalidArgument, NotLeader, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2
-from cortado.store.client.channel import SILENCE_S, Channel
+from cortado.store.client.channel import Channel
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.leader_search import LeaderSearch
 from cortado.store.client.request_ids import RequestIds
-from cortado.store.client.retry import Attempts, Failed, Failure, failure_of
+from cortado.store.client.retry import Attempts, Failed, Failure, before_a_write, failure_of
 from cortado.store.client.route import Route
 from cortado.store.client.stubs import Method, Stubs
 from cortado.store.client.values import timestamp_of
@@ -107,21 +107,26 @@ class Connection:
 
     # --- one request, one reply ------------------------------------------------------------------------------
 
-    def call(self, method: Method, request: Any, *, timeout_s: float, insists: bool = True) -> Any:
+    def call(
+        self, method: Method, request: Any, *, timeout_s: float, started_s: float | None = None, insists: bool = True
+    ) -> Any:
         """The reply to ``request``, which is repeated while that is safe and ``timeout_s`` allows it.
 
         A request with a ``request_id`` is a write. Raises what the server refused with, Unavailable, DeadlineExceeded
-        (reads) or OutcomeUnknown (writes). Who does not insist takes a leader's word that it can't be done now.
+        (reads) or OutcomeUnknown (writes). ``started_s``: since when the time runs, by default now. Who does not
+        insist takes a leader's word that it can't be done now.
         """
-        attempts = self.attempts(getattr(request, "request_id", b""), timeout_s)
+        attempts = self.attempts(getattr(request, "request_id", b""), timeout_s, started_s)
         encoded = request.SerializeToString()
         anywhere = method.is_read_at and self._may_go_anywhere(request)
         while True:
-            channel = self._channel(anywhere=anywhere and not attempts.count)
             try:
+                channel = self._channel(anywhere=anywhere and not attempts.count)
                 reply = self._attempt(channel, method, encoded, attempts)
             except Failed as failed:
                 failure = failed.failure
+            except Cancelled as closed:
+                raise attempts.unanswered(closed.problem) or closed from None
             else:
                 self.observe(reply.header)
                 if attempts.request_id and not self.request_ids.is_fresh(attempts.started_s):
@@ -134,14 +139,17 @@ class Connection:
 
     def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
         """As :meth:`call`, under a new request id."""
+        started_s = self._now_s()
         request.request_id = self.new_request_id(timeout_s)
-        return self.call(method, request, timeout_s=timeout_s)
+        return self.call(method, request, timeout_s=timeout_s, started_s=started_s)
 
     def new_request_id(self, timeout_s: float) -> bytes:
-        """An id for one write; asks for the cluster's clock where no reply was seen recently."""
+        """An id for one write; asks for the cluster's clock where no reply was seen recently. Raises Unavailable where
+        that is late."""
         if not self.request_ids.is_recent:
             asked_s = self._now_s()
-            clock = self.call(self.stubs.cluster.Clock, cluster_pb2.ClockRequest(), timeout_s=timeout_s)
+            with before_a_write():
+                clock = self.call(self.stubs.cluster.Clock, cluster_pb2.ClockRequest(), timeout_s=timeout_s)
             self.request_ids.observe(timestamp_of(clock.now), asked_s)
         return self.request_ids.new()
 
@@ -149,21 +157,9 @@ class Connection:
         left_s = max(attempts.deadline_s - self._now_s(), 0.001)
         address = channel.address
         try:
-            return channel.call(
-                method, request, left_s, lambda: self._search.is_elsewhere(address), patient=attempts.is_patient
-            )
+            return channel.call(method, request, left_s, lambda: self._search.is_elsewhere(address))
         except ValueError:
             raise self._closed_channel() from None
-        except Failed as failed:
-            failure = failed.failure
-        is_late = isinstance(failure.error, DeadlineExceeded) and not failure.answered
-        if is_late and not attempts.is_patient and self._now_s() < attempts.deadline_s:
-            # It was the attempt that was late, not yet the call.
-            attempts.be_patient(failure)
-            if not self._search.is_elsewhere(address):
-                return self._attempt(channel, method, request, attempts)
-            failure = Failure(Unavailable(f"no answer within {SILENCE_S} s"), answered=False, sent=failure.sent)
-        raise Failed(failure)
 
     def _may_go_anywhere(self, request: Any) -> bool:
         if not request.HasField("at"):
@@ -239,9 +235,9 @@ class Connection:
 
     # --- what all of them share ------------------------------------------------------------------------------
 
-    def attempts(self, request_id: bytes, timeout_s: float) -> Attempts:
-        """The bookkeeping of a call that begins now."""
-        now_s = self._now_s()
+    def attempts(self, request_id: bytes, timeout_s: float, started_s: float | None = None) -> Attempts:
+        """The bookkeeping of a call that begins now, or began at ``started_s``."""
+        now_s = self._now_s() if started_s is None else started_s
         connect_deadline_s = None if self._reached else now_s + CONNECT_TIMEOUT_S
         return Attempts(request_id, now_s, timeout_s, self.environment.random, connect_deadline_s)
 
@@ -250,7 +246,7 @@ class Connection:
         if failure.answered:
             self._reached = True
         if self._closed:
-            failure = Failure(self._closed_meanwhile(), answered=False, sent=failure.sent)
+            failure = Failure(self._closed_meanwhile(), answered=False, sent=failure.may_have_happened)
         left_s = attempts.deadline_s - self._now_s()
         is_known = left_s > 0 and self._redirect(failure, channel.address, left_s)
         has_others = len(self._route.addresses) > 1
