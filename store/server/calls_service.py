@@ -31,7 +31,6 @@ from types import coroutine
 from typing import Any, Final
 
 from google.protobuf.descriptor import ServiceDescriptor
-from google.protobuf.message import DecodeError
 
 from cortado.errors import (
     CortadoError,
@@ -247,11 +246,7 @@ class _Exchange:
         method = self._methods.get(call.method)
         if method is None:
             raise Unsupported(f"the unary method {call.method[:200]!r}", "no service of this node has it")
-        try:
-            request = method.deserialize(call.request)
-        except DecodeError:
-            raise InvalidArgument("request", f"is no serialized request of {method.name}") from None
-        return method.answer(request)
+        return method.answer(method.parse(call.request))
 
     async def _rest(self, running: _Running, answer: Coroutine[Any, Any, bytes], first: Any) -> None:
         outcome: bytes | CortadoError

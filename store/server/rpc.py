@@ -30,10 +30,10 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from cortado.errors import CortadoError, Internal, TooLarge
+from cortado.errors import CortadoError, Internal, InvalidArgument, TooLarge
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 
@@ -43,6 +43,8 @@ Reply: TypeAlias = Message | bytes
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Answer: TypeAlias = "Callable[[Any], Coroutine[Any, Any, bytes]]"
 """What a unary method does: from the request to the reply's bytes. Raises CortadoError, and nothing else."""
+Parse: TypeAlias = Callable[[bytes], Message]
+"""From bytes to the request. Raises InvalidArgument where they are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class UnaryMethod:
     """A unary method, however its calls come. ``name`` is such as "cortado.v1.KeyValue/Put"."""
 
     name: str
-    deserialize: Callable[[bytes], Message]
+    parse: Parse
     answer: Answer
 
 
@@ -77,12 +79,31 @@ def _snake_case(name: str) -> str:
 def _handler(method: MethodDescriptor, behaviour: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
     if not method.server_streaming:
         unary = _unary_method(method, behaviour)
-        return grpc.unary_unary_rpc_method_handler(_unary(unary.answer), unary.deserialize, _as_it_is)
-    deserialize = GetMessageClass(method.input_type).FromString
-    streaming = _streaming(method.full_name, behaviour)
+        return grpc.unary_unary_rpc_method_handler(_unary(unary), _as_it_is, _as_it_is)
+    parse = _parse(method)
     if method.client_streaming:
-        return grpc.stream_stream_rpc_method_handler(streaming, deserialize, _as_it_is)
-    return grpc.unary_stream_rpc_method_handler(streaming, deserialize, _as_it_is)
+        streaming = _streaming(method.full_name, lambda encoded: behaviour(_parsed(encoded, parse)))
+        return grpc.stream_stream_rpc_method_handler(streaming, _as_it_is, _as_it_is)
+    streaming = _streaming(method.full_name, lambda encoded: behaviour(parse(encoded)))
+    return grpc.unary_stream_rpc_method_handler(streaming, _as_it_is, _as_it_is)
+
+
+def _parse(method: MethodDescriptor) -> Parse:
+    """Not gRPC's part: where it parses, bytes that are no message end as ``INTERNAL``, and fill the log."""
+    from_string = GetMessageClass(method.input_type).FromString
+
+    def parse(encoded: bytes) -> Message:
+        try:
+            return from_string(encoded)
+        except DecodeError:
+            raise InvalidArgument("request", f"is no serialized {method.input_type.full_name}") from None
+
+    return parse
+
+
+async def _parsed(requests: AsyncIterator[bytes], parse: Parse) -> AsyncIterator[Message]:
+    async for encoded in requests:
+        yield parse(encoded)
 
 
 def _serialized(reply: Reply) -> bytes:
@@ -108,13 +129,13 @@ def _unary_method(method: MethodDescriptor, behaviour: Callable[[Any], Awaitable
             raise _defect(method.full_name, defect) from None
 
     service = method.containing_service.full_name
-    return UnaryMethod(f"{service}/{method.name}", GetMessageClass(method.input_type).FromString, answer)
+    return UnaryMethod(f"{service}/{method.name}", _parse(method), answer)
 
 
-def _unary(answer: Answer) -> Callable[[Message, Context], Awaitable[bytes]]:
-    async def serve(request: Message, context: Context) -> bytes:
+def _unary(method: UnaryMethod) -> Callable[[bytes, Context], Awaitable[bytes]]:
+    async def serve(request: bytes, context: Context) -> bytes:
         try:
-            return await answer(request)
+            return await method.answer(method.parse(request))
         except CortadoError as error:
             ended = error
         # gRPC keeps what an abort raises, in a cycle with the call. Nothing of what was sent may hang on that until the

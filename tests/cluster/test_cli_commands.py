@@ -297,7 +297,7 @@ def test_a_port_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 2
     assert ended.stderr.splitlines() == [
-        f"error: port_file: cannot be written: No such file or directory (got {tmp_path / 'nix' / 'port'})"
+        f"error: --port-file: must be in a directory that exists (got {tmp_path / 'nix' / 'port'})"
     ]
 
 

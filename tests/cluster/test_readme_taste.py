@@ -19,17 +19,20 @@ from support.server_process import running_server
 pytestmark = pytest.mark.process
 
 
-def test_the_server_is_started_by_targets_and_options_that_there_are() -> None:
-    (_, server), *_ = taste()
-    assert server.splitlines() == [
+def test_it_is_started_and_hurt_by_commands_that_there_are() -> None:
+    (_, start), _, (_, hurt), *_ = taste()
+    assert [line.partition(" #")[0].rstrip() for line in (start + hurt).splitlines()] == [
         "make setup",
         ". .venv/bin/activate",
-        "cortado server --data-dir ./cortado-data",
+        "cortado cluster up",
+        "cortado member list",
+        "cortado cluster kill n1",
+        "cortado -e 127.0.0.1:7622 get shop.orders ada 1",
     ]
 
 
 def test_the_taste_runs_as_it_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, (_, shell), (_, python), _ = taste()
+    _, (_, shell), _, (_, python), _ = taste()
     with running_server(tmp_path / "cortado-data") as server:
         # As an activated environment has it.
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
