@@ -28,8 +28,10 @@ class Membership:
         self._core = core
         self._replication = replication
 
-    def add_learner(self, member: Member) -> Configuration:
+    def add_learner(self, member: Member) -> Configuration | None:
         current = self._core.configuration
+        if member in current.learners:
+            return None  # Announced already, and not joined since: whoever asks again did not hear the answer.
         check_node_id(member.node_id)
         check_address(member.address)
         if current.member(member.node_id) is not None:

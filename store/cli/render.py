@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cortado.store.clock.timestamp import ZERO, Timestamp
+
 _WIDE: Final = 100_000
 
 
@@ -92,6 +94,11 @@ def one_line(text: str) -> str:
 def count(number: int, one: str, many: str = "") -> str:
     """A number and its noun: "1 row", "2,000 rows"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def moment(ts: Timestamp) -> str:
+    """A timestamp and its wall part for people; ``-`` where nothing was written yet."""
+    return "-" if ts == ZERO else f"{ts} ({ts.as_datetime():%Y-%m-%d %H:%M:%S}Z)"
 
 
 def size(number: int) -> str:

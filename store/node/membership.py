@@ -77,7 +77,8 @@ class Membership:
 
     async def _decided(self, entry: Entry | None) -> Configuration:
         turns = self._turns
-        if entry is not None:
-            turns.schedule()
-            await turns.applied_at(entry.index, entry.term)
+        # Where nothing is left to be changed, the change that did it may still be undecided.
+        index, term = turns.log.last if entry is None else (entry.index, entry.term)
+        turns.schedule()
+        await turns.applied_at(index, term)
         return turns.log.configuration

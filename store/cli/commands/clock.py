@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cortado.store.cli.parse import whole
+from cortado.store.cli.render import moment
 from cortado.store.cli.session import Session, command
 
 
@@ -47,7 +48,7 @@ def add_to(app: typer.Typer) -> None:
         physical = datetime.fromtimestamp(found.physical_ms / 1000, UTC)
         session.show.record(
             [
-                ("now", f"{found.now} ({found.now.as_datetime():%Y-%m-%d %H:%M:%S}Z)"),
+                ("now", moment(found.now)),
                 ("epoch", found.now.epoch),
                 ("physical clock", f"{found.physical_ms} ({physical:%Y-%m-%d %H:%M:%S}Z)"),
                 ("ahead of it by", f"{found.ahead_ms} ms"),

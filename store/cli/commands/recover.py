@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cortado.errors import InvalidArgument, Unsupported
-from cortado.store.cli.render import count
+from cortado.store.cli.render import count, moment
 from cortado.store.cli.session import Session, command
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _show(session: Session, found: Survey) -> None:
             ("node", f"{found.member.node_id} ({found.member.address})"),
             ("cluster", found.cluster_id),
             ("applied up to index", found.applied_index),
-            ("last timestamp", f"{found.last_ts} ({found.last_ts.as_datetime():%Y-%m-%d %H:%M:%S}Z)"),
+            ("last timestamp", moment(found.last_ts)),
             ("last index in its log", found.last_index),
             ("left behind", ", ".join(f"{each.node_id} ({each.address})" for each in found.removed) or "nobody"),
         ]

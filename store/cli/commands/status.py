@@ -11,7 +11,7 @@ from typing import Any, Final
 import typer
 
 from cortado.errors import CortadoError, Unavailable
-from cortado.store.cli.render import size
+from cortado.store.cli.render import moment, size
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Members, MemberStatus, Status
 
@@ -122,7 +122,7 @@ def _pairs(found: Status) -> list[tuple[str, object]]:
         ("leader", leader),
         ("term", found.term),
         ("applied index", f"{found.applied_index} of {found.last_index}"),
-        ("timestamp", f"{found.ts} ({found.ts.as_datetime():%Y-%m-%d %H:%M:%S}Z)"),
+        ("timestamp", moment(found.ts)),
         ("uptime", timedelta(seconds=found.uptime_ms // 1000)),
         ("data directory", found.data_dir),
         ("map", f"{size(found.map_used_bytes)} of {size(found.map_limit_bytes)} ({use:.2f}%)"),

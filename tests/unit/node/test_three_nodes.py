@@ -14,6 +14,7 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node
 from cortado.store.node.proposals import WriteResult
+from cortado.store.node.turns import APPLY_WAIT_MS
 from support.node_world import World
 from support.nodes import increment, key, put, read
 
@@ -66,6 +67,24 @@ def test_a_follower_sends_callers_to_the_leaders_address() -> None:
             with pytest.raises(NotLeader) as refused:
                 await call
             assert refused.value.leader == "n1.test:7621"
+
+    world.run(scenario)
+
+
+def test_who_announces_a_member_again_is_answered_when_the_first_announcement_is_decided() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        world.cut_off("n1")
+        first = asyncio.ensure_future(n1.add_member("n4", "n4.test:7621"))
+        await world.until(lambda: n1.configuration.member("n4") is not None, "it is appended")
+        again = asyncio.ensure_future(n1.add_member("n4", "n4.test:7621"))
+        await world.sleep(300)
+        assert not again.done()
+        world.heal()
+        assert (await first).member("n4") == (await again).member("n4") is not None
+        assert (await n1.add_member("n4", "n4.test:7621")).learners == n1.configuration.learners
 
     world.run(scenario)
 
@@ -233,6 +252,32 @@ def test_a_write_is_answered_when_it_is_decided_and_read_when_it_is_applied() ->
         disk.release()
         assert await reading == result.ts
         assert read(n1, "n", await n1.linearize()) == b"1"
+
+    world.run(scenario)
+
+
+def test_a_write_costs_each_node_one_transaction_and_is_applied_at_once_for_whoever_waits_for_it() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        nodes = await world.grow("n1", "n2", "n3")
+        n1, leader_disk = nodes[0], world.places["n1"].disk
+        await world.until(lambda: all(node.applied == n1.applied for node in nodes), "nothing is on its way")
+        before = [world.places[node.identity.node_id].disk.done for node in nodes]
+        for number in range(50):
+            written = await n1.write(put("k", b"%d" % number))
+        after = [world.places[node.identity.node_id].disk.done for node in nodes]
+        assert [end - begin for begin, end in zip(before, after, strict=True)] == [50, 50, 50]
+        assert n1.read_ts() < written.ts
+        began_ms = world.now_ms
+        assert await n1.linearize() == written.ts
+        assert world.now_ms - began_ms < APPLY_WAIT_MS / 2
+        written = await n1.write(put("k", b"v"))
+        await n1.caught_up()
+        assert n1.read_ts() == written.ts
+        written = await n1.write(put("k", b"w"))
+        await world.until(lambda: n1.read_ts() == written.ts, "it is applied though nobody asks")
+        assert leader_disk.done == after[0] + 4 + 1
 
     world.run(scenario)
 

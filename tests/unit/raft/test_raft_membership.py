@@ -68,6 +68,23 @@ def test_only_the_leader_changes_members() -> None:
         assert refusal.value.leader == "host:1"
 
 
+def test_who_announces_a_member_again_changes_nothing_until_it_has_joined() -> None:
+    group = led()
+    log = group.logs["n1"]
+    log.add_learner(N4)
+    announced = log.last
+    assert log.add_learner(N4) is None
+    assert log.last == announced
+    group.settle()
+    assert log.add_learner(N4) is None
+    with pytest.raises(InvalidArgument, match="is a member already"):
+        log.add_learner(Member("n4", "host:44"))
+    log.bind("n4", "s4", "host:4")
+    group.settle()
+    with pytest.raises(InvalidArgument, match="is a member already"):
+        log.add_learner(N4)
+
+
 def test_a_learner_becomes_a_voter_when_it_joined_answers_and_has_caught_up() -> None:
     group = Hand(3, settings=RaftSettings(caught_up_entries=5, retain_entries=1, retain_bytes=1))
     log = group.elect("n1")
