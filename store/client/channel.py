@@ -110,8 +110,10 @@ class Channel:
             return reply
         finally:
             self._left()
-        # What broke would have to be set up for each call: no stream before the next answer.
-        self._was_reached = failure.answered
+        # What broke would have to be set up for each call: no stream before the next answer. What is only late, or too
+        # much at once, is no reason to go on with calls that cost the server more.
+        if failure.answered or isinstance(failure.error, Unavailable):
+            self._was_reached = failure.answered
         raise Failed(failure)
 
     def _left(self) -> None:

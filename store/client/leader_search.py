@@ -45,14 +45,13 @@ class LeaderSearch:
         self._lock = threading.Lock()
         self._asked_s = float("-inf")
         self._found: str = ""
-        self._is_asking = False
 
     def is_elsewhere(self, silent: str) -> bool:
         """Whether another node than ``silent`` leads now; the route then goes there.
 
         Of many threads that wait for an answer one asks. The others go on waiting: theirs may come at any moment.
         """
-        if self._is_asking:
+        if self._lock.locked():
             return self._route.known_leader not in ("", silent)
         return self.look(silent) not in ("", silent)
 
@@ -66,11 +65,9 @@ class LeaderSearch:
             return target  # Somebody has found out meanwhile.
         with self._lock:
             if self._now_s() - self._asked_s >= AGAIN_S:
-                self._is_asking = True
                 try:
                     self._found = self._ask(avoid, min(wait_s, ASK_S))
                 finally:
-                    self._is_asking = False
                     self._asked_s = self._now_s()
             return "" if self._found == avoid else self._found
 

@@ -135,6 +135,19 @@ def test_a_write_that_takes_too_long_is_unknown(server: FakeServer, client: Clie
     assert raised.value.request_id == server.calls("KeyValue.Put")[0].request_id.hex()
 
 
+def test_a_late_call_does_not_make_the_next_ones_dearer(server: FakeServer) -> None:
+    done = threading.Event()
+    server.handlers["KeyValue.Get"] = lambda request, context: done.wait(5) and None
+    server.handlers["KeyValue.Put"] = lambda request, context: put_reply()
+    with Client(server.endpoint, timeout_s=5) as client:
+        client.clock()
+        with pytest.raises(DeadlineExceeded):
+            client.with_timeout(0.1).kv("n").get(b"k")
+        client.kv("n").put(b"k", b"v")
+        done.set()
+    assert server.merged == ["KeyValue.Get", "Cluster.Clock", "KeyValue.Put"]
+
+
 def test_an_endpoint_where_nothing_listens_is_unavailable_and_named() -> None:
     with Client("127.0.0.1:1", timeout_s=0.3) as client, pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
         client.kv("n").put(b"k", b"v")

@@ -225,7 +225,37 @@ def test_a_slow_leader_is_waited_for_as_long_as_it_leads(cluster: FakeCluster, c
     assert not puts(cluster.servers[1])
 
 
-def test_a_slow_call_that_is_not_quick_is_made_once(cluster: FakeCluster, client: Client) -> None:
+def test_many_callers_of_a_slow_leader_ask_it_once_and_the_others_seldom(cluster: FakeCluster, client: Client) -> None:
+    """Load makes answers late. More questions would make them later."""
+    leader = cluster.servers[0]
+    put = leader.handlers["KeyValue.Put"]
+    slow, callers = threading.Event(), 8
+
+    def handle(request: Any, context: grpc.ServicerContext) -> Any:
+        slow.wait(10)
+        return put(request, context)
+
+    kv = client.kv("n")
+    kv.put(b"k", b"v")
+    leader.handlers["KeyValue.Put"] = handle
+    for server in cluster.servers:
+        server.requests.clear()
+    threads = [threading.Thread(target=kv.put, args=(b"k%d" % number, b"v")) for number in range(callers)]
+    began_s = time.monotonic()
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: len(cluster.servers[1].calls("Cluster.Members")) >= 3, "a member is asked who leads")
+    took_s = time.monotonic() - began_s
+    assert len(cluster.servers[1].calls("Cluster.Members")) <= 3 + took_s / 0.1
+    slow.set()
+    for thread in threads:
+        thread.join()
+    assert len(puts(leader)) == len(set(puts(leader))) == callers
+    assert not puts(cluster.servers[1])
+    assert not puts(cluster.servers[2])
+
+
+def test_a_slow_call_of_any_kind_is_made_once(cluster: FakeCluster, client: Client) -> None:
     def split(request: Any, context: grpc.ServicerContext) -> documents_pb2.SplitResponse:
         threading.Event().wait(1.2)
         return documents_pb2.SplitResponse(header=header())
