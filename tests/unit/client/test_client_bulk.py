@@ -244,6 +244,18 @@ def test_a_load_that_was_refused_from_the_start_changed_nothing(stored: BulkTabl
         client.with_timeout(0.5).table("d.t").bulk_batches(batches(4))
 
 
+def test_a_refusal_after_a_broken_stream_says_nothing_of_the_chunks_on_it(stored: BulkTable, client: Client) -> None:
+    def script(_sequence: int, context: grpc.ServicerContext) -> None:
+        if len(stored.starts) == 1:
+            break_off(context)
+        refuse(context, NotFound("table", "d.t"))
+
+    stored.script = script
+    with pytest.raises(OutcomeUnknown, match=r"rows 0 to 1 .* no table d\.t"):
+        client.table("d.t").bulk_batches(batches(1))
+    assert stored.rows == all_rows(1)
+
+
 def test_nothing_to_load_is_no_error(stored: BulkTable, client: Client) -> None:
     assert client.table("d.t").bulk_batches([]).written == 0
     assert client.table("d.t").bulk_batches([batch()]).written == 0
