@@ -178,15 +178,41 @@ class KvRemove(_message.Message):
     condition: _common_pb2.Condition
     def __init__(self, key: _Optional[bytes] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ...) -> None: ...
 
+class KvPackedOperations(_message.Message):
+    __slots__ = ("keys", "key_lengths", "values", "value_lengths", "deletes", "conditions")
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    KEY_LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    VALUE_LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    DELETES_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    keys: bytes
+    key_lengths: bytes
+    values: bytes
+    value_lengths: bytes
+    deletes: _containers.RepeatedScalarFieldContainer[int]
+    conditions: _containers.RepeatedCompositeFieldContainer[KvPackedCondition]
+    def __init__(self, keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., deletes: _Optional[_Iterable[int]] = ..., conditions: _Optional[_Iterable[_Union[KvPackedCondition, _Mapping]]] = ...) -> None: ...
+
+class KvPackedCondition(_message.Message):
+    __slots__ = ("operation", "condition")
+    OPERATION_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    operation: int
+    condition: _common_pb2.Condition
+    def __init__(self, operation: _Optional[int] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ...) -> None: ...
+
 class KvBatchRequest(_message.Message):
-    __slots__ = ("namespace", "operations", "request_id")
+    __slots__ = ("namespace", "operations", "request_id", "packed")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     OPERATIONS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PACKED_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     operations: _containers.RepeatedCompositeFieldContainer[KvOperation]
     request_id: bytes
-    def __init__(self, namespace: _Optional[str] = ..., operations: _Optional[_Iterable[_Union[KvOperation, _Mapping]]] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+    packed: KvPackedOperations
+    def __init__(self, namespace: _Optional[str] = ..., operations: _Optional[_Iterable[_Union[KvOperation, _Mapping]]] = ..., request_id: _Optional[bytes] = ..., packed: _Optional[_Union[KvPackedOperations, _Mapping]] = ...) -> None: ...
 
 class KvBatchResponse(_message.Message):
     __slots__ = ("header", "etag")

@@ -39,6 +39,11 @@ class KeyValueStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.FromString,
                 )
+        self.ScanPage = channel.unary_unary(
+                '/cortado.v1.KeyValue/ScanPage',
+                request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.FromString,
+                )
         self.Batch = channel.unary_unary(
                 '/cortado.v1.KeyValue/Batch',
                 request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvBatchRequest.SerializeToString,
@@ -82,6 +87,14 @@ class KeyValueServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ScanPage(self, request, context):
+        """The first reply of such a scan, by a call that costs a third of a stream: at most 1,000 pairs and about 512 KiB. With
+        its next_page_token, this call or Scan goes on at the same timestamp.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Batch(self, request, context):
         """All or nothing.
         """
@@ -114,6 +127,11 @@ def add_KeyValueServicer_to_server(servicer, server):
             ),
             'Scan': grpc.unary_stream_rpc_method_handler(
                     servicer.Scan,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.SerializeToString,
+            ),
+            'ScanPage': grpc.unary_unary_rpc_method_handler(
+                    servicer.ScanPage,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.SerializeToString,
             ),
@@ -212,6 +230,23 @@ class KeyValue(object):
             timeout=None,
             metadata=None):
         return grpc.experimental.unary_stream(request, target, '/cortado.v1.KeyValue/Scan',
+            cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ScanPage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.KeyValue/ScanPage',
             cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.FromString,
             options, channel_credentials,

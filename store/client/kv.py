@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from itertools import repeat
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2, kv_pb2
@@ -14,10 +14,13 @@ from cortado.store.client.connection import Connection
 from cortado.store.client.values import At, at_to_proto
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.names import check_namespace
+from cortado.store.packing import cut, cut_equal
+
+_PAGE_PAIRS_MAX: Final = 1_000
+"""A limit up to which a scan begins with a page of its own: as many as a server puts into one."""
 
 
-@dataclass(frozen=True, slots=True)
-class KvPair:
+class KvPair(NamedTuple):
     """A live pair; ``etag`` names its version, for a conditional write."""
 
     key: bytes
@@ -138,6 +141,13 @@ class KeyValue:
         return self._pairs(request) if limit != 0 else iter(())
 
     def _pairs(self, request: kv_pb2.KvScanRequest) -> Iterator[KvPair]:
+        if 0 < request.limit <= _PAGE_PAIRS_MAX:
+            # Most often all of it, for less than a stream costs.
+            page = self._connection.call(self._stub.ScanPage, request, timeout_s=self._timeout_s)
+            yield from _unpacked(page.packed)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
         for reply in self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s):
             yield from _unpacked(reply.packed)
             # Of a server that does not pack.
@@ -224,21 +234,17 @@ def _range(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:
 
 
 def _unpacked(packed: kv_pb2.KvPackedPairs) -> Iterator[KvPair]:
-    keys, values, versions = packed.keys, packed.values, packed.versions
-    count = len(packed.key_lengths) // 4
-    layout = f"<{count}I"
-    key_start = value_start = 0
-    etags: dict[bytes, str] = {}
-    for row, (key_bytes, value_bytes) in enumerate(
-        zip(struct.unpack(layout, packed.key_lengths), struct.unpack(layout, packed.value_lengths), strict=True)
-    ):
-        version = versions[TIMESTAMP_BYTES * row : TIMESTAMP_BYTES * (row + 1)]
-        etag = etags.get(version)
-        if etag is None:
-            etag = etags[version] = str(Timestamp.from_bytes(version))
-        key_end, value_end = key_start + key_bytes, value_start + value_bytes
-        yield KvPair(keys[key_start:key_end], values[value_start:value_end], etag)
-        key_start, value_start = key_end, value_end
+    versions = cut_equal(packed.versions, TIMESTAMP_BYTES)
+    # What was written at once has one timestamp, and neighbours often were.
+    etags = {each: str(Timestamp.from_bytes(each)) for each in set(versions)}
+    pairs = zip(
+        cut(packed.keys, packed.key_lengths),
+        cut(packed.values, packed.value_lengths),
+        map(etags.__getitem__, versions),
+        strict=True,
+    )
+    # As KvPair._make, without a call of Python's for each.
+    return map(tuple.__new__, repeat(KvPair), pairs)
 
 
 def _pair(pair: kv_pb2.KvPair) -> KvPair:

@@ -139,3 +139,15 @@ def test_one_client_serves_many_threads(kv: KeyValue) -> None:
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(work, range(16)))
     assert len(list(kv.scan())) == 320
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_limited_scan_goes_on_where_its_first_page_is_full(kv: KeyValue, reverse: bool) -> None:
+    keys = [b"%03d" % i for i in range(40)]
+    for start in (0, 20):
+        kv.batch([Put(key, bytes(50_000) + key) for key in keys[start : start + 20]])
+    expected = keys[::-1] if reverse else keys
+    for limit in (1, 10, 11, 39, 40, 1_000):  # about ten fit into a page
+        found = list(kv.scan(limit=limit, reverse=reverse))
+        assert [pair.key for pair in found] == expected[:limit]
+        assert all(pair.value == bytes(50_000) + pair.key for pair in found)

@@ -26,6 +26,7 @@ from cortado.store.client.client import Client
 from cortado.store.client.connection import Environment
 from cortado.store.client.request_ids import RECENT_S
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.packing import join
 from support.fake_server import FakeServer, break_off, header, refuse
 from support.server_process import wait_until
 
@@ -307,6 +308,20 @@ def test_a_consumer_that_is_slow_is_not_late(server: FakeServer, client: Client)
     next(found)
     assert not threading.Event().wait(0.3)
     assert next(found).key == b"1"
+
+
+def test_a_scan_of_few_is_a_call_and_a_stream_goes_on_from_there(server: FakeServer, client: Client) -> None:
+    def page(request: kv_pb2.KvScanRequest, context: grpc.ServicerContext) -> kv_pb2.KvScanResponse:
+        keys, key_lengths = join([b"0", b"1"])
+        packed = kv_pb2.KvPackedPairs(keys=keys, key_lengths=key_lengths, value_lengths=bytes(8), versions=bytes(24))
+        return kv_pb2.KvScanResponse(header=header(), packed=packed, next_page_token=b"2" if request.limit > 2 else b"")
+
+    server.handlers["KeyValue.ScanPage"] = page
+    server.handlers["KeyValue.Scan"] = pages(4)
+    assert [pair.key for pair in client.kv("n").scan(limit=2)] == [b"0", b"1"]
+    assert server.calls("KeyValue.Scan") == []
+    assert [pair.key for pair in client.kv("n").scan(limit=4)] == [b"0", b"1", b"2", b"3"]
+    assert [request.page_token for request in server.calls("KeyValue.Scan")] == [b"2"]
 
 
 def test_a_scans_arguments_are_checked_when_it_is_asked_for(client: Client) -> None:

@@ -1,0 +1,42 @@
+"""Many byte strings end to end, with their lengths: how rows travel where each by itself would cost too much.
+
+::
+
+    [b"ab", b"", b"c"]   <->   b"abc",  02000000 00000000 01000000     little-endian, 32 bits unsigned
+
+Both ways are single calls for all of them. A message of two fields is read several times as fast as one field for each
+row, and a row costs no object but its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from struct import Struct, pack, unpack
+from typing import Final
+
+LENGTH_BYTES: Final = 4
+
+
+def join(pieces: Collection[bytes]) -> tuple[bytes, bytes]:
+    """The pieces end to end, and their lengths. Each has less than 4 GiB."""
+    return b"".join(pieces), pack(f"<{len(pieces)}I", *map(len, pieces))
+
+
+def cut(joined: bytes, packed_lengths: bytes) -> tuple[bytes, ...]:
+    """What :func:`join` was given. Raises ValueError, which says what is wrong, where the two contradict each other."""
+    if len(packed_lengths) % LENGTH_BYTES:
+        raise ValueError(f"{len(packed_lengths)} bytes of lengths are not a multiple of {LENGTH_BYTES}")
+    count = len(packed_lengths) // LENGTH_BYTES
+    lengths = unpack(f"<{count}I", packed_lengths)
+    if sum(lengths) != len(joined):
+        raise ValueError(f"there are {len(joined)} bytes, and the lengths say {sum(lengths)}")
+    # One call that cuts all: a third of what as many slices cost.
+    return Struct("%ds" * count % lengths).unpack(joined)
+
+
+def cut_equal(joined: bytes, size_bytes: int) -> tuple[bytes, ...]:
+    """Pieces of ``size_bytes`` each. Raises ValueError where they do not come out even."""
+    count, left = divmod(len(joined), size_bytes)
+    if left:
+        raise ValueError(f"{len(joined)} bytes are not a multiple of {size_bytes}")
+    return unpack(f"{size_bytes}s" * count, joined)
