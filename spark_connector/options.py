@@ -6,6 +6,9 @@ option             for         meaning
 ``endpoint``       both        address of a node, or of some, with commas; default ``127.0.0.1:7621``
 ``table``          both        ``database.table``; required
 ``timeoutSeconds`` both        of each call; default 30
+``tls_ca``         both        PEM file of the servers' authorities: encrypts; default: no encryption
+``tls_cert``       both        PEM file of our own certificate, with ``tls_key``; needs ``tls_ca``
+``tls_key``        both        PEM file of its private key
 ``at``             read        ``epoch.wall_ms.logical`` or RFC 3339 time to read at; default: now, once for the job
 ``columns``        read        comma-separated fields, in that order; default: all
 ``keyLower``       read        JSON array: the first parts of the key to start from, inclusive
@@ -17,6 +20,8 @@ option             for         meaning
                                or by someone else, fails the job; ``overwrite``: the last one to arrive wins
 ``chunkRows``      write       rows a commit; default 2000
 =================  ==========  ====================================================================================
+
+The files of certificates are read where a connection is made: on the driver, and on each executor under the same path.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from cortado.errors import InvalidArgument
+from cortado.store.client import DEFAULT_ENDPOINT, Tls
 
 PARTITIONS_MAX = 4096
 CHUNK_ROWS_MAX = 10_000
@@ -37,11 +43,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where the table is."""
+    """Where the table is, as the client takes it: no task depends on a node that the driver found."""
 
     endpoint: str
     table: str
     timeout_s: float
+    tls: Tls | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ class WriteOptions:
     chunk_rows: int
 
 
-_BOTH = ("endpoint", "table", "timeoutSeconds")
+_BOTH = ("endpoint", "table", "timeoutSeconds", "tls_ca", "tls_cert", "tls_key")
 _READ = (*_BOTH, "at", "columns", "keyLower", "keyUpper", "partitions", "schemaVersion")
 _WRITE = (*_BOTH, "writeMode", "onConflict", "chunkRows")
 # Spark adds these by itself, for load(path) and save(path); they mean nothing here.
@@ -123,7 +130,17 @@ def _connection(given: Mapping[str, str]) -> Connection:
     if not 0 < timeout_s <= TIMEOUT_SECONDS_MAX:
         limit = f"must be above 0 and at most {TIMEOUT_SECONDS_MAX}"
         raise InvalidArgument("option timeoutSeconds", limit, str(timeout_s))
-    return Connection(given.get("endpoint", "127.0.0.1:7621"), table, timeout_s)
+    return Connection(given.get("endpoint", DEFAULT_ENDPOINT), table, timeout_s, _tls(given))
+
+
+def _tls(given: Mapping[str, str]) -> Tls | None:
+    own = [name for name in ("tls_cert", "tls_key") if name in given]
+    if own and "tls_ca" not in given:
+        raise InvalidArgument("option tls_ca", f"must be given with {own[0]}")
+    if len(own) == 1:
+        other = "tls_key" if own == ["tls_cert"] else "tls_cert"
+        raise InvalidArgument(f"option {other}", f"must be given with {own[0]}")
+    return Tls(given["tls_ca"], given.get("tls_cert"), given.get("tls_key")) if "tls_ca" in given else None
 
 
 def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -41,8 +41,8 @@ class KeyRangePartition(InputPartition):
 
 
 def open_client(connection: Connection) -> Client:
-    """Raises InvalidArgument for an endpoint that is no ``host:port``; connects when it is used."""
-    return Client(connection.endpoint, timeout_s=connection.timeout_s)
+    """Raises InvalidArgument for an endpoint that is no ``host:port``, and for files that hold no certificates."""
+    return Client(connection.endpoint, timeout_s=connection.timeout_s, tls=connection.tls)
 
 
 def table_schema(options: ReadOptions) -> tuple[StructType, int]:

@@ -76,8 +76,8 @@ def load_all(
 def following(spark: SparkSession, group: str, show: Callable[[float], None]) -> Iterator[None]:
     """Call ``show`` with the share of tasks that are done, often, while a job of ``group`` runs in this thread.
 
-    The write itself stays in the main thread: Spark looks for data sources in the session that is active in a thread,
-    and a plain new thread has none (``pyspark.InheritableThread`` does).
+    The write itself stays in the main thread: Spark looks for its data source in the session that is active in the
+    thread, and a new thread has none (neither has a ``pyspark.InheritableThread``).
     """
     spark.sparkContext.setJobGroup(group, group)
     ended = threading.Event()

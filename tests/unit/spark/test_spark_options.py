@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from pyspark.sql.types import StructType
 
 from cortado.errors import InvalidArgument
+from cortado.store.client import Tls
 from cortado.store.keys.types import KeyPart, KeyType
 from pyspark_cortado.keys import key_part
 from pyspark_cortado.options import read_options, write_options
+from pyspark_cortado.reader import TableReader, table_schema
 
 
 def test_a_table_is_all_that_a_read_needs() -> None:
@@ -33,6 +38,49 @@ def test_a_table_is_all_that_a_write_needs() -> None:
 def test_names_of_options_are_known_in_any_case() -> None:
     options = read_options({"TABLE": "a.b", "keylower": "[1]", "KeyUpper": "[2]", "schemaversion": "3"})
     assert (options.key_lower, options.key_upper, options.schema_version) == ((1,), (2,), 3)
+
+
+def test_the_files_of_certificates_are_the_clients() -> None:
+    authority = {"table": "a.b", "endpoint": "h1:1,h2:2", "tls_ca": "ca.crt"}
+    assert read_options({"table": "a.b"}).connection.tls is None
+    assert read_options(authority).connection.tls == Tls("ca.crt")
+    own = {**authority, "TLS_CERT": "me.crt", "tls_key": "me.key"}
+    assert write_options(own).connection.tls == Tls("ca.crt", "me.crt", "me.key")
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "with_option"),
+    [
+        (("tls_cert", "tls_key"), "tls_ca", "tls_cert"),
+        (("tls_key",), "tls_ca", "tls_key"),
+        (("tls_ca", "tls_cert"), "tls_key", "tls_cert"),
+        (("tls_ca", "tls_key"), "tls_cert", "tls_key"),
+    ],
+)
+def test_files_of_certificates_that_need_each_other_are_named(
+    given: tuple[str, ...], field: str, with_option: str
+) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        read_options({"table": "a.b", **dict.fromkeys(given, "x.pem")})
+    assert refused.value.field == f"option {field}"
+    assert refused.value.problem == f"must be given with {with_option}"
+
+
+def test_a_file_of_certificates_that_is_not_there_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "ca.crt"
+    with pytest.raises(InvalidArgument) as refused:
+        table_schema(read_options({"table": "a.b", "tls_ca": str(missing)}))
+    assert (refused.value.field, refused.value.value) == ("tls.ca", str(missing))
+
+
+def test_what_goes_to_the_executors_names_every_endpoint_and_the_files() -> None:
+    options = read_options(
+        {"table": "a.b", "endpoint": "h1:1,h2:2", "tls_ca": "ca.crt", "tls_cert": "me.crt", "tls_key": "me.key"}
+    )
+    there = pickle.loads(pickle.dumps(TableReader(options, StructType(), 1)))
+    assert there._options == options
+    assert there._options.connection.endpoint == "h1:1,h2:2"
+    assert there._options.connection.tls == Tls("ca.crt", "me.crt", "me.key")
 
 
 def test_columns_are_trimmed_and_keep_their_order() -> None:

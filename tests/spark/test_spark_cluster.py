@@ -1,0 +1,127 @@
+"""Spark over TLS, and over three nodes of which the leading one dies while a task reads or writes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from cortado import Client
+from cortado.store.client import Tls
+from support.certificates import Certifier
+from support.cluster import Cluster, running_cluster
+from support.server_process import running_server, wait_until
+from support.spark_tables import SparkTables
+
+pytestmark = pytest.mark.spark
+
+PERSON = {"id": "long", "name": "string"}
+ROWS = 40_000
+TASK_S = 60.0
+
+
+def _people(spark: SparkSession, count: int = ROWS) -> DataFrame:
+    return spark.range(0, count, numPartitions=1).selectExpr("id", "concat('p', id) AS name")
+
+
+def test_a_job_reads_and_writes_over_tls(spark: SparkSession, tmp_path: Path) -> None:
+    certifier = Certifier(tmp_path / "certs")
+    node, own = certifier.node("n1"), certifier.client("spark")
+    served = ("--tls-cert", str(node.cert), "--tls-key", str(node.key), "--tls-ca", str(node.ca))
+    options = {"tls_ca": str(own.ca), "tls_cert": str(own.cert), "tls_key": str(own.key)}
+    with (
+        running_server(tmp_path / "data", "--node-id", "n1", *served) as server,
+        Client(server.endpoint, tls=Tls(own.ca, own.cert, own.key)) as client,
+    ):
+        client.create_database("d")
+        tables = SparkTables(spark, client, server.endpoint, "over_tls")
+        table = tables.make(PERSON)
+        tables.append(_people(spark, 100), table, **options)
+        assert tables.read(table, **options, partitions=1).count() == 100
+        with pytest.raises(Exception, match="Unavailable: cannot reach"):
+            tables.read(table, timeoutSeconds=1)
+
+
+@pytest.fixture(scope="module")
+def cluster(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def on_cluster(spark: SparkSession, cluster: Cluster) -> Iterator[SparkTables]:
+    with Client(cluster.endpoints, timeout_s=30) as client:
+        client.create_database("d")
+        yield SparkTables(spark, client, cluster.endpoints, "on_three_nodes")
+
+
+def pausing(folder: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A step of a task which, after its first batch, says so by the file ``paused`` and waits for ``resumed``."""
+    paused, resumed, timeout_s = str(folder / "paused"), str(folder / "resumed"), TASK_S
+
+    def pause_once(batches: Iterator[Any]) -> Iterator[Any]:
+        import pathlib
+        import time
+
+        for batch in batches:
+            yield batch
+            pathlib.Path(paused).touch()
+            deadline_s = time.monotonic() + timeout_s
+            while not pathlib.Path(resumed).exists():
+                assert time.monotonic() < deadline_s, "nobody resumed the task"
+                time.sleep(0.01)
+
+    return pause_once
+
+
+def while_the_leader_dies(cluster: Cluster, folder: Path, job: Callable[[], None]) -> None:
+    """Kill who leads when the task of ``job`` has begun, let the job end, and start the dead node again."""
+    killed: list[str] = []
+
+    def kill() -> None:
+        wait_until((folder / "paused").exists, "the task has begun", TASK_S)
+        killed.append(cluster.leader())
+        cluster.kill(killed[0])
+        (folder / "resumed").touch()
+
+    # The job stays in this thread, whose Spark session knows the data source.
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        job()
+    finally:
+        thread.join(TASK_S)
+    assert killed
+    cluster.start(*killed)
+
+
+def test_a_task_that_writes_goes_on_at_the_next_leader(
+    cluster: Cluster, on_cluster: SparkTables, tmp_path: Path
+) -> None:
+    table = on_cluster.make(PERSON, suffix="_written")
+    people = _people(on_cluster.spark)
+    frame = people.mapInArrow(pausing(tmp_path), people.schema)
+    while_the_leader_dies(cluster, tmp_path, lambda: on_cluster.append(frame, table, chunkRows=500, writeMode="insert"))
+    # A task that ran twice would be refused for its own rows, had it written any of them twice.
+    assert sum(1 for _ in table.scan()) == ROWS
+    assert on_cluster.client.check_table(table.full_name).problems == ()
+
+
+def test_a_task_that_reads_goes_on_at_the_next_leader(
+    cluster: Cluster, on_cluster: SparkTables, tmp_path: Path
+) -> None:
+    table = on_cluster.make(PERSON, suffix="_read")
+    # More than lies in buffers between the node and the step that pauses.
+    table.bulk({"id": n, "name": f"{n:1000}"} for n in range(ROWS // 2))
+    frame = on_cluster.read(table, partitions=1)
+    found: list[Any] = []
+    while_the_leader_dies(
+        cluster,
+        tmp_path,
+        lambda: found.extend(frame.mapInArrow(pausing(tmp_path), frame.schema).collect()),
+    )
+    assert sorted(row["id"] for row in found) == list(range(ROWS // 2))
