@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -14,7 +13,7 @@ from cortado.store.client.connection import Connection
 from cortado.store.client.values import At, at_to_proto
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.names import check_namespace
-from cortado.store.packing import cut, cut_equal
+from cortado.store.packing import cut, cut_equal, join
 
 _PAGE_PAIRS_MAX: Final = 1_000
 """A limit up to which a scan begins with a page of its own: as many as a server puts into one."""
@@ -28,8 +27,7 @@ class KvPair(NamedTuple):
     etag: str
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(NamedTuple):
     """A write of a batch. At most one condition: absent, present, an etag, or the live value."""
 
     key: bytes
@@ -40,8 +38,7 @@ class Put:
     if_value: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(NamedTuple):
     """A removal of a batch, perhaps conditional."""
 
     key: bytes
@@ -155,10 +152,8 @@ class KeyValue:
 
     def batch(self, operations: Sequence[Operation]) -> str:
         """All or nothing; returns the etag of everything written. A key may appear once. Raises ConditionFailed."""
-        request = kv_pb2.KvBatchRequest(namespace=self.namespace)
-        add = request.operations.add
-        for each in sequence(operations, "operations"):
-            _fill(add(), each)
+        packed = _packed(sequence(operations, "operations"))
+        request = kv_pb2.KvBatchRequest(namespace=self.namespace, packed=packed)
         etag: str = self._connection.write(self._stub.Batch, request, timeout_s=self._timeout_s).etag
         return etag
 
@@ -196,33 +191,38 @@ def check_limit(limit: int | None) -> int:
     return limit
 
 
-_NO_CONDITION: Final = (False, False, None, None)
+_PUT_ALWAYS: Final = Put(b"", b"")[2:]
+_DELETE_ALWAYS: Final = Delete(b"")[1:]
 
 
-def _condition_of(
-    if_absent: bool, if_present: bool, if_match: str | None, if_value: bytes | None
-) -> common_pb2.Condition:
-    made = condition(if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value)
-    return common_pb2.Condition() if made is None else made
+def _packed(operations: Sequence[Operation]) -> kv_pb2.KvPackedOperations:
+    """Where there are thousands, two long fields are made several times as fast as a message for each."""
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    packed = kv_pb2.KvPackedOperations()
+    for place, operation in enumerate(operations):
+        match operation:
+            case Put():
+                keys.append(_bytes(operation.key, "key"))
+                values.append(_bytes(operation.value, "value"))
+                if operation[2:] != _PUT_ALWAYS:
+                    packed.conditions.add(operation=place, condition=condition(**_asked(operation)))
+            case Delete():
+                keys.append(_bytes(operation.key, "key"))
+                values.append(b"")
+                packed.deletes.append(place)
+                if operation[1:] != _DELETE_ALWAYS:
+                    packed.conditions.add(operation=place, condition=condition(**_asked(operation)))
+            case _:
+                raise InvalidArgument("operations", "must be Put or Delete", type(operation).__name__)
+    packed.keys, packed.key_lengths = join(keys)
+    packed.values, packed.value_lengths = join(values)
+    return packed
 
 
-def _fill(message: kv_pb2.KvOperation, operation: Operation) -> None:
-    """Where there are thousands, filling in is several times as fast as making messages and copying them."""
-    match operation:
-        case Put():
-            write = message.put
-            write.key, write.value = _bytes(operation.key, "key"), _bytes(operation.value, "value")
-            asked = (operation.if_absent, operation.if_present, operation.if_match, operation.if_value)
-            if asked != _NO_CONDITION:
-                write.condition.CopyFrom(_condition_of(*asked))
-        case Delete():
-            remove = message.delete
-            remove.key = _bytes(operation.key, "key")
-            asked = (False, operation.if_present, operation.if_match, operation.if_value)
-            if asked != _NO_CONDITION:
-                remove.condition.CopyFrom(_condition_of(*asked))
-        case _:
-            raise InvalidArgument("operations", "must be Put or Delete", type(operation).__name__)
+def _asked(operation: Operation) -> dict[str, Any]:
+    """The conditions among its fields."""
+    return {name: given for name, given in operation._asdict().items() if name.startswith("if_")}
 
 
 def _range(start: bytes, end: bytes, prefix: bytes | None) -> kv_pb2.KvRange:

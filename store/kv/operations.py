@@ -1,19 +1,18 @@
-"""Writes of the key-value API, as pure evaluations: put, delete, delete a range, and batches of them.
+"""Reads and writes of single keys and whole ranges of the key-value API, as pure evaluations.
 
 A key is 1 byte or more in a namespace; with the namespace, encoded, it must fit the engine. A value is any bytes, the
 empty ones too. A pair's etag is the timestamp of the commit that wrote it. Everything here is all or nothing: a
-refusal changes nothing.
+refusal changes nothing. Batches: :mod:`cortado.store.kv.batches`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.keyspace import kv_key, kv_keys
+from cortado.store.keys.keyspace import kv_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.ranges import KvRange, logical_range
 from cortado.store.mvcc.evaluation import Condition, Evaluation, check_condition
@@ -69,9 +68,6 @@ class KvDelete:
     condition: Condition | None = None
 
 
-KvOperation: TypeAlias = KvPut | KvDelete
-
-
 @dataclass(frozen=True, slots=True)
 class KvWritten:
     """The reply of a put or a batch: the etag of everything it wrote."""
@@ -104,9 +100,9 @@ def evaluate_put(
 ) -> Evaluation:
     """Replies KvWritten. Raises InvalidArgument, KeyTooLong, TooLarge, ConditionFailed."""
     logical_key = _logical_key(check_namespace(namespace), put.key, "key")
-    _check_value(put.value, "value", limits)
+    check_value(put.value, "value", limits)
     if put.condition is not None:
-        check_condition(put.condition, _for_people(namespace, put.key), reader.get(logical_key))
+        check_condition(put.condition, key_for_people(namespace, put.key), reader.get(logical_key))
     mutations = Mutations()
     mutations.put(logical_key, put.value)
     return Evaluation(mutations, KvWritten(commit_ts))
@@ -116,7 +112,7 @@ def evaluate_delete(reader: Reader, namespace: str, delete: KvDelete) -> Evaluat
     """Replies KvDeleted. Raises InvalidArgument, KeyTooLong, ConditionFailed."""
     logical_key = _logical_key(check_namespace(namespace), delete.key, "key")
     version = reader.get(logical_key)
-    check_condition(delete.condition, _for_people(namespace, delete.key), version)
+    check_condition(delete.condition, key_for_people(namespace, delete.key), version)
     mutations = Mutations()
     if version is not None:
         mutations.delete(logical_key)
@@ -143,68 +139,10 @@ def evaluate_delete_range(
     return Evaluation(mutations, KvRangeDeleted(len(mutations)))
 
 
-def evaluate_batch(
-    reader: Reader,
-    commit_ts: Timestamp,
-    namespace: str,
-    operations: Sequence[KvOperation],
-    limits: KvLimits = DEFAULT_LIMITS,
-) -> Evaluation:
-    """All operations, or none; replies KvWritten. All conditions are checked against the state before the batch.
-
-    Raises InvalidArgument (a key twice, no operations), KeyTooLong, TooLarge, ConditionFailed with the operation's row.
-    """
-    check_namespace(namespace)
-    _check_batch_size(operations, limits)
-    logical_keys = _distinct_keys(namespace, operations)
-    # A plain put needs no read; a delete of what is absent writes nothing.
-    read = [i for i, each in enumerate(operations) if each.condition is not None or isinstance(each, KvDelete)]
-    versions = dict(zip(read, reader.get_many([logical_keys[i] for i in read]), strict=True))
-    mutations = Mutations()
-    value_bytes_max = limits.value_bytes_max
-    for i, (logical_key, operation) in enumerate(zip(logical_keys, operations, strict=True)):
-        if operation.condition is not None:
-            check_condition(operation.condition, _for_people(namespace, operation.key), versions[i], row=i)
-        if isinstance(operation, KvPut):
-            if len(operation.value) > value_bytes_max:
-                _check_value(operation.value, f"operations[{i}].value", limits)
-            mutations.put(logical_key, operation.value)
-        elif versions[i] is not None:
-            mutations.delete(logical_key)
-    return Evaluation(mutations, KvWritten(commit_ts))
-
-
 def _logical_key(namespace: str, key: bytes, field: str) -> LogicalKey:
     if not key:
         raise InvalidArgument(field, "must not be empty")
     return kv_key(namespace, key)
-
-
-def _distinct_keys(namespace: str, operations: Sequence[KvOperation]) -> list[LogicalKey]:
-    user_keys = [each.key for each in operations]
-    if all(user_keys) and len(set(user_keys)) == len(user_keys):
-        return kv_keys(namespace, user_keys)
-    # Something is to be refused, in the order of the operations.
-    first: dict[LogicalKey, int] = {}
-    for i, operation in enumerate(operations):
-        logical_key = _logical_key(namespace, operation.key, f"operations[{i}].key")
-        earlier = first.setdefault(logical_key, i)
-        if earlier != i:
-            problem = f"is the key of operation {earlier} too: a key may appear once"
-            raise InvalidArgument(f"operations[{i}].key", problem, repr(operation.key[:_KEY_SHOWN_MAX]))
-    return list(first)
-
-
-def _check_batch_size(operations: Sequence[KvOperation], limits: KvLimits) -> None:
-    count, count_max = len(operations), limits.batch_operations_max
-    if count == 0:
-        raise InvalidArgument("operations", "must not be empty")
-    if count > count_max:
-        raise TooLarge("operations", f"must be at most {count_max}", str(count), count, count_max)
-    size_bytes = sum([len(each.key) + (len(each.value) if isinstance(each, KvPut) else 0) for each in operations])
-    if size_bytes > limits.batch_bytes_max:
-        problem = f"must have at most {limits.batch_bytes_max} bytes of keys and values"
-        raise TooLarge("operations", problem, f"{size_bytes} bytes", size_bytes, limits.batch_bytes_max)
 
 
 def _check_range(size: int, limit: int, unit: str) -> None:
@@ -213,13 +151,18 @@ def _check_range(size: int, limit: int, unit: str) -> None:
         raise TooLarge("range", problem, "", size, limit)
 
 
-def _check_value(value: bytes, field: str, limits: KvLimits) -> None:
+def check_value(value: bytes, field: str, limits: KvLimits) -> None:
+    """Raises TooLarge, its field being ``field``."""
     length, limit = len(value), limits.value_bytes_max
     if length > limit:
         raise TooLarge(field, f"must have at most {limit} bytes", f"{length} bytes", length, limit)
 
 
-def _for_people(namespace: str, key: bytes) -> str:
+def key_for_people(namespace: str, key: bytes) -> str:
     """A key in an error: the namespace and the beginning of the key."""
-    shown = repr(key[:_KEY_SHOWN_MAX])
-    return f"{namespace}/{shown}" + ("..." if len(key) > _KEY_SHOWN_MAX else "")
+    return f"{namespace}/{shown(key)}" + ("..." if len(key) > _KEY_SHOWN_MAX else "")
+
+
+def shown(key: bytes) -> str:
+    """The beginning of a key, as Python writes it."""
+    return repr(key[:_KEY_SHOWN_MAX])

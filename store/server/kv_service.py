@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final
@@ -12,14 +12,13 @@ from google.protobuf.message import Message
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import kv_pb2
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.kv.batches import KvBatch, check_operation_count, evaluate_batch
 from cortado.store.kv.operations import (
     KvDelete,
     KvDeleted,
-    KvOperation,
     KvPair,
     KvPut,
     KvRangeDeleted,
-    evaluate_batch,
     evaluate_delete,
     evaluate_delete_range,
     evaluate_put,
@@ -27,9 +26,9 @@ from cortado.store.kv.operations import (
 )
 from cortado.store.kv.ranges import KvRange
 from cortado.store.kv.scan import KvScan, KvScanRequest, KvSlice, begin_scan, read_slice, resume_scan
-from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.evaluation import Condition, Evaluation
 from cortado.store.mvcc.reader import Reader
-from cortado.store.packing import join
+from cortado.store.packing import LENGTH_BYTES, cut, join
 from cortado.store.server.convert import condition_value, read_at_text
 from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_ROWS_MAX, Service, Step
 
@@ -83,10 +82,10 @@ class KeyValueService(Service):
         return await self.write(request, request.request_id, evaluate, reply)
 
     async def batch(self, request: kv_pb2.KvBatchRequest) -> bytes:
-        operations = [_operation(each, i) for i, each in enumerate(request.operations)]
+        batch = _batch(request)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return evaluate_batch(reader, commit_ts, request.namespace, operations)
+            return evaluate_batch(reader, commit_ts, request.namespace, batch)
 
         def reply(ts: Timestamp, _value: object) -> Message:
             return kv_pb2.KvBatchResponse(header=self.header(ts), etag=str(ts))
@@ -163,7 +162,55 @@ def _range(message: kv_pb2.KvRange) -> KvRange:
     return KvRange(message.start, message.end, message.prefix)
 
 
-def _operation(message: kv_pb2.KvOperation, place: int) -> KvOperation:
+def _batch(request: kv_pb2.KvBatchRequest) -> KvBatch:
+    """The operations of a batch, however they came. Raises InvalidArgument, TooLarge."""
+    if not request.HasField("packed"):
+        return KvBatch.of([_operation(each, i) for i, each in enumerate(request.operations)])
+    if request.operations:
+        raise InvalidArgument("packed", "must not be given together with operations")
+    packed = request.packed
+    check_operation_count(len(packed.key_lengths) // LENGTH_BYTES)
+    keys = _cut(packed.keys, packed.key_lengths, "packed.keys")
+    values = _cut(packed.values, packed.value_lengths, "packed.values")
+    if len(keys) != len(values):
+        raise InvalidArgument("packed.value_lengths", f"are of {len(values)} values, and there are {len(keys)} keys")
+    return KvBatch(keys, values, _deletes(packed.deletes, values), _conditions(packed.conditions, len(keys)))
+
+
+def _cut(joined: bytes, lengths: bytes, field: str) -> tuple[bytes, ...]:
+    try:
+        return cut(joined, lengths)
+    except ValueError as contradiction:
+        raise InvalidArgument(field, str(contradiction)) from None
+
+
+def _deletes(places: Sequence[int], values: Sequence[bytes]) -> frozenset[int]:
+    for place in places:
+        _check_place(place, len(values), "packed.deletes")
+        if values[place]:
+            raise InvalidArgument("packed.deletes", "names an operation that has a value", str(place))
+    return frozenset(places)
+
+
+def _conditions(messages: Sequence[kv_pb2.KvPackedCondition], count: int) -> dict[int, Condition]:
+    conditions: dict[int, Condition] = {}
+    for message in messages:
+        place = message.operation
+        _check_place(place, count, "packed.conditions")
+        if place in conditions:
+            raise InvalidArgument("packed.conditions", "has two for one operation", str(place))
+        condition = condition_value(message.condition, field=f"operations[{place}].condition", kv=True)
+        if condition is not None:
+            conditions[place] = condition
+    return conditions
+
+
+def _check_place(place: int, count: int, field: str) -> None:
+    if place >= count:
+        raise InvalidArgument(field, f"names an operation that is not there: there are {count}", str(place))
+
+
+def _operation(message: kv_pb2.KvOperation, place: int) -> KvPut | KvDelete:
     kind = message.WhichOneof("operation")
     if kind is None:
         raise InvalidArgument(f"operations[{place}]", "must set one of put and delete")

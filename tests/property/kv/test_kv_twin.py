@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortado.errors import ConditionFailed
+from cortado.store.kv.batches import KvBatch, evaluate_batch
 from cortado.store.kv.operations import (
     KvDelete,
-    KvOperation,
     KvPut,
     KvRangeDeleted,
-    evaluate_batch,
     evaluate_delete_range,
     get,
 )
@@ -26,7 +25,7 @@ VALUES = st.sampled_from([b"", b"1", b"2"])
 CONDITIONS: st.SearchStrategy[Condition | None] = st.one_of(
     st.none(), st.none(), st.just(Absent()), st.just(Present()), VALUES.map(ValueIs)
 )
-OPERATIONS: st.SearchStrategy[KvOperation] = st.one_of(
+OPERATIONS: st.SearchStrategy[KvPut | KvDelete] = st.one_of(
     st.builds(KvPut, KEYS, VALUES, CONDITIONS), st.builds(KvDelete, KEYS, CONDITIONS)
 )
 BATCHES = st.lists(OPERATIONS, min_size=1, max_size=4, unique_by=lambda each: each.key)
@@ -57,7 +56,7 @@ def holds(condition: Condition | None, value: bytes | None) -> bool:
             return True
 
 
-def apply_batch(twin: dict[bytes, bytes], batch: list[KvOperation]) -> bool:
+def apply_batch(twin: dict[bytes, bytes], batch: list[KvPut | KvDelete]) -> bool:
     if not all(holds(each.condition, twin.get(each.key)) for each in batch):
         return False
     for each in batch:
@@ -69,7 +68,7 @@ def apply_batch(twin: dict[bytes, bytes], batch: list[KvOperation]) -> bool:
 
 
 @given(st.lists(st.one_of(BATCHES, RANGES), max_size=12))
-def test_batches_and_range_deletes_do_what_a_dictionary_does(steps: list[list[KvOperation] | KvRange]) -> None:
+def test_batches_and_range_deletes_do_what_a_dictionary_does(steps: list[list[KvPut | KvDelete] | KvRange]) -> None:
     store, twin = DictStore(), dict[bytes, bytes]()
     for step in steps:
         if isinstance(step, KvRange):
@@ -80,7 +79,7 @@ def test_batches_and_range_deletes_do_what_a_dictionary_does(steps: list[list[Kv
                 del twin[key]
         else:
             try:
-                store.write(lambda reader, ts, step=step: evaluate_batch(reader, ts, "ns", step))
+                store.write(lambda reader, ts, step=step: evaluate_batch(reader, ts, "ns", KvBatch.of(step)))
                 happened = True
             except ConditionFailed:
                 happened = False
@@ -98,8 +97,8 @@ def test_pages_put_together_are_the_sorted_range(
     store = DictStore()
     for namespace in ("a", "ns", "z"):
         for key, value in pairs.items():
-            put = KvPut(key, value)
-            store.write(lambda reader, ts, put=put, namespace=namespace: evaluate_batch(reader, ts, namespace, [put]))
+            batch = KvBatch([key], [value])
+            store.write(lambda reader, ts, to=namespace, batch=batch: evaluate_batch(reader, ts, to, batch))
     request = KvScanRequest("ns", asked, reverse=reverse, limit=limit)
     page = read_slice(store, begin_scan(request, store.now), rows_max=page_size)
     found = page.pairs

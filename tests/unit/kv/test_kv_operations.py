@@ -6,15 +6,14 @@ import pytest
 
 from cortado.errors import ConditionFailed, CortadoError, InvalidArgument, KeyTooLong, TooLarge
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.kv.batches import KvBatch, evaluate_batch
 from cortado.store.kv.operations import (
     KvDelete,
     KvDeleted,
     KvLimits,
-    KvOperation,
     KvPut,
     KvRangeDeleted,
     KvWritten,
-    evaluate_batch,
     evaluate_delete,
     evaluate_delete_range,
     evaluate_put,
@@ -42,8 +41,8 @@ class Kv:
     def delete_range(self, within: KvRange, **more: KvLimits) -> Evaluation:
         return self.store.write(lambda r, _: evaluate_delete_range(r, "ns", within, **more))[1]
 
-    def batch(self, *operations: KvOperation, **more: KvLimits) -> Timestamp:
-        ts, evaluation = self.store.write(lambda r, ts: evaluate_batch(r, ts, "ns", operations, **more))
+    def batch(self, *operations: KvPut | KvDelete, **more: KvLimits) -> Timestamp:
+        ts, evaluation = self.store.write(lambda r, ts: evaluate_batch(r, ts, "ns", KvBatch.of(operations), **more))
         assert evaluation.reply == KvWritten(ts)
         return ts
 
@@ -137,7 +136,7 @@ def test_a_batch_is_all_or_nothing_and_one_etag(kv: Kv) -> None:
 
 
 def test_a_batch_with_one_bad_operation_changes_nothing(kv: Kv) -> None:
-    bad: list[tuple[list[KvOperation], str]] = [
+    bad: list[tuple[list[KvPut | KvDelete], str]] = [
         ([KvPut(b"a", b"1"), KvDelete(b"a")], "operations[1].key"),
         ([KvPut(b"a", b"1"), KvPut(b"", b"1")], "operations[1].key"),
         ([KvPut(b"a", b"1"), KvPut(b"b", b"x" * ((1 << 20) + 1))], "operations[1].value"),
