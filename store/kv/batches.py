@@ -33,8 +33,8 @@ from cortado.store.names import check_namespace
 
 @dataclass(frozen=True, slots=True)
 class KvBatch:
-    """Operation ``i`` puts ``values[i]`` at ``keys[i]``, or deletes that key where ``i`` is among ``deletes``; its value
-    is empty then. ``conditions[i]``, if there is one, must hold."""
+    """Operation ``i`` puts ``values[i]`` at ``keys[i]``, or deletes that key where ``i`` is among ``deletes``; its
+    value is empty then. ``conditions[i]``, if there is one, must hold."""
 
     keys: Sequence[bytes]
     values: Sequence[bytes]
