@@ -33,6 +33,8 @@ class Timestamp:
     logical: int
 
     def __post_init__(self) -> None:
+        if 0 <= self.epoch <= EPOCH_MAX and 0 <= self.wall_ms <= WALL_MS_MAX and 0 <= self.logical <= LOGICAL_MAX:
+            return
         for name, value, bound in (
             ("epoch", self.epoch, EPOCH_MAX),
             ("wall_ms", self.wall_ms, WALL_MS_MAX),

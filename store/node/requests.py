@@ -79,8 +79,10 @@ def check_not_ahead(request_id: bytes, clock: Clock) -> None:
     That speaks of this node's clock, which another leader's may have passed: a refusal that rests on what this node
     knows, and to be given as such.
     """
-    ts = Timestamp.from_bytes(request_id[:TIMESTAMP_BYTES])
-    now = clock.now()
+    ts_bytes = request_id[:TIMESTAMP_BYTES]
+    if ts_bytes <= bytes(clock.last):
+        return
+    ts, now = Timestamp.from_bytes(ts_bytes), clock.now()
     if ts.epoch > now.epoch or (ts.epoch == now.epoch and ts.wall_ms > now.wall_ms + clock.max_offset_ms):
         raise InvalidArgument("request_id", f"begins with a timestamp that is ahead of this cluster's, {now}", str(ts))
 

@@ -47,6 +47,7 @@ class StateMachine:
         self._group = group_id.to_bytes(GROUP_BYTES)
         self._state_key = b"applied" + self._group
         self._record_left: bytes | None = None
+        self._decoded: tuple[bytes, AppliedState] = b"", AppliedState()
         self.state = self.load()
 
     def load(self) -> AppliedState:
@@ -105,7 +106,12 @@ class StateMachine:
 
     def _load_from(self, txn: ReadTransaction) -> AppliedState:
         encoded = txn.get(Space.META, self._state_key)
-        return AppliedState() if encoded is None else AppliedState.decode(encoded)
+        if encoded is None:
+            return AppliedState()
+        # Asked for each new request, and another one only after each transaction.
+        if encoded != self._decoded[0]:
+            self._decoded = encoded, AppliedState.decode(encoded)
+        return self._decoded[1]
 
     def _apply_entry(self, txn: WriteTransaction, state: AppliedState, entry: Entry) -> AppliedState:
         payload = entry.payload
