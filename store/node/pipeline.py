@@ -105,6 +105,16 @@ class Pipeline:
         return bool(self._waiting)
 
     @property
+    def open_bytes(self) -> int:
+        """About what the open turn holds."""
+        return self._open.size_bytes
+
+    @property
+    def has_undecided(self) -> bool:
+        """True where a turn is appended and its callers not answered."""
+        return bool(self._appended) and not self._appended[-1].is_answered
+
+    @property
     def may_append(self) -> bool:
         """False where too much is appended and not applied."""
         return len(self._appended) < self._limits.turns_in_flight_max
@@ -206,16 +216,19 @@ class Pipeline:
 
     # --- answering ---------------------------------------------------------------------------------------------
 
-    def answer_decided(self) -> None:
-        """Answer the callers of all turns that are decided. Only while the term lasts in which they were appended."""
-        decided = self._log.decided
+    def answer_decided(self) -> int:
+        """Answer the callers of all turns that are decided, and say how many. Only while the term lasts in which they
+        were appended."""
+        answered, decided = 0, self._log.decided
         for turn in self._appended:
             if turn.index > decided:
                 break
             if not turn.is_answered:
                 turn.is_answered = True
+                answered += len(turn.answers)
                 for answer in turn.answers:
                     self.answer(answer)
+        return answered
 
     def answer(self, answer: Answer) -> None:
         """Give an answer. A request that changed something stays known until that is applied."""

@@ -282,6 +282,26 @@ def test_a_write_costs_each_node_one_transaction_and_is_applied_at_once_for_whoe
     world.run(scenario)
 
 
+def test_callers_who_ask_again_when_they_are_answered_share_entries() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, *_ = await world.grow("n1", "n2", "n3")
+
+        async def caller(number: int) -> None:
+            # They come apart, while others wait already.
+            await asyncio.sleep(number * 0.0002)
+            for _ in range(20):
+                await n1.write(increment("n"))
+
+        first_index = n1.applied.index
+        await asyncio.gather(*(caller(number) for number in range(32)))
+        assert read(n1, "n", await n1.linearize()) == b"640"
+        assert n1.applied.index - first_index <= 25
+
+    world.run(scenario)
+
+
 def test_a_retry_at_the_next_leader_has_one_effect_and_the_first_answer() -> None:
     world = World()
 
