@@ -54,7 +54,7 @@ def test_every_fault_and_every_rare_path_occurred() -> None:
 
 
 def test_a_seed_is_the_same_run_whatever_the_hash_seed() -> None:
-    here = Path(__file__).parents[1]
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     program = (
         "import logging; logging.disable(50); from support.simulation.run import simulate; "
         "print([simulate(seed).digest for seed in (3, 4, 5)])"
@@ -62,7 +62,7 @@ def test_a_seed_is_the_same_run_whatever_the_hash_seed() -> None:
     digests = {
         subprocess.run(
             [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONPATH": str(here), "PYTHONHASHSEED": hash_seed},
+            env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": hash_seed},
             check=True,
             capture_output=True,
             text=True,
