@@ -49,9 +49,6 @@ INCOMPATIBLE: Final = 5
 UNAVAILABLE: Final = 6
 UNKNOWN_OUTCOME: Final = 7
 DAMAGE: Final = 8
-# As sysexits.h has them, and as the server's own 70 and 74: for what keeps a server running.
-JOIN_UNAVAILABLE: Final = 69
-JOIN_REFUSED: Final = 78
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 

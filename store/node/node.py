@@ -29,7 +29,6 @@ from cortado.errors import (
     CortadoError,
     DataLoss,
     NotFound,
-    PeerRefused,
     ResourceExhausted,
     Unavailable,
 )
@@ -324,23 +323,6 @@ class Node:
         if group_id == self._group_id:
             self._turns.receive(sender, bodies)
 
-    def check_hello(self, cluster_id: str, node_id: str, storage_id: str) -> None:
-        """Whether a node that presents itself may speak to us. Raises PeerRefused, saying why not.
-
-        A replica that has not heard of its leader lately, or lacks entries, cannot tell a newcomer from a stranger:
-        what it knows of the members may be old, and a newcomer may lead by now. So it takes any node of the cluster.
-        """
-        if cluster_id != self.identity.cluster_id:
-            raise PeerRefused(f"{node_id} belongs to cluster {cluster_id}, this is {self.identity.cluster_id}")
-        member = self._log.configuration.member(node_id)
-        if member is None:
-            # Whom we follow may have become a member in an entry that we lack, and brings it.
-            if node_id != self._log.leader and self._knows_members():
-                raise PeerRefused(f"{node_id} is no member of cluster {cluster_id}")
-        elif member.storage_id not in ("", storage_id):
-            problem = "comes with another data directory: a node that lost its disk joins under a new id"
-            raise PeerRefused(f"{node_id} {problem}")
-
     def log_position(self) -> tuple[int, int]:
         """Term and index of the last entry of the log: whose is greater knows the newer members."""
         index, term = self._log.last
@@ -351,10 +333,6 @@ class Node:
         if self.snapshots is None or group_id != self._group_id:
             raise NotFound("snapshot", f"{snapshot_id} of group {group_id}")
         return self.snapshots.read(snapshot_id, offset)
-
-    def _knows_members(self) -> bool:
-        fresh_ms = self._log.fresh_as_of_ms
-        return fresh_ms is not None and self.monotonic_ms() - fresh_ms <= self.settings.election_ms_max
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
         """A peer's physical clock minus ours lies between these. Who is out of bounds with a majority does not lead."""

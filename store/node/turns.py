@@ -12,8 +12,6 @@ A turn runs when something happened, never in between: a message, a proposal, a 
 log's timer. There is at most one Ready at the storage thread. While it is busy, the loop evaluates what arrives into
 the next turn, so that a slow disk gathers larger turns instead of a queue of small ones; messages leave when they may.
 
-- *A turn is closed* when the storage thread is free and, in a group of several, when who asks about now is in it
-  (:mod:`cortado.store.node.gathering`).
 - *What is decided* is applied together with the next entry of ours, in the same transaction, unless somebody waits for
   it: a sync of its own, right after the callers were answered, would stand in the way of what they ask for next.
 - *Leadership* is looked at after everything that may change it, before anything is answered: what was appended in a
@@ -30,7 +28,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -40,8 +37,9 @@ from cortado.raft.configuration import Configuration
 from cortado.raft.log import Ready, ReplicatedLog
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.node.alarm import Alarm
 from cortado.store.node.compaction import Compaction
-from cortado.store.node.gathering import Gathering
+from cortado.store.node.inbox import Inbox
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.proposals import Proposal
@@ -55,14 +53,8 @@ from cortado.store.node.watchers import Watchers
 
 _LOG: Final = logging.getLogger(__name__)
 
-# Past it messages are dropped, as a network would; whoever sent them sends again.
-ARRIVED_BYTES_MAX: Final = 64 << 20
-
 # So long what is decided waits for an entry to be stored with it, where nobody waits to see it applied.
 APPLY_WAIT_MS: Final = 10.0
-
-# No timer is set for less: a clock that is read a little early must not spin.
-_TIMER_MS_MIN: Final = 0.5
 
 
 class Turns:
@@ -117,8 +109,7 @@ class Turns:
         """Called after each turn: there the snapshots look at what the log needs."""
         self.refused_for: str = ""
         """Why there is no room for writes; empty while they go well."""
-        self._arrived: deque[tuple[str, bytes]] = deque()
-        self._arrived_bytes = 0
+        self._inbox = Inbox(monotonic_ms)
         self._storing = Storing(
             log=log,
             machine=machine,
@@ -131,11 +122,8 @@ class Turns:
         )
         self._wants_storing = False
         self._apply_due_ms = math.inf
-        self._gathering = Gathering()
-        self._gather_due_ms = math.inf
         self._is_scheduled = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_due_ms = 0.0
+        self._alarm = Alarm(loop, monotonic_ms, self._alarm_turn)
         self._is_paused = False
         self._is_closed = False
         self._led_term: int | None = None
@@ -208,11 +196,7 @@ class Turns:
         """Messages of a peer; dropped where too many wait."""
         if self._is_closed or self.failure is not None:
             return
-        for body in bodies:
-            if self._arrived_bytes + len(body) > ARRIVED_BYTES_MAX and self._arrived:
-                return
-            self._arrived.append((sender, body))
-            self._arrived_bytes += len(body)
+        self._inbox.put(sender, bodies)
         self.schedule()
 
     def propose(self, proposal: Proposal) -> None:
@@ -224,7 +208,6 @@ class Turns:
         if self.is_waiting_for_room and not self.is_alone:
             raise ResourceExhausted(self.refused_for, retry_delay_ms=int(RETRY_MS_MAX), resource="disk")
         self.pipeline.propose(proposal)
-        self._gathering.proposed(self._monotonic_ms())
         self.schedule()
 
     def read_now(self) -> Timestamp | None:
@@ -315,8 +298,7 @@ class Turns:
             # A leader whose majority went away gives up within an election, and what it appended with it.
             await self.until(lambda: self.pipeline.is_idle and self._rounds.is_empty and not self._storing.is_busy)
         self._is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.cancel()
         stopping = Unavailable("the node is stopping", retry_delay_ms=1_000)
         self._rounds.fail(stopping)
         self._watchers.fail(stopping)
@@ -345,8 +327,8 @@ class Turns:
     def _turn(self) -> None:
         now_ms = self._monotonic_ms()
         slice_ends_ms = now_ms + self._limits.evaluate_slice_ms
-        self._gather_due_ms = math.inf
-        self._step(slice_ends_ms)
+        if not self._inbox.step(self.log.step, slice_ends_ms):
+            self.schedule()
         self._look_at_leadership()
         if self._is_leading:
             self._evaluate(slice_ends_ms)
@@ -357,18 +339,7 @@ class Turns:
         self._answer()
         self._look_what_is_readable()
         self.after_turn()
-        self._set_timer()
-
-    def _step(self, until_ms: float) -> None:
-        """Give the log what arrived, for a bounded time."""
-        arrived, step = self._arrived, self.log.step
-        while arrived:
-            sender, body = arrived.popleft()
-            self._arrived_bytes -= len(body)
-            step(sender, body)
-            if arrived and self._monotonic_ms() > until_ms:
-                self.schedule()
-                return
+        self._set_alarm()
 
     def _evaluate(self, until_ms: float) -> None:
         """Evaluate what waits, and append it where the storage thread is free to store it at once."""
@@ -381,27 +352,14 @@ class Turns:
             if resting:
                 self._rounds.rest(resting)
             self._begin_rounds()
-            may_append = pipeline.has_commands and pipeline.may_append and self._storing.is_free
-            if may_append and not self._is_paused and not self._waits_for_company():
+            if pipeline.has_commands and pipeline.may_append and self._storing.is_free and not self._is_paused:
                 pipeline.append_open()
-                self._gathering.closed()
                 self._wants_storing = True
                 if pipeline.has_waiting:
                     self.schedule()
         else:
             # A hand-over is under way. What is in line waits for its end.
             self._begin_rounds()
-
-    def _waits_for_company(self) -> bool:
-        """Whether the open turn, which may be appended, should not be yet."""
-        pipeline, now_ms = self.pipeline, self._monotonic_ms()
-        if self._is_only_voter or pipeline.has_waiting or not self._watchers.is_empty:
-            return False
-        due_ms = self._gathering.due_ms(pipeline.open_bytes, now_ms, is_undecided=pipeline.has_undecided)
-        if due_ms <= now_ms:
-            return False
-        self._gather_due_ms = due_ms
-        return True
 
     def _begin_rounds(self) -> None:
         # While leadership is handed over, reads wait for the end of that, too.
@@ -435,7 +393,7 @@ class Turns:
             and self.log.decided > self.applied.index
             and not self.log.has_writes
             and not self.pipeline.has_waiting
-            and (not self.pipeline.has_commands or self._gather_due_ms < math.inf)
+            and not self.pipeline.has_commands
             and not self._rounds.has_reads
             and self._watchers.is_empty
         )
@@ -449,39 +407,22 @@ class Turns:
     def _answer(self) -> None:
         """Answer whom the log's progress allows to answer, in a term that still lasts."""
         if self._led_term is not None:
-            self._answer_decided()
+            self.pipeline.answer_decided()
             self._rounds.settle(self.applied)
-
-    def _answer_decided(self) -> None:
-        answered = self.pipeline.answer_decided()
-        if answered:
-            self._gathering.answered(answered, self._monotonic_ms())
-            if self.pipeline.has_commands:
-                # What waited for this may be appended now, or must wait for those who were answered.
-                self.schedule()
 
     def _look_what_is_readable(self) -> None:
         applied = self.pipeline.applied
         may_read = self._is_only_voter and self._is_leading and self.log.decided <= applied.index
         self._readable = applied.last_ts if may_read else None
 
-    def _set_timer(self) -> None:
-        due_ms = min(self.log.next_tick_ms, self._apply_due_ms, self._gather_due_ms)
+    def _set_alarm(self) -> None:
+        due_ms = min(self.log.next_tick_ms, self._apply_due_ms)
         retry_at_ms = self._storing.retry_at_ms
         if retry_at_ms is not None:
             due_ms = min(due_ms, retry_at_ms)
-        if self._timer is not None:
-            if self._timer_due_ms <= due_ms:
-                return  # it comes early enough, and then looks again
-            self._timer.cancel()
-            self._timer = None
-        if due_ms < math.inf:
-            self._timer_due_ms = due_ms
-            delay_ms = max(due_ms - self._monotonic_ms(), _TIMER_MS_MIN)
-            self._timer = self._loop.call_later(delay_ms / 1000, self._timer_turn)
+        self._alarm.set(due_ms)
 
-    def _timer_turn(self) -> None:
-        self._timer = None
+    def _alarm_turn(self) -> None:
         if self.failure is None and not self._is_closed:
             self._guarded_turn()
 
@@ -492,7 +433,7 @@ class Turns:
         # What waited for this is on its way to the peers before the callers are looked at.
         self._send()
         if self._led_term is not None and self.log.leader == self._node_id and self.log.term == self._led_term:
-            self._answer_decided()
+            self.pipeline.answer_decided()
         if ready.committed:
             self._clock.observe_log(state.last_ts)
             self.pipeline.advance(state)
@@ -557,8 +498,7 @@ class Turns:
         _LOG.critical("the node stops: a turn could not be completed", exc_info=error)
         stopped = Unavailable("the node stopped before it stored the write")
         self.pipeline.lose(self._rounds.fail(stopped), stopped, "the node stopped while it stored the write")
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.cancel()
         self._watchers.fail(Unavailable("the node has stopped: " + str(error)))
         self._on_failure(error)
 

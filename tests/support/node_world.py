@@ -173,8 +173,7 @@ class Place:
         self.is_running = False
         self.disk.hold()
         self.node._turns._is_closed = True
-        if self.node._turns._timer is not None:
-            self.node._turns._timer.cancel()
+        self.node._turns._alarm.cancel()
         self.node.lag.stop()
 
     async def stop(self) -> None:

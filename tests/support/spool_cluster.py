@@ -99,6 +99,10 @@ class Member:
     def applied_index(self) -> int:
         return self.node.applied.index
 
+    @property
+    def last_index(self) -> int:
+        return self.node.log_position()[1]
+
     def data(self) -> dict[bytes, bytes]:
         with self.engine.read() as txn:
             page = txn.page(Space.DATA, b"\x00", b"\xff" * 512, max_items=1 << 30, max_bytes=1 << 40)
@@ -172,7 +176,8 @@ class SpoolCluster:
     async def converged(self, *members: Member) -> None:
         """Wait until all have applied the same, and hold all that was acknowledged."""
         everybody = members or tuple(self.members.values())
-        await until(lambda: len({each.applied_index for each in everybody}) == 1)
+        # What was acknowledged is applied a little later.
+        await until(lambda: len({index for each in everybody for index in (each.applied_index, each.last_index)}) == 1)
         for each in everybody:
             assert each.data() == everybody[0].data()
         for each in everybody:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cortado.errors import InvalidArgument, NotLeader, PeerRefused, ResourceExhausted, Unavailable
+from cortado.errors import InvalidArgument, NotLeader, ResourceExhausted, Unavailable
 from cortado.raft.settings import RaftSettings
 from cortado.store.catalog.declare import create_database
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
@@ -342,24 +342,6 @@ def test_a_replica_that_fell_behind_the_log_is_brought_up_by_a_snapshot() -> Non
         world.places["n1"].crash()
         leader = await world.led(but="n1")
         assert (await leader.write(increment("n"))).value == 202
-
-    world.run(scenario)
-
-
-def test_who_presents_himself_must_be_a_member_with_his_own_disk() -> None:
-    world = World()
-
-    async def scenario() -> None:
-        n1, _, _ = await world.grow("n1", "n2", "n3")
-        await world.sleep(1_000)
-        n1.check_hello("cluster-a", "n2", "disk-of-n2")
-        for cluster_id, node_id, storage_id, problem in (
-            ("cluster-b", "n2", "disk-of-n2", "belongs to cluster cluster-b"),
-            ("cluster-a", "n9", "disk-of-n9", "n9 is no member"),
-            ("cluster-a", "n2", "another-disk", "joins under a new id"),
-        ):
-            with pytest.raises(PeerRefused, match=problem):
-                n1.check_hello(cluster_id, node_id, storage_id)
 
     world.run(scenario)
 

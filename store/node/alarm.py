@@ -1,0 +1,45 @@
+"""One timer of the loop, which is moved only where it would come too late."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Final
+
+# No timer is set for less: a clock that is read a little early must not spin.
+_DELAY_MS_MIN: Final = 0.5
+
+
+class Alarm:
+    """Calls ``ring`` at the time it was set to, or earlier: whoever is rung looks at what is due, and sets it again."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, monotonic_ms: Callable[[], float], ring: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._monotonic_ms = monotonic_ms
+        self._ring = ring
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_ms = math.inf
+
+    def set(self, due_ms: float) -> None:
+        """Ring at ``due_ms`` of the monotonic clock, at the latest; infinity asks for nothing."""
+        if self._timer is not None:
+            if self._due_ms <= due_ms:
+                return  # it comes early enough, and then looks again
+            self.cancel()
+        if due_ms < math.inf:
+            self._due_ms = due_ms
+            delay_ms = max(due_ms - self._monotonic_ms(), _DELAY_MS_MIN)
+            self._timer = self._loop.call_later(delay_ms / 1000, self._rings)
+
+    def cancel(self) -> None:
+        """Ring no more until it is set again."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _rings(self) -> None:
+        self._timer = None
+        self._ring()
