@@ -12,6 +12,8 @@ A turn runs when something happened, never in between: a message, a proposal, a 
 log's timer. There is at most one Ready at the storage thread. While it is busy, the loop evaluates what arrives into
 the next turn, so that a slow disk gathers larger turns instead of a queue of small ones; messages leave when they may.
 
+- *A turn is closed* when the storage thread is free and, in a group of several, when who asks about now is in it
+  (:mod:`cortado.store.node.gathering`).
 - *What is decided* is applied together with the next entry of ours, in the same transaction, unless somebody waits for
   it: a sync of its own, right after the callers were answered, would stand in the way of what they ask for next.
 - *Leadership* is looked at after everything that may change it, before anything is answered: what was appended in a
@@ -39,6 +41,7 @@ from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.alarm import Alarm
 from cortado.store.node.compaction import Compaction
+from cortado.store.node.gathering import Gathering
 from cortado.store.node.inbox import Inbox
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.pipeline import Pipeline
@@ -122,6 +125,8 @@ class Turns:
         )
         self._wants_storing = False
         self._apply_due_ms = math.inf
+        self._gathering = Gathering()
+        self._gather_due_ms = math.inf
         self._is_scheduled = False
         self._alarm = Alarm(loop, monotonic_ms, self._alarm_turn)
         self._is_paused = False
@@ -208,6 +213,7 @@ class Turns:
         if self.is_waiting_for_room and not self.is_alone:
             raise ResourceExhausted(self.refused_for, retry_delay_ms=int(RETRY_MS_MAX), resource="disk")
         self.pipeline.propose(proposal)
+        self._gathering.proposed(self._monotonic_ms())
         self.schedule()
 
     def read_now(self) -> Timestamp | None:
@@ -327,6 +333,7 @@ class Turns:
     def _turn(self) -> None:
         now_ms = self._monotonic_ms()
         slice_ends_ms = now_ms + self._limits.evaluate_slice_ms
+        self._gather_due_ms = math.inf
         if not self._inbox.step(self.log.step, slice_ends_ms):
             self.schedule()
         self._look_at_leadership()
@@ -352,14 +359,27 @@ class Turns:
             if resting:
                 self._rounds.rest(resting)
             self._begin_rounds()
-            if pipeline.has_commands and pipeline.may_append and self._storing.is_free and not self._is_paused:
+            may_append = pipeline.has_commands and pipeline.may_append and self._storing.is_free
+            if may_append and not self._is_paused and not self._waits_for_company():
                 pipeline.append_open()
+                self._gathering.closed()
                 self._wants_storing = True
                 if pipeline.has_waiting:
                     self.schedule()
         else:
             # A hand-over is under way. What is in line waits for its end.
             self._begin_rounds()
+
+    def _waits_for_company(self) -> bool:
+        """Whether the open turn, which may be appended, should not be yet."""
+        pipeline, now_ms = self.pipeline, self._monotonic_ms()
+        if self._is_only_voter or pipeline.has_waiting or not self._watchers.is_empty:
+            return False
+        due_ms = self._gathering.due_ms(pipeline.open_bytes, now_ms, is_undecided=pipeline.has_undecided)
+        if due_ms <= now_ms:
+            return False
+        self._gather_due_ms = due_ms
+        return True
 
     def _begin_rounds(self) -> None:
         # While leadership is handed over, reads wait for the end of that, too.
@@ -393,7 +413,7 @@ class Turns:
             and self.log.decided > self.applied.index
             and not self.log.has_writes
             and not self.pipeline.has_waiting
-            and not self.pipeline.has_commands
+            and (not self.pipeline.has_commands or self._gather_due_ms < math.inf)
             and not self._rounds.has_reads
             and self._watchers.is_empty
         )
@@ -407,8 +427,16 @@ class Turns:
     def _answer(self) -> None:
         """Answer whom the log's progress allows to answer, in a term that still lasts."""
         if self._led_term is not None:
-            self.pipeline.answer_decided()
+            self._answer_decided()
             self._rounds.settle(self.applied)
+
+    def _answer_decided(self) -> None:
+        answered = self.pipeline.answer_decided()
+        if answered:
+            self._gathering.answered(answered, self._monotonic_ms())
+            if self.pipeline.has_commands:
+                # What waited for this may be appended now, or must wait for those who were answered.
+                self.schedule()
 
     def _look_what_is_readable(self) -> None:
         applied = self.pipeline.applied
@@ -416,7 +444,7 @@ class Turns:
         self._readable = applied.last_ts if may_read else None
 
     def _set_alarm(self) -> None:
-        due_ms = min(self.log.next_tick_ms, self._apply_due_ms)
+        due_ms = min(self.log.next_tick_ms, self._apply_due_ms, self._gather_due_ms)
         retry_at_ms = self._storing.retry_at_ms
         if retry_at_ms is not None:
             due_ms = min(due_ms, retry_at_ms)
@@ -433,7 +461,7 @@ class Turns:
         # What waited for this is on its way to the peers before the callers are looked at.
         self._send()
         if self._led_term is not None and self.log.leader == self._node_id and self.log.term == self._led_term:
-            self.pipeline.answer_decided()
+            self._answer_decided()
         if ready.committed:
             self._clock.observe_log(state.last_ts)
             self.pipeline.advance(state)
