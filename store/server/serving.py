@@ -53,6 +53,7 @@ from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.exits import EXIT_IO, EXIT_SOFTWARE
 from cortado.store.server.joining import has_joined, join_cluster, open_engine, tell_address
 from cortado.store.server.kv_service import KeyValueService
+from cortado.store.server.logs import log_to_stderr
 from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
@@ -80,6 +81,7 @@ def serve(config: ServerConfig) -> None:
     config.check()
     # Before a directory is made for a node that it turns out not to be.
     _certificates(config, config.node_id)
+    log_to_stderr()
     if config.parent_fd is not None:
         end_with_parent(config.parent_fd)
     sys.setswitchinterval(SWITCH_INTERVAL_S)

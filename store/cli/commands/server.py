@@ -143,13 +143,11 @@ def add_to(app: typer.Typer) -> None:
 def _run(flags: dict[str, Any], file: Path | None) -> None:
     try:
         from cortado.store.server import StartRefused, serve
-        from cortado.store.server.logs import log_to_stderr
         from cortado.store.server.settings import configuration
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("cortado"):
             raise
         raise Unsupported(f"a server without {error.name}", "pip install 'cortado[server]'") from None
-    log_to_stderr()
     try:
         serve(configuration(flags, file))
     except StartRefused as refused:
