@@ -23,7 +23,8 @@ Nothing lies between the two where ``end <= start``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Final
 
 from cortado.errors import DataLoss, InvalidArgument, KeyTooLong
@@ -54,6 +55,8 @@ _INDEX = struct.Struct(">cIcI")
 ROW_PREFIX_BYTES: Final = _ROW.size
 INDEX_PREFIX_BYTES: Final = _INDEX.size
 _BYTES_TAG: Final = bytes([TAGS[KeyType.BYTES]])
+_ENDS: Final = {END_OF_TEXT}
+_end_of: Final[Callable[[bytes], bytes]] = itemgetter(slice(-2, None))
 
 KeyRange = tuple[LogicalKey, LogicalKey]
 
@@ -205,13 +208,10 @@ def user_keys_of(namespace: str, keys: Sequence[LogicalKey]) -> list[bytes]:
     """As :func:`user_key_of` for each, which are keys of ``namespace``."""
     start = _namespace_prefix(namespace) + _BYTES_TAG
     skipped = len(start)
+    if keys and not (min(keys).startswith(start) and max(keys).startswith(start) and set(map(_end_of, keys)) == _ENDS):
+        return list(map(user_key_of, keys))
     # Without a zero there is nothing to unescape, and the only end is the one at the end.
-    return [
-        each[skipped:-2]
-        if each.startswith(start) and each.find(0, skipped) == len(each) - 2 and each.endswith(END_OF_TEXT)
-        else user_key_of(each)
-        for each in keys
-    ]
+    return [part if 0 not in (part := each[skipped:-2]) else user_key_of(each) for each in keys]
 
 
 def user_key_of(key: LogicalKey) -> bytes:

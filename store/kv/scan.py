@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.keyspace import user_keys_of
 from cortado.store.keys.types import LogicalKey
@@ -22,6 +22,7 @@ from cortado.store.kv.operations import KvPair
 from cortado.store.kv.ranges import KvRange, logical_range
 from cortado.store.mvcc.reader import ScanChunk
 from cortado.store.names import check_namespace
+from cortado.store.packing import cut_equal
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 
 
@@ -78,17 +79,19 @@ class KvScan:
 
 @dataclass(frozen=True, slots=True)
 class KvSlice:
-    """Keys, values and commit timestamps (12 bytes each) in scan order, perhaps none; ``rest`` is None at its end."""
+    """Keys, values, and commit timestamps end to end (12 bytes each) in scan order, perhaps none; ``rest`` is None
+    where the scan ends."""
 
     keys: list[bytes]
     values: list[bytes]
-    versions: list[bytes]
+    versions: bytes
     rest: KvScan | None
 
     def etags(self) -> list[Timestamp]:
         """The timestamps, decoded. What was written at once has one, and neighbours often were."""
-        decoded = {each: Timestamp.from_bytes(each) for each in set(self.versions)}
-        return list(map(decoded.__getitem__, self.versions))
+        versions = cut_equal(self.versions, TIMESTAMP_BYTES)
+        decoded = {each: Timestamp.from_bytes(each) for each in set(versions)}
+        return list(map(decoded.__getitem__, versions))
 
     @property
     def pairs(self) -> list[KvPair]:
@@ -121,7 +124,7 @@ def read_slice(source: ChunkSource, scan: KvScan, *, rows_max: int = 2000, bytes
     )
     values = [b""] * len(chunk.keys) if scan.request.keys_only else chunk.payloads
     keys = user_keys_of(scan.request.namespace, chunk.keys)
-    versions = [each.translate(INVERTED) for each in chunk.suffixes]
+    versions = b"".join(chunk.suffixes).translate(INVERTED)
     remaining = None if scan.remaining is None else scan.remaining - len(keys)
     if chunk.resume is None or remaining == 0:
         rest = None

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from operator import add
 from struct import Struct
-from typing import Final
+from typing import Final, TypeAlias
 
 import google_crc32c
 
@@ -27,6 +27,9 @@ from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Version
+
+Item: TypeAlias = tuple[bytes, bytes]
+"""An engine key and its value."""
 
 PUT: Final = b"P"
 DELETE: Final = b"D"
@@ -50,9 +53,7 @@ def timestamp_of(suffix: bytes) -> Timestamp:
     return Timestamp.from_bytes(suffix.translate(INVERTED))
 
 
-def encode_versions(
-    keys: Iterable[LogicalKey], payloads: Iterable[bytes | None], ts: Timestamp
-) -> list[tuple[bytes, bytes]]:
+def encode_versions(keys: Iterable[LogicalKey], payloads: Iterable[bytes | None], ts: Timestamp) -> list[Item]:
     """Engine items for logical keys and their payloads (None: a delete), all at ``ts``, in the order given."""
     suffix = suffix_of(ts)
     engine_keys = [key + suffix for key in keys]
@@ -61,7 +62,7 @@ def encode_versions(
     return list(zip(engine_keys, map(add, bodies, checksums), strict=True))
 
 
-def encode_version(key: LogicalKey, payload: bytes | None, ts: Timestamp) -> tuple[bytes, bytes]:
+def encode_version(key: LogicalKey, payload: bytes | None, ts: Timestamp) -> Item:
     """As :func:`encode_versions` for one, at a third of its cost: most writes are of one key."""
     engine_key = key + bytes(ts).translate(INVERTED)
     body = DELETE if payload is None else PUT + payload

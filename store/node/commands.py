@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from struct import Struct, pack, unpack
-from typing import Final, TypeAlias
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -29,7 +28,9 @@ from cortado.errors import DataLoss
 from cortado.proto.internal import log_pb2
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.versions import Item
 from cortado.store.node.requests import REQUEST_ID_BYTES
+from cortado.store.packing import cut, cut_equal, join
 
 FORMAT: Final = 2
 
@@ -39,8 +40,6 @@ MUTATION_OVERHEAD_BYTES: Final = 25
 COMMAND_OVERHEAD_BYTES: Final = 64
 ENTRY_OVERHEAD_BYTES: Final = 1 << 10
 """What an entry adds to the :func:`command_bytes` of its commands, at most."""
-
-Item: TypeAlias = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +62,9 @@ class LogEntry:
     ceiling: Timestamp | None = None
 
     def encode(self) -> bytes:
-        keys, key_lengths = _joined([key for key, _ in self.items])
-        values, value_lengths = _joined([value for _, value in self.items])
-        results, result_lengths = _joined([record for _, record in self.results])
+        keys, key_lengths = join([key for key, _ in self.items])
+        values, value_lengths = join([value for _, value in self.items])
+        results, result_lengths = join([record for _, record in self.results])
         return log_pb2.LogEntry(
             format=FORMAT,
             after_index=self.after_index,
@@ -119,26 +118,18 @@ def command_bytes(mutations: Mutations, reply: bytes = b"") -> int:
     )
 
 
-def _joined(pieces: list[bytes]) -> tuple[bytes, bytes]:
-    """Pieces end to end, and their lengths."""
-    return b"".join(pieces), pack(f"<{len(pieces)}I", *map(len, pieces))
-
-
 def _cut(joined: bytes, packed_lengths: bytes, what: str) -> tuple[bytes, ...]:
-    if len(packed_lengths) % 4:
-        raise DataLoss("a log entry", f"{len(packed_lengths)} bytes of lengths of {what} are not a multiple of 4")
-    count = len(packed_lengths) // 4
-    lengths = unpack(f"<{count}I", packed_lengths)
-    if sum(lengths) != len(joined):
-        raise DataLoss("a log entry", f"{what} have {len(joined)} bytes, their lengths say {sum(lengths)}")
-    # One call that cuts all: a third of what as many slices cost.
-    return Struct("%ds" * count % lengths).unpack(joined)
+    try:
+        return cut(joined, packed_lengths)
+    except ValueError as contradiction:
+        raise DataLoss("a log entry", f"{what}: {contradiction}") from contradiction
 
 
-def _cut_ids(joined: bytes) -> list[bytes]:
-    if len(joined) % REQUEST_ID_BYTES:
-        raise DataLoss("a log entry", f"{len(joined)} bytes of request ids are not a multiple of {REQUEST_ID_BYTES}")
-    return [joined[place : place + REQUEST_ID_BYTES] for place in range(0, len(joined), REQUEST_ID_BYTES)]
+def _cut_ids(joined: bytes) -> tuple[bytes, ...]:
+    try:
+        return cut_equal(joined, REQUEST_ID_BYTES)
+    except ValueError as contradiction:
+        raise DataLoss("a log entry", f"request ids: {contradiction}") from contradiction
 
 
 def _items(keys: Sequence[bytes], values: Sequence[bytes]) -> list[Item]:

@@ -4,8 +4,8 @@ Two updates of one document in one turn must not both be computed from the old r
 :class:`OverlayReader`, which looks into the open turn first, then into those that are appended, newest first, then into
 the engine::
 
-    open turn        {key: (ts, payload | None)}     evaluated, not yet in the log
-    appended turns   {key: (ts, payload | None)}     in the log, some of them decided already
+    open turn        {key: engine item}     evaluated, not yet in the log
+    appended turns   {key: engine item}     in the log, some of them decided already
     engine           everything applied
 
 A layer goes when its turn is applied, since the engine then has the same, or when it was withdrawn. In between both
@@ -17,23 +17,24 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import islice, repeat
+from itertools import islice
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.mvcc.versions import PUT_KIND, Item
 
 
 class Layer:
     """The effects of one turn that is not applied yet: the newest version of each key that it wrote."""
 
     def __init__(self) -> None:
-        self.versions: dict[LogicalKey, tuple[Timestamp, bytes | None]] = {}
+        self.versions: dict[LogicalKey, Item] = {}
         self._sorted: list[LogicalKey] | None = None
 
-    def add(self, mutations: Mutations, ts: Timestamp) -> None:
-        self.versions.update(zip(mutations.keys, zip(repeat(ts), mutations.payloads, strict=False), strict=False))
+    def add(self, keys: Sequence[LogicalKey], items: Sequence[Item]) -> None:
+        """Take a command's effects: what it changes, and what the engine will hold of each."""
+        self.versions.update(zip(keys, items, strict=True))
         self._sorted = None
 
     def keys_between(self, start: LogicalKey, end: LogicalKey) -> list[LogicalKey]:
@@ -75,7 +76,7 @@ class OverlayReader:
     def scan(
         self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[tuple[LogicalKey, Version]]:
-        in_flight: dict[LogicalKey, tuple[Timestamp, bytes | None]] = {}
+        in_flight: dict[LogicalKey, Item] = {}
         for layer in reversed(self._newest_first):
             in_flight.update((key, layer.versions[key]) for key in layer.keys_between(start, end))
         if not in_flight:
@@ -88,7 +89,7 @@ class OverlayReader:
 
 def _merge(
     base: Iterator[tuple[LogicalKey, Version]],
-    in_flight: dict[LogicalKey, tuple[Timestamp, bytes | None]],
+    in_flight: dict[LogicalKey, Item],
     reverse: bool,
 ) -> Iterator[tuple[LogicalKey, Version]]:
     """Both in the order of the scan; for a key in both, what is in flight counts."""
@@ -104,12 +105,12 @@ def _merge(
         yield from _live(waiting[-1], in_flight[waiting.pop()])
 
 
-def _live(key: LogicalKey, found: tuple[Timestamp, bytes | None]) -> Iterator[tuple[LogicalKey, Version]]:
+def _live(key: LogicalKey, found: Item) -> Iterator[tuple[LogicalKey, Version]]:
     version = _version(found)
     if version is not None:
         yield key, version
 
 
-def _version(found: tuple[Timestamp, bytes | None]) -> Version | None:
-    ts, payload = found
-    return None if payload is None else Version(ts, payload)
+def _version(found: Item) -> Version | None:
+    engine_key, engine_value = found
+    return Version(engine_key, engine_value[1:-4]) if engine_value[0] == PUT_KIND else None

@@ -11,8 +11,8 @@ from cortado.errors import CortadoError
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluate, RaiseCeiling
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.versions import encode_version, encode_versions
-from cortado.store.node.commands import Item, LogEntry
+from cortado.store.mvcc.versions import Item, encode_version, encode_versions
+from cortado.store.node.commands import LogEntry
 from cortado.store.node.overlay import Layer
 from cortado.store.node.requests import NOTHING_FORGOTTEN, Forgotten, Remembered, encode_remembered
 
@@ -119,11 +119,11 @@ class Turn:
         self.size_bytes += size_bytes
         keys = mutations.keys
         if len(keys) == 1:
-            self.items.append(encode_version(keys[0], mutations.payloads[0], ts))
-            self.layer.add(mutations, ts)
-        elif keys:
-            self.items += encode_versions(keys, mutations.payloads, ts)
-            self.layer.add(mutations, ts)
+            items = [encode_version(keys[0], mutations.payloads[0], ts)]
+        else:
+            items = encode_versions(keys, mutations.payloads, ts)
+        self.items += items
+        self.layer.add(keys, items)
         match control:
             case BumpEpoch(epoch):
                 self.epoch = epoch

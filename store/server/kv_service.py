@@ -151,7 +151,7 @@ class KeyValueService(Service):
 def _pack(found: KvSlice, into: kv_pb2.KvPackedPairs) -> None:
     into.keys, into.key_lengths = join(found.keys)
     into.values, into.value_lengths = join(found.values)
-    into.versions = b"".join(found.versions)
+    into.versions = found.versions
 
 
 def _pair(pair: KvPair) -> kv_pb2.KvPair:

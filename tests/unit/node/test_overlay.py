@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.versions import Item, encode_versions
 from cortado.store.node.overlay import Layer, OverlayReader
 from support.dict_reader import DictStore
 
@@ -19,6 +21,10 @@ WRITES = st.lists(st.dictionaries(KEYS, st.one_of(st.none(), st.binary(max_size=
 
 def mutations(write: dict[LogicalKey, bytes | None]) -> Mutations:
     return Mutations(list(write), list(write.values()))
+
+
+def effects(write: Mutations, ts: Timestamp) -> tuple[list[LogicalKey], list[Item]]:
+    return write.keys, encode_versions(write.keys, write.payloads, ts)
 
 
 def overlaid(
@@ -35,7 +41,7 @@ def overlaid(
         for write in turn:
             ts = twin.tick()
             twin.apply(mutations(write), ts)
-            layer.add(mutations(write), ts)
+            layer.add(*effects(mutations(write), ts))
         layers.append(layer)
     return OverlayReader(engine.snapshot(), layers), twin
 
@@ -66,7 +72,7 @@ def test_it_does_not_matter_when_the_engine_shows_what_is_still_in_flight(visibl
     engine.apply(mutations({LogicalKey(b"b"): b"old"}), engine.tick())
     ts = engine.tick()
     layer = Layer()
-    layer.add(write, ts)
+    layer.add(*effects(write, ts))
     if visible:
         engine.apply(write, ts)
     reader = OverlayReader(engine.snapshot(), [layer])
