@@ -1,4 +1,8 @@
-"""One timer of the loop, which is moved only where it would come too late."""
+"""One timer of the loop, which is moved only where it would come too late.
+
+Most of what it is set for is done before: another turn comes first, and sets it to a later time. To cancel a timer and
+make another one each time costs more than to let it come, look, and wait on.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ _DELAY_MS_MIN: Final = 0.5
 
 
 class Alarm:
-    """Calls ``ring`` at the time it was set to, or earlier: whoever is rung looks at what is due, and sets it again."""
+    """Calls ``ring`` once at the time that it was set to last; whoever is rung sets it again."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, monotonic_ms: Callable[[], float], ring: Callable[[], None]
@@ -21,16 +25,19 @@ class Alarm:
         self._monotonic_ms = monotonic_ms
         self._ring = ring
         self._timer: asyncio.TimerHandle | None = None
+        self._comes_ms = math.inf
         self._due_ms = math.inf
 
     def set(self, due_ms: float) -> None:
-        """Ring at ``due_ms`` of the monotonic clock, at the latest; infinity asks for nothing."""
+        """Ring at ``due_ms`` of the monotonic clock, and not at the time that was set before; infinity asks for
+        nothing."""
+        self._due_ms = due_ms
         if self._timer is not None:
-            if self._due_ms <= due_ms:
-                return  # it comes early enough, and then looks again
+            if self._comes_ms <= due_ms:
+                return  # it comes early enough, and then waits on
             self.cancel()
         if due_ms < math.inf:
-            self._due_ms = due_ms
+            self._comes_ms = due_ms
             delay_ms = max(due_ms - self._monotonic_ms(), _DELAY_MS_MIN)
             self._timer = self._loop.call_later(delay_ms / 1000, self._rings)
 
@@ -42,4 +49,7 @@ class Alarm:
 
     def _rings(self) -> None:
         self._timer = None
-        self._ring()
+        if self._due_ms > self._monotonic_ms() + _DELAY_MS_MIN:
+            self.set(self._due_ms)
+        else:
+            self._ring()
