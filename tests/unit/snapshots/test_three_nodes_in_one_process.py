@@ -137,7 +137,7 @@ def test_a_spool_that_is_corrupted_on_its_way_is_never_installed() -> None:
     async def scenario() -> None:
         async with three_nodes() as cluster:
             _, follower = await fall_behind(cluster)
-            cluster.flip_at = {4_000_000}
+            cluster.flip_at = {1_000_000}
             cluster.fetches.clear()
             cluster.cut.clear()
             await until(lambda: is_brought_up(follower))
