@@ -31,15 +31,23 @@ class Service:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self._last_header: tuple[Timestamp | None, common_pb2.Header] = None, common_pb2.Header()
 
     def header(self, ts: Timestamp) -> common_pb2.Header:
+        """To be copied into a reply, and not to be changed: reads that share a round share it."""
+        last_ts, header = self._last_header
+        term = self.node.term
+        if last_ts is ts and header.term == term:
+            return header
         identity = self.node.identity
-        return common_pb2.Header(
+        header = common_pb2.Header(
             cluster_id=identity.cluster_id,
             node_id=identity.node_id,
-            term=self.node.term,
+            term=term,
             timestamp=timestamp_message(ts),
         )
+        self._last_header = ts, header
+        return header
 
     def catalog(self, read_ts: Timestamp | None = None) -> Catalog:
         """The catalogue at ``read_ts``, or the newest that is applied, with which old documents are read too.
