@@ -88,7 +88,7 @@ class KeyValueServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ScanPage(self, request, context):
-        """The first reply of such a scan, by a call that costs a third of a stream: at most 1,000 pairs and about 512 KiB. With
+        """The first reply of such a scan, by a call, which costs less than a stream: at most 1,000 pairs and about 512 KiB. With
         its next_page_token, this call or Scan goes on at the same timestamp.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -34,7 +34,7 @@ from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_ROWS_MAX, Servic
 
 PAGE_PAIRS_MAX: Final = 1_000
 PAGE_BYTES_MAX: Final = 512 << 10
-"""Of a page that a call of its own asks for, which is read on the event loop: half a millisecond."""
+"""Of a page that a call asks for, which is read on the event loop: about a millisecond, where it is in memory."""
 
 
 class KeyValueService(Service):
@@ -102,7 +102,7 @@ class KeyValueService(Service):
                     yield reply
 
     async def scan_page(self, request: kv_pb2.KvScanRequest) -> bytes:
-        # Bounded like a few gets, so that a change of thread would cost about as much as the reading.
+        # On the loop: it is bounded, and two changes of thread would cost a good part of what the reading does.
         with self.node.reads.place():
             scan = await self._plan(request)
             rows_max = min(request.page_size or PAGE_PAIRS_MAX, PAGE_PAIRS_MAX)
