@@ -87,8 +87,9 @@ class CallStream:
         """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
         call_id = next(self._ids)
         timeout_ms = min(max(1, int(timeout_s * 1_000)), _TIMEOUT_MS_MAX)
-        call = calls_pb2.Call(id=call_id, method=method, request=request, timeout_ms=timeout_ms)
-        waiter = Waiter(call_id, calls_pb2.CallBatch(calls=(call,)).SerializeToString())
+        batch = calls_pb2.CallBatch()
+        batch.calls.add(id=call_id, method=method, request=request, timeout_ms=timeout_ms)
+        waiter = Waiter(call_id, batch.SerializeToString())
         with self._lock:
             if self._ended is not None:
                 raise Failed(_not_sent(self._ended))

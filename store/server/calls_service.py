@@ -179,11 +179,13 @@ class _Exchange:
         if isinstance(outcome, bytes) and len(outcome) > REPLY_BYTES_MAX:
             problem = f"has {len(outcome)} bytes, a message may have {REPLY_BYTES_MAX}: ask for less at a time"
             outcome = TooLarge("reply", problem, length=len(outcome), limit=REPLY_BYTES_MAX)
+        batch = calls_pb2.ReplyBatch()
+        # Filled in, since a message that is given would be copied with all that it holds.
         if isinstance(outcome, bytes):
-            reply = calls_pb2.CallReply(id=call_id, reply=outcome)
+            batch.replies.add(id=call_id, reply=outcome)
         else:
-            reply = calls_pb2.CallReply(id=call_id, status=rpc_status(outcome).SerializeToString())
-        encoded = calls_pb2.ReplyBatch(replies=(reply,)).SerializeToString()
+            batch.replies.add(id=call_id, status=rpc_status(outcome).SerializeToString())
+        encoded = batch.SerializeToString()
         self._finished.append(encoded)
         self._finished_bytes += len(encoded)
         self._wake()

@@ -6,7 +6,7 @@ import pytest
 
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.proto.v1 import common_pb2, kv_pb2
-from cortado.store.client.kv import Delete, Operation, Put, _packed
+from cortado.store.client.kv import Delete, Operation, Put, _pack
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.kv.batches import KvBatch
 from cortado.store.mvcc.evaluation import Absent, EtagIs, Present, ValueIs
@@ -31,7 +31,9 @@ def test_what_the_client_packs_is_what_the_server_evaluates() -> None:
         Delete(b"e", if_match="0.5.0"),
         Delete(b"f", if_present=True),
     ]
-    assert _batch(kv_pb2.KvBatchRequest(packed=_packed(operations))) == KvBatch(
+    request = kv_pb2.KvBatchRequest()
+    _pack(operations, request.packed)
+    assert _batch(request) == KvBatch(
         (b"a", b"b", b"c", b"d", b"e", b"f"),
         (b"1", b"", b"", b"4", b"", b""),
         {2, 4, 5},
@@ -40,7 +42,8 @@ def test_what_the_client_packs_is_what_the_server_evaluates() -> None:
 
 
 def test_a_packed_batch_is_pinned_byte_for_byte() -> None:
-    packed = _packed([Put(b"k1", b"value"), Delete(b"k2", if_present=True)])
+    packed = kv_pb2.KvPackedOperations()
+    _pack([Put(b"k1", b"value"), Delete(b"k2", if_present=True)], packed)
     assert packed.SerializeToString(deterministic=True).hex() == (
         "0a046b316b32120802000000020000001a0576616c7565220805000000000000002a01013206080112021001"
     )
