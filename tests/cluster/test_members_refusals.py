@@ -111,9 +111,10 @@ def test_a_node_of_another_cluster_is_not_let_in(cluster: Cluster, tmp_path: Pat
     with running_server(tmp_path / "other", "--node-id", "n4"):
         pass
     before = members(cluster)
-    with running_server(tmp_path / "other", "--join", cluster.addresses["n1"], "--node-id", "n4") as other:
-        assert "is in cluster" in other.log
-        assert "join is ignored" in other.log
+    other = ("--data-dir", str(tmp_path / "other"), "--node-id", "n4", *_free())
+    said = refused("server", *other, "--join", cluster.addresses["n1"], code=78)
+    assert "began a cluster of its own" in said
+    assert "joins no other" in said
     assert members(cluster) == before
     said = refused("server", "--data-dir", str(tmp_path / "other"), "--cluster-id", "another", *_free())
     assert "cluster_id: the data directory belongs to cluster" in said or "--cluster-id: the data directory" in said
