@@ -227,6 +227,7 @@ class _Fetch:
         self._source: AsyncGenerator[bytes, None] | None = None
         self._ask = (group_id, snapshot_id, offset)
         self._sender: Process | None = None
+        self._making: asyncio.Task[None] | None = None
         self._left = b""
         network.counts["snapshot fetches"] += 1
         if offset:
@@ -282,7 +283,7 @@ class _Fetch:
             else:
                 self._process.loop.call_soon(self._hand_over, arrived)
 
-        sender.loop.create_task(make(), name="snapshot piece")
+        self._making = sender.loop.create_task(make(), name="snapshot piece")
 
     def _hand_over(self, arrived: asyncio.Future[bytes]) -> None:
         if not arrived.done():
@@ -290,10 +291,19 @@ class _Fetch:
             arrived.set_result(piece)
 
     def _hang_up(self) -> None:
-        source, sender = self._source, self._sender
-        if source is not None and sender is not None:
-            self._source = None
-            sender.loop.call_soon(lambda: sender.loop.create_task(source.aclose(), name="hung up"))
+        source, sender, making = self._source, self._sender, self._making
+        if source is None or sender is None:
+            return
+        self._source = None
+
+        async def end() -> None:
+            # As gRPC does with a call that its caller gave up: what it waits for ends first.
+            if making is not None and not making.done():
+                making.cancel()
+                await asyncio.wait([making])
+            await source.aclose()
+
+        sender.loop.call_soon(lambda: sender.loop.create_task(end(), name="hung up"))
 
     def _find_sender(self) -> Process | None:
         now = self._network._find(self._peer)
