@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -19,11 +19,58 @@ from cortado.store.engine.interface import MapUse, Page, PointReader, Space
 
 
 @dataclass(frozen=True, slots=True)
-class _Items:
+class Items:
     """One space's items: ``keys`` sorted, and their values."""
 
     keys: list[bytes] = field(default_factory=list)
     values: dict[bytes, bytes] = field(default_factory=dict)
+
+    def copy(self) -> Self:
+        return type(self)(list(self.keys), dict(self.values))
+
+
+class MemoryReads:
+    """The reading half of a transaction, over whatever spaces in memory a subclass sets."""
+
+    _spaces: Mapping[Space, Items]
+
+    def get(self, space: Space, key: bytes) -> bytes | None:
+        return self._spaces[space].values.get(key)
+
+    def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
+        items = self._spaces[space]
+        place = bisect_left(items.keys, key)
+        return (items.keys[place], items.values[items.keys[place]]) if place < len(items.keys) else None
+
+    def seek_many(self, space: Space, keys: Iterable[bytes]) -> list[tuple[bytes, bytes] | None]:
+        return [self.seek(space, key) for key in keys]
+
+    def page(
+        self,
+        space: Space,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        max_items: int,
+        max_bytes: int = 1 << 20,
+    ) -> Page:
+        items = self._spaces[space]
+        inside = items.keys[bisect_left(items.keys, start) : bisect_left(items.keys, end)]
+        if reverse:
+            inside.reverse()
+        keys: list[bytes] = []
+        for key in inside:
+            if len(keys) == max_items or max_bytes <= 0:
+                return Page(keys, [items.values[each] for each in keys], False)
+            keys.append(key)
+            max_bytes -= len(key) + len(items.values[key])
+        return Page(keys, [items.values[each] for each in keys], True)
+
+    def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
+        keys = self._spaces[space].keys
+        first, last = bisect_left(keys, start), bisect_left(keys, end)
+        return keys[first : min(last, first + max_items)], last - first <= max_items
 
 
 class MemoryEngine:
@@ -31,7 +78,7 @@ class MemoryEngine:
 
     def __init__(self, *, limit_bytes: int = 1 << 30) -> None:
         self.limit_bytes = limit_bytes
-        self._state = {space: _Items() for space in Space}
+        self._spaces: Mapping[Space, Items] = {space: Items() for space in Space}
         self._writer = threading.Lock()
         self._is_open = True
 
@@ -54,7 +101,7 @@ class MemoryEngine:
 
     def use(self) -> MapUse:
         self._check_open()
-        return MapUse(_size_bytes(self._state), self.limit_bytes)
+        return MapUse(_size_bytes(self._spaces), self.limit_bytes)
 
     def disk_free_bytes(self) -> int:
         return self.limit_bytes
@@ -67,60 +114,22 @@ class MemoryEngine:
             raise Unavailable("the data directory is closed")
 
 
-class MemoryReadTransaction:
+class MemoryReadTransaction(MemoryReads):
     """A scope over one state."""
 
     def __init__(self, engine: MemoryEngine) -> None:
         self._engine = engine
-        self._state: dict[Space, _Items] = {}
+        self._spaces = {}
 
     def __enter__(self) -> Self:
         self._engine._check_open()
-        self._state = self._engine._state
+        self._spaces = self._engine._spaces
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._state = {}
-
-    def get(self, space: Space, key: bytes) -> bytes | None:
-        return self._state[space].values.get(key)
-
-    def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
-        items = self._state[space]
-        place = bisect_left(items.keys, key)
-        return (items.keys[place], items.values[items.keys[place]]) if place < len(items.keys) else None
-
-    def seek_many(self, space: Space, keys: Iterable[bytes]) -> list[tuple[bytes, bytes] | None]:
-        return [self.seek(space, key) for key in keys]
-
-    def page(
-        self,
-        space: Space,
-        start: bytes,
-        end: bytes,
-        *,
-        reverse: bool = False,
-        max_items: int,
-        max_bytes: int = 1 << 20,
-    ) -> Page:
-        items = self._state[space]
-        inside = items.keys[bisect_left(items.keys, start) : bisect_left(items.keys, end)]
-        if reverse:
-            inside.reverse()
-        keys: list[bytes] = []
-        for key in inside:
-            if len(keys) == max_items or max_bytes <= 0:
-                return Page(keys, [items.values[each] for each in keys], False)
-            keys.append(key)
-            max_bytes -= len(key) + len(items.values[key])
-        return Page(keys, [items.values[each] for each in keys], True)
-
-    def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
-        keys = self._state[space].keys
-        first, last = bisect_left(keys, start), bisect_left(keys, end)
-        return keys[first : min(last, first + max_items)], last - first <= max_items
+        self._spaces = {}
 
 
 class MemoryWriteTransaction(MemoryReadTransaction):
@@ -129,8 +138,8 @@ class MemoryWriteTransaction(MemoryReadTransaction):
     def __enter__(self) -> Self:
         super().__enter__()
         self._engine._writer.acquire()
-        current = self._engine._state
-        self._state = {space: _Items(list(items.keys), dict(items.values)) for space, items in current.items()}
+        current = self._engine._spaces
+        self._spaces = {space: items.copy() for space, items in current.items()}
         return self
 
     def __exit__(
@@ -138,9 +147,9 @@ class MemoryWriteTransaction(MemoryReadTransaction):
     ) -> None:
         try:
             if error is None:
-                if _size_bytes(self._state) > self._engine.limit_bytes:
+                if _size_bytes(self._spaces) > self._engine.limit_bytes:
                     raise map_full(self._engine.limit_bytes)
-                self._engine._state = self._state
+                self._engine._spaces = self._spaces
         finally:
             self._engine._writer.release()
 
@@ -148,7 +157,7 @@ class MemoryWriteTransaction(MemoryReadTransaction):
         self.put_many(space, [(key, value)])
 
     def put_many(self, space: Space, items: Iterable[tuple[bytes, bytes]]) -> None:
-        into = self._state[space]
+        into = self._spaces[space]
         before = len(into.keys)
         for key, value in items:
             if key not in into.values:
@@ -158,14 +167,14 @@ class MemoryWriteTransaction(MemoryReadTransaction):
             into.keys.sort()
 
     def delete(self, space: Space, key: bytes) -> bool:
-        items = self._state[space]
+        items = self._spaces[space]
         if items.values.pop(key, None) is None:
             return False
         del items.keys[bisect_left(items.keys, key)]
         return True
 
     def delete_range(self, space: Space, start: bytes, end: bytes, *, max_items: int | None = None) -> int:
-        items = self._state[space]
+        items = self._spaces[space]
         first, last = bisect_left(items.keys, start), bisect_left(items.keys, end)
         if max_items is not None:
             last = min(last, first + max_items)
@@ -176,5 +185,5 @@ class MemoryWriteTransaction(MemoryReadTransaction):
         return len(gone)
 
 
-def _size_bytes(state: dict[Space, _Items]) -> int:
+def _size_bytes(state: Mapping[Space, Items]) -> int:
     return sum(len(key) + len(value) for items in state.values() for key, value in items.values.items())

@@ -21,7 +21,9 @@ from typing import Self, TypeAlias
 
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import StorageFailed, disk_full
-from cortado.store.engine.interface import MapUse, Page, PointReader, Space
+from cortado.store.engine.interface import MapUse, PointReader, Space
+from cortado.store.engine.memory import Items as MemoryItems
+from cortado.store.engine.memory import MemoryReads
 from cortado.store.node.storage import Done, Job
 from support.simulation.loop import NodeLoop, Scheduler
 
@@ -31,14 +33,10 @@ _MAP_BYTES = 1 << 30
 _DIGEST_MASK = (1 << 64) - 1
 
 
-class Items:
-    """One space: ``keys`` sorted, and their values."""
+class Items(MemoryItems):
+    """One space, written an item at a time."""
 
-    __slots__ = ("keys", "values")
-
-    def __init__(self) -> None:
-        self.keys: list[bytes] = []
-        self.values: dict[bytes, bytes] = {}
+    __slots__ = ()
 
     def set(self, key: bytes, value: bytes | None) -> None:
         if value is None:
@@ -51,11 +49,6 @@ class Items:
             else:
                 insort(self.keys, key)
         self.values[key] = value
-
-    def copy(self) -> Items:
-        twin = Items()
-        twin.keys, twin.values = list(self.keys), dict(self.values)
-        return twin
 
 
 class Disk:
@@ -153,7 +146,7 @@ def _digest_of(space: Space, key: bytes, value: bytes) -> int:
     return int.from_bytes(blake2b(b"%s/%d/%s/%s" % (space.encode(), len(key), key, value), digest_size=8).digest())
 
 
-class SimulatedRead:
+class SimulatedRead(MemoryReads):
     """A read transaction: the visible state at its begin, copied only if a commit comes while it is open."""
 
     def __init__(self, disk: Disk, engine: SimulatedEngine) -> None:
@@ -175,44 +168,6 @@ class SimulatedRead:
 
     def keep_state(self) -> None:
         self._spaces = {space: items.copy() for space, items in self._spaces.items()}
-
-    def get(self, space: Space, key: bytes) -> bytes | None:
-        return self._spaces[space].values.get(key)
-
-    def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
-        items = self._spaces[space]
-        place = bisect_left(items.keys, key)
-        return (items.keys[place], items.values[items.keys[place]]) if place < len(items.keys) else None
-
-    def seek_many(self, space: Space, keys: Iterable[bytes]) -> list[tuple[bytes, bytes] | None]:
-        return [self.seek(space, key) for key in keys]
-
-    def page(
-        self,
-        space: Space,
-        start: bytes,
-        end: bytes,
-        *,
-        reverse: bool = False,
-        max_items: int,
-        max_bytes: int = 1 << 20,
-    ) -> Page:
-        items = self._spaces[space]
-        inside = items.keys[bisect_left(items.keys, start) : bisect_left(items.keys, end)]
-        if reverse:
-            inside.reverse()
-        keys: list[bytes] = []
-        for key in inside:
-            if len(keys) == max_items or max_bytes <= 0:
-                return Page(keys, [items.values[each] for each in keys], False)
-            keys.append(key)
-            max_bytes -= len(key) + len(items.values[key])
-        return Page(keys, [items.values[each] for each in keys], True)
-
-    def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
-        keys = self._spaces[space].keys
-        first, last = bisect_left(keys, start), bisect_left(keys, end)
-        return keys[first : min(last, first + max_items)], last - first <= max_items
 
 
 class SimulatedWrite(SimulatedRead):
