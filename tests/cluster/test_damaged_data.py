@@ -12,6 +12,7 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.store.client import Client, Index, Table
+from support.damage import flip
 from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.process
@@ -32,17 +33,6 @@ DAMAGED = 17
 
 def row(number: int, length: int) -> dict[str, object]:
     return {"id": number, "name": f"n{number}", "group": number % 5, "text": f"text-of-{number:03}." + "x" * length}
-
-
-def flip(data_file: Path, found: bytes) -> None:
-    """Flip one bit in every copy of ``found`` that the file holds."""
-    content = bytearray(data_file.read_bytes())
-    place = content.find(found)
-    assert place >= 0
-    while place >= 0:
-        content[place + len(found) - 1] ^= 0x10
-        place = content.find(found, place + 1)
-    data_file.write_bytes(content)
 
 
 def make(server: ServerProcess, length: int) -> None:

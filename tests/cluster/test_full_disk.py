@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +9,8 @@ import pytest
 
 from cortado.errors import ResourceExhausted
 from cortado.store.client import Client
-from support.needs import need, need_root
 from support.server_process import ServerProcess, wait_until
+from support.small_disk import mounted_disk
 
 pytestmark = pytest.mark.process
 
@@ -21,15 +20,8 @@ VALUE = b"v" * 20_000
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    need_root()
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(disk)], check=False)
-    need(mounted.returncode == 0, "the privilege to mount a tmpfs")
-    try:
+    with mounted_disk(tmp_path / "disk", DISK_MIB) as disk:
         yield disk
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 def fill(client: Client, name: str, stored: dict[bytes, bytes], most: int = 1_000_000) -> ResourceExhausted | None:

@@ -13,23 +13,13 @@ from cortado.store.client import Client
 from cortado.store.client.values import timestamp_to_proto
 from cortado.store.rpc_errors import from_rpc_error
 from support.cluster import Cluster, running_cluster
+from support.damage import flip
 
 pytestmark = pytest.mark.process
 
 RETAIN = ("--raft", "retain_entries=0", "--raft", "retain_bytes=0")
 """What is applied leaves the log soon, so that the damage is in the data alone."""
 VALUE = b"the value of the key that will be damaged"
-
-
-def flip(data_file: Path, found: bytes) -> None:
-    """Flip one bit in every copy of ``found`` that the file holds."""
-    content = bytearray(data_file.read_bytes())
-    place = content.find(found)
-    assert place >= 0
-    while place >= 0:
-        content[place + len(found) - 1] ^= 0x10
-        place = content.find(found, place + 1)
-    data_file.write_bytes(content)
 
 
 def damage(cluster: Cluster, name: str) -> None:

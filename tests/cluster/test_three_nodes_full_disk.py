@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +10,8 @@ import pytest
 from cortado.store.client import Client
 from support.callers import calling
 from support.cluster import Cluster
-from support.needs import need, need_root
 from support.server_process import wait_until
+from support.small_disk import mounted_disk
 
 pytestmark = pytest.mark.process
 
@@ -21,15 +20,8 @@ DISK_MIB = 200
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    need_root()
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(disk)], check=False)
-    need(mounted.returncode == 0, "the privilege to mount a tmpfs")
-    try:
+    with mounted_disk(tmp_path / "disk", DISK_MIB) as disk:
         yield disk
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.fixture

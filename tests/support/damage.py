@@ -61,6 +61,17 @@ def build(path: Path) -> None:
 # --- damage --------------------------------------------------------------------------------------------------------
 
 
+def flip(data_file: Path, found: bytes) -> None:
+    """Flip one bit in every copy of ``found`` that the file holds."""
+    content = bytearray(data_file.read_bytes())
+    place = content.find(found)
+    assert place >= 0
+    while place >= 0:
+        content[place + len(found) - 1] ^= 0x10
+        place = content.find(found, place + 1)
+    data_file.write_bytes(content)
+
+
 def garbage_page(data: bytearray, draw: random.Random) -> None:
     page = draw.randrange(2, len(data) // PAGE)
     data[page * PAGE : (page + 1) * PAGE] = draw.randbytes(PAGE)
