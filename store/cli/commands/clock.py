@@ -25,10 +25,7 @@ def add_to(app: typer.Typer) -> None:
         """,
     )
     def show(session: Session) -> None:
-        """Show the clock's timestamp beside the physical clock.
-
-        Use the timestamp to read later as of now, with --at.
-        """
+        """Show the clock's timestamp beside the physical clock."""
         with session.client() as client:
             found = client.clock()
         if session.as_json:
@@ -56,6 +53,26 @@ def add_to(app: typer.Typer) -> None:
                 ("largest offset taken", f"{found.max_offset_ms} ms"),
             ]
         )
+
+    @command(
+        group,
+        "now",
+        examples="""
+            cortado clock now
+            before=$(cortado clock now); cortado scan shop.orders --at "$before"
+        """,
+    )
+    def now(session: Session) -> None:
+        """Print the timestamp at which to read, with --at, what is stored by now.
+
+        What is committed by now is at or below it, what is written later is above.
+        """
+        with session.client() as client:
+            found = client.now()
+        if session.as_json:
+            session.show.json({"now": str(found)})
+        else:
+            session.show.line(str(found))
 
     @command(
         group,
