@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cortado.store.keys.decoded import KeyNames
 from cortado.store.keys.types import KeyPart
 
 if TYPE_CHECKING:
@@ -67,3 +69,12 @@ class SubjectState:
     def versions(self) -> tuple[tuple[int, int], ...]:
         """Pairs of version and schema id, oldest first."""
         return tuple(enumerate(self.schema_ids, start=1))
+
+
+def key_names(tables: Iterable[TableDescriptor]) -> KeyNames:
+    """The names that stored keys of these tables are shown with."""
+    known = list(tables)
+    return KeyNames(
+        {table.table_id: table.full_name for table in known},
+        {(table.table_id, index.index_id): index.name for table in known for index in table.indexes},
+    )

@@ -1,0 +1,208 @@
+"""Any stored key taken apart: which space it is of, its ids, its typed parts, its timestamp.
+
+Where :mod:`~cortado.store.keys.dump` makes a line of a key, for errors and logs, this makes a value, for tools. It knows
+all spaces of the engine, not only that of versions; their first bytes tell them apart::
+
+    "k" "m" "t" ...                            versions: a pair, the catalogue, a row or an index entry  docs/formats/keys.md
+    group id 4 (below 6b000000) "e" index 8    an entry of the log                                       docs/formats/raft.md
+    group id 4 "h"                             the log's hard state
+    group id 4, request id 20                  the remembered result of a request                        docs/formats/node.md
+    "applied" group id 4                       the applied state
+    "installing" group id 4                    the mark that the data is no state
+    "joined"                                   the mark that the directory joined a cluster
+
+Ids become names where a :class:`KeyNames` is at hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from cortado.errors import DataLoss, InvalidArgument
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.keys.codec import INVERTED, decode_part, end_of_parts
+from cortado.store.keys.dump import show_value
+from cortado.store.keys.keyspace import (
+    INDEX_PREFIX_BYTES,
+    KV_SPACE,
+    META_END,
+    META_SPACE,
+    ROW_PREFIX_BYTES,
+    TABLE_SPACE,
+)
+from cortado.store.keys.types import KeyType, KeyValue
+
+REQUEST_ID_BYTES: Final = 20
+_GROUP_BYTES: Final = 4
+_ENTRY_BYTES: Final = _GROUP_BYTES + 1 + 8
+_JOINED: Final = b"joined"
+_GROUP_MARK: Final = re.compile(rb"(applied|installing)(.{4})", re.DOTALL)
+
+
+class KeyKind(StrEnum):
+    """What a stored key names."""
+
+    ROW = "row"
+    INDEX_ENTRY = "index entry"
+    PAIR = "kv"
+    CATALOG = "catalogue"
+    LOG_ENTRY = "log entry"
+    HARD_STATE = "hard state"
+    REQUEST = "request"
+    APPLIED = "applied state"
+    INSTALLING = "installation mark"
+    JOINED = "joined mark"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedPart:
+    """One part; ``type`` is None for null, which is of no type."""
+
+    type: KeyType | None
+    descending: bool
+    value: KeyValue
+
+    def __str__(self) -> str:
+        return show_value(self.value, self.type) + (" desc" if self.descending else "")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyNames:
+    """Names of tables by their ids, and of indexes by theirs and their table's."""
+
+    tables: Mapping[int, str] = field(default_factory=dict)
+    indexes: Mapping[tuple[int, int], str] = field(default_factory=dict)
+
+
+NO_NAMES: Final = KeyNames()
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedKey:
+    """What a key says. What does not belong to its kind is None or empty.
+
+    ``parts`` are all typed parts in their order: of a row the primary key, of an index entry the indexed values and,
+    where it holds one, the primary key, of a pair the namespace and the user's key, of the catalogue the names.
+    ``ts`` is the version's, or of a request's id its beginning.
+    """
+
+    kind: KeyKind
+    key: bytes
+    table_id: int | None = None
+    index_id: int | None = None
+    parts: tuple[DecodedPart, ...] = ()
+    ts: Timestamp | None = None
+    group_id: int | None = None
+    log_index: int | None = None
+    request_id: bytes = b""
+
+    def text(self, names: KeyNames = NO_NAMES) -> str:
+        """One line, such as ``row shop.orders ("UA", 7) @0.1763643600000.2``."""
+        parts = f"({', '.join(map(str, self.parts))})"
+        match self.kind:
+            case KeyKind.ROW:
+                named = f"row {self.table_name(names) or self.table_id} {parts}"
+            case KeyKind.INDEX_ENTRY:
+                named = f"index {self._shown_index(names)} {parts}"
+            case KeyKind.PAIR | KeyKind.CATALOG:
+                named = f"{'kv' if self.kind is KeyKind.PAIR else 'meta'} {parts}"
+            case KeyKind.LOG_ENTRY:
+                named = f"log entry {self.log_index} of group {self.group_id}"
+            case KeyKind.REQUEST:
+                return f"request {self.request_id.hex()} of group {self.group_id}"
+            case KeyKind.HARD_STATE | KeyKind.APPLIED | KeyKind.INSTALLING:
+                named = f"{self.kind} of group {self.group_id}"
+            case KeyKind.JOINED:
+                named = str(self.kind)
+            case KeyKind.UNKNOWN:
+                named = f"raw {self.key.hex()}"
+        return named if self.ts is None else f"{named} @{self.ts}"
+
+    def table_name(self, names: KeyNames) -> str:
+        """``database.table``; empty where it is not known."""
+        return "" if self.table_id is None else names.tables.get(self.table_id, "")
+
+    def index_name(self, names: KeyNames) -> str:
+        """The index's own name; empty where it is not known."""
+        if self.table_id is None or self.index_id is None:
+            return ""
+        return names.indexes.get((self.table_id, self.index_id), "")
+
+    def _shown_index(self, names: KeyNames) -> str:
+        table, index = self.table_name(names), self.index_name(names)
+        return f"{table}.{index}" if table and index else f"{table or self.table_id}/{self.index_id}"
+
+
+def decode_key(key: bytes) -> DecodedKey:
+    """Take any stored key apart, with its timestamp or without. Never raises: what fits nothing is UNKNOWN."""
+    for decode in (_decode_other_space, _decode_logical, _decode_version):
+        try:
+            found = decode(key)
+        except (DataLoss, InvalidArgument):
+            continue
+        if found is not None:
+            return found
+    return DecodedKey(KeyKind.UNKNOWN, key)
+
+
+def _decode_other_space(key: bytes) -> DecodedKey | None:
+    if key == _JOINED:
+        return DecodedKey(KeyKind.JOINED, key)
+    if (mark := _GROUP_MARK.fullmatch(key)) is not None:
+        kind = KeyKind.APPLIED if mark[1] == b"applied" else KeyKind.INSTALLING
+        return DecodedKey(kind, key, group_id=int.from_bytes(mark[2]))
+    group_id, rest = int.from_bytes(key[:_GROUP_BYTES]), key[_GROUP_BYTES:]
+    if key[:1] >= KV_SPACE or len(key) <= _GROUP_BYTES:
+        return None
+    if rest == b"h":
+        return DecodedKey(KeyKind.HARD_STATE, key, group_id=group_id)
+    if rest[:1] == b"e" and len(key) == _ENTRY_BYTES:
+        return DecodedKey(KeyKind.LOG_ENTRY, key, group_id=group_id, log_index=int.from_bytes(rest[1:]))
+    if len(rest) == REQUEST_ID_BYTES:
+        ts = Timestamp.from_bytes(rest[:TIMESTAMP_BYTES])
+        return DecodedKey(KeyKind.REQUEST, key, ts=ts, group_id=group_id, request_id=rest)
+    return None
+
+
+def _decode_version(key: bytes) -> DecodedKey:
+    ts = Timestamp.from_bytes(key[-TIMESTAMP_BYTES:].translate(INVERTED))
+    return _decode_logical(key[:-TIMESTAMP_BYTES], key, ts)
+
+
+def _decode_logical(key: bytes, whole: bytes | None = None, ts: Timestamp | None = None) -> DecodedKey:
+    whole = key if whole is None else whole
+    if key[:1] == KV_SPACE:
+        return DecodedKey(KeyKind.PAIR, whole, parts=_pair_parts(key), ts=ts)
+    if key[:1] == META_SPACE and key[-1:] == META_END:
+        return DecodedKey(KeyKind.CATALOG, whole, parts=_parts(key[1:-1]), ts=ts)
+    table_id = int.from_bytes(key[1:5])
+    if key[:1] == TABLE_SPACE and key[5:6] == b"r":
+        return DecodedKey(KeyKind.ROW, whole, table_id, parts=_parts(key[ROW_PREFIX_BYTES:]), ts=ts)
+    if key[:1] == TABLE_SPACE and key[5:6] == b"i" and len(key) >= INDEX_PREFIX_BYTES:
+        index_id = int.from_bytes(key[6:INDEX_PREFIX_BYTES])
+        return DecodedKey(
+            KeyKind.INDEX_ENTRY, whole, table_id, index_id, parts=_parts(key[INDEX_PREFIX_BYTES:]), ts=ts
+        )
+    raise DataLoss("key", "of no known space")
+
+
+def _pair_parts(key: bytes) -> tuple[DecodedPart, ...]:
+    parts = _parts(key[1:])
+    if [part.type for part in parts] != [KeyType.STRING, KeyType.BYTES]:
+        raise DataLoss("key", "no namespace and user key")
+    return parts
+
+
+def _parts(encoded: bytes) -> tuple[DecodedPart, ...]:
+    found: list[DecodedPart] = []
+    start = 0
+    while start < len(encoded):
+        end = end_of_parts(encoded, 1, start)
+        found.append(DecodedPart(*decode_part(encoded[start:end])))
+        start = end
+    return tuple(found)
