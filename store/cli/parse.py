@@ -1,4 +1,4 @@
-r"""Keys, values and bytes, as they are written on a command line.
+r"""Keys and values, as they are written on a command line.
 
 A part of a key is read by its declared type, so nothing needs quotes of its own:
 
@@ -18,7 +18,7 @@ any, null      ``\N``
 =============  ==================================================================================
 
 A bound (``--from``, ``--to``) is one part written so, or a JSON array of several: ``'["2013-01-01T10:00:00Z", "UA"]'``.
-The bytes of the key-value API are text in which ``\xNN`` stands for a byte and ``\\`` for a backslash.
+The form of the key-value API's bytes is :mod:`cortado.store.transfer.byte_text`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from uuid import UUID
 from cortado.errors import InvalidArgument
 from cortado.store.client.values import Key, Part
 from cortado.store.keys.types import KeyPart, KeyType
+from cortado.store.transfer.strict_json import parse_json
 
 NULL_TEXT: Final = "\\N"
 
@@ -51,7 +52,6 @@ _WANTED: Final = {
     KeyType.UUID: "a UUID",
 }
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
-_ESCAPE = re.compile(r"\\(\\|x[0-9A-Fa-f]{2})")
 
 
 # --- keys ------------------------------------------------------------------------------------------------------
@@ -151,33 +151,7 @@ def _part_to_json(part: Part) -> Any:
             return part
 
 
-# --- JSON ------------------------------------------------------------------------------------------------------
-
-
-def parse_json(text: str, what: str) -> Any:
-    """Strict JSON. Raises InvalidArgument with the place of the mistake."""
-    try:
-        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_duplicates)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise InvalidArgument(what, f"must be JSON: {error.msg} at {place}", _short(text)) from None
-    except RecursionError:
-        raise InvalidArgument(what, "must be JSON: it is nested too deeply") from None
-    except ValueError as error:
-        raise InvalidArgument(what, f"must be JSON: {error}", _short(text)) from None
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f'{name} is no JSON number (write it as text: "{name}")')
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} stands there twice")
-    return value
+# --- changes ---------------------------------------------------------------------------------------------------
 
 
 def parse_assignments(texts: Sequence[str]) -> dict[str, Any]:
@@ -226,41 +200,3 @@ def seconds(option: str) -> Callable[[str], float]:
         return found
 
     return parse
-
-
-# --- bytes of the key-value API --------------------------------------------------------------------------------
-
-
-def parse_bytes(text: str, what: str) -> bytes:
-    r"""Text as UTF-8, with ``\xNN`` for a byte and ``\\`` for a backslash. Raises InvalidArgument."""
-    if "\\" not in text:
-        return text.encode("utf-8", "surrogateescape")
-    encoded, end = b"", 0
-    for match in _ESCAPE.finditer(text):
-        encoded += _plain(text[end : match.start()], what)
-        encoded += b"\\" if match[1] == "\\" else bytes.fromhex(match[1][1:])
-        end = match.end()
-    return encoded + _plain(text[end:], what)
-
-
-def _plain(text: str, what: str) -> bytes:
-    if "\\" in text:
-        raise InvalidArgument(what, r"must have only the escapes \xNN and \\", repr(text))
-    return text.encode("utf-8", "surrogateescape")
-
-
-def bytes_to_text(value: bytes) -> str:
-    r"""What :func:`parse_bytes` reads back: printable UTF-8 as it is, every other byte as ``\xNN``."""
-    shown = ""
-    for char in value.decode("utf-8", "surrogateescape"):
-        if char == "\\":
-            shown += "\\\\"
-        elif char.isprintable():
-            shown += char
-        else:
-            shown += "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
-    return shown
-
-
-def _short(text: str) -> str:
-    return repr(text) if len(text) <= 60 else f"{text[:57]!r}..."

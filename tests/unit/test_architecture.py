@@ -26,7 +26,7 @@ ALLOWED = {
     "cortado.raft": SHARED | {"cortado.proto"},
     "cortado.store.clock": SHARED,
     "cortado.store.keys": SHARED | {"cortado.store.clock"},
-    "cortado.store.engine": SHARED | {"cortado.store.clock", "cortado.store.keys"},
+    "cortado.store.engine": SHARED | {"cortado.store.clock", "cortado.store.keys", "cortado.store.observe.measures"},
     "cortado.store.mvcc": SHARED | {"cortado.store.clock", "cortado.store.keys", "cortado.store.engine"},
 }
 BELOW_TABLES = SHARED | {
@@ -47,15 +47,23 @@ ALLOWED |= {
     "cortado.store.kv": BELOW_TABLES,
     "cortado.store.tables": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog"},
 }
-NODE = BELOW_TABLES | {
-    "cortado.raft",
-    "cortado.store.engine",
-    "cortado.store.filter",
-    "cortado.store.catalog",
-    "cortado.store.kv",
-    "cortado.store.tables",
-}
+# What hot paths and the client need of it; the rest of it looks at everything, from above.
+OBSERVED = {"cortado.store.observe.measures", "cortado.store.observe.call"}
+ALLOWED |= {each: SHARED | OBSERVED for each in OBSERVED}
+NODE = (
+    BELOW_TABLES
+    | OBSERVED
+    | {
+        "cortado.raft",
+        "cortado.store.engine",
+        "cortado.store.filter",
+        "cortado.store.catalog",
+        "cortado.store.kv",
+        "cortado.store.tables",
+    }
+)
 CLIENT = SHARED | {
+    "cortado.store.observe.measures",
     "cortado.schema",
     "cortado.proto",
     "cortado.store.clock",
@@ -67,12 +75,26 @@ CLIENT = SHARED | {
 ALLOWED |= {
     "cortado.store.node": NODE,
     "cortado.store.peers": SHARED
+    | OBSERVED
     | {"cortado.proto", "cortado.raft", "cortado.store.node", "cortado.store.engine", "cortado.store.rpc_errors"},
-    "cortado.store.server": NODE | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors"},
+    "cortado.store.settings": SHARED | {"cortado.raft.settings", "cortado.store.node.limits"},
+    "cortado.store.server": NODE
+    | {"cortado.store.settings"}
+    | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},
+    "cortado.store.observe": NODE
+    | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.settings"},
     "cortado.store.client": CLIENT,
+    "cortado.store.transfer": CLIENT | {"cortado.store.client"},
     "cortado.store.local_cluster": CLIENT | {"cortado.store.client", "cortado.store.peers"},
     "cortado.store.cli": CLIENT
-    | {"cortado.store.client", "cortado.store.server", "cortado.store.peers", "cortado.store.local_cluster"},
+    | {
+        "cortado.store.client",
+        "cortado.store.transfer",
+        "cortado.store.server",
+        "cortado.store.peers",
+        "cortado.store.local_cluster",
+        "cortado.store.settings",
+    },
     "cortado.store": SHARED,
     "pyspark_cortado": CLIENT | {"cortado.store.client"},
 }

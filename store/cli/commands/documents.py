@@ -13,11 +13,12 @@ from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.cli import failures
 from cortado.store.cli.commands.table import SHOWN_MAX, AtOption, LimitOption, ReverseOption, TableArgument
 from cortado.store.cli.input import STDIN, read_documents
-from cortado.store.cli.parse import parse_assignments, parse_bound, parse_json, parse_key
+from cortado.store.cli.parse import parse_assignments, parse_bound, parse_key
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Document, Table
 from cortado.store.keys.types import KeyPart
+from cortado.store.transfer.strict_json import parse_json
 
 KeyArgument: TypeAlias = Annotated[
     list[str], typer.Argument(help="The key's parts in their order, each by its declared type.", metavar="KEY")

@@ -13,10 +13,10 @@ import typer
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.cli.commands.table import SHOWN_MAX, AtOption, LimitOption, ReverseOption
 from cortado.store.cli.input import STDIN, read_bytes
-from cortado.store.cli.parse import bytes_to_text, parse_bytes
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session, command
 from cortado.store.client import KvPair
+from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
 
 NamespaceArgument: TypeAlias = Annotated[str, typer.Argument(help="The namespace.", metavar="NAMESPACE")]
 KeyArgument: TypeAlias = Annotated[str, typer.Argument(help=r"The key; \xNN is a byte, \\ a backslash.", metavar="KEY")]

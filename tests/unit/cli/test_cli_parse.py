@@ -15,17 +15,16 @@ from hypothesis import strategies as st
 from cortado.errors import InvalidArgument
 from cortado.store.cli.commands.table import parse_index
 from cortado.store.cli.parse import (
-    bytes_to_text,
     key_to_json,
     parse_assignments,
     parse_bound,
-    parse_bytes,
-    parse_json,
     parse_key,
     parse_part,
 )
 from cortado.store.client import Index
 from cortado.store.keys.types import KeyPart, KeyType
+from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
+from cortado.store.transfer.strict_json import parse_json
 
 FLIGHTS = (
     KeyPart("time_hour", KeyType.TIMESTAMP),

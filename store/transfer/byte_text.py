@@ -1,0 +1,42 @@
+r"""Bytes as text that a person can read and a script can carry: printable UTF-8 as it is, ``\xNN`` for other bytes.
+
+The form of the key-value API's keys and values, on the command line and in files. ``\\`` is a backslash. Any bytes come
+back as they were, which is what JSON's own strings cannot promise.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cortado.errors import InvalidArgument
+
+_ESCAPE = re.compile(r"\\(\\|x[0-9A-Fa-f]{2})")
+
+
+def parse_bytes(text: str, what: str) -> bytes:
+    r"""Text as UTF-8, with ``\xNN`` for a byte and ``\\`` for a backslash. Raises InvalidArgument naming ``what``."""
+    if "\\" not in text:
+        return text.encode("utf-8", "surrogateescape")
+    encoded, end = bytearray(), 0
+    for match in _ESCAPE.finditer(text):
+        encoded += _plain(text[end : match.start()], what)
+        encoded += b"\\" if match[1] == "\\" else bytes.fromhex(match[1][1:])
+        end = match.end()
+    return bytes(encoded + _plain(text[end:], what))
+
+
+def bytes_to_text(value: bytes) -> str:
+    r"""What :func:`parse_bytes` reads back: printable UTF-8 as it is, every other byte as ``\xNN``."""
+    text = value.decode("utf-8", "surrogateescape").replace("\\", "\\\\")
+    return text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+
+
+def _plain(text: str, what: str) -> bytes:
+    if "\\" in text:
+        shown = repr(text) if len(text) <= 60 else f"{text[:57]!r}..."
+        raise InvalidArgument(what, r"must have only the escapes \xNN and \\", shown)
+    return text.encode("utf-8", "surrogateescape")
