@@ -18,6 +18,11 @@ class Inbox:
         self._arrived: deque[tuple[str, bytes]] = deque()
         self._bytes = 0
 
+    @property
+    def use(self) -> tuple[int, int]:
+        """Messages that wait, and their bytes."""
+        return len(self._arrived), self._bytes
+
     def put(self, sender: str, bodies: Sequence[bytes]) -> None:
         """Messages of a peer; those are dropped for which there is no room."""
         for body in bodies:

@@ -63,6 +63,7 @@ from cortado.store.node.status import NodeStatus, Role, snapshot_text
 from cortado.store.node.storage import Storage, StorageThread
 from cortado.store.node.transport import NoPeers, Transport
 from cortado.store.node.turns import Turns
+from cortado.store.observe.call import CURRENT
 
 T = TypeVar("T")
 
@@ -398,6 +399,9 @@ class Node:
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, waiters=1)
             self._turns.propose(proposal)
             is_held = False
+            call = CURRENT.get()
+            if call is not None:
+                call.write = proposal
         finally:
             if is_held:
                 self.writes.leave(size_bytes)

@@ -47,6 +47,7 @@ from cortado.store.node.proposals import Answer, Outcome, Proposal, Turn, WriteR
 from cortado.store.node.requests import Memory, Remembered
 from cortado.store.node.state import AppliedState
 from cortado.store.node.state_machine import StateMachine
+from cortado.store.observe.measures import WriteMeasures
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -80,6 +81,7 @@ class Pipeline:
         self.applied: AppliedState = machine.state
         self.requests: dict[bytes, Proposal] = {}
         """By request id: what is in line, in flight, or decided and not applied yet."""
+        self.measures = WriteMeasures()
 
     # --- in line -----------------------------------------------------------------------------------------------
 
@@ -130,15 +132,20 @@ class Pipeline:
 
     def fill(self, until_ms: float) -> bool:
         """Evaluate into the open turn while it has room; False where time ran out before."""
-        while self._waiting and self._has_room():
-            if self._monotonic_ms() > until_ms:
-                return False
+        if not self._waiting:
+            return True
+        began_ms = now_ms = self._monotonic_ms()
+        while self._waiting and self._has_room() and now_ms <= until_ms:
             proposal = self._waiting.popleft()
             if proposal.waiters == 0:
                 self.leave(proposal, Unavailable("the caller went away"))
             else:
+                self.measures.waiting.observe((now_ms - proposal.proposed_ms) / 1000)
+                proposal.evaluated_ms = now_ms
                 self._evaluate(proposal)
-        return True
+            now_ms = self._monotonic_ms()
+        self._open.evaluating_ms += now_ms - began_ms
+        return now_ms <= until_ms or not self._waiting or not self._has_room()
 
     def take_resting(self) -> list[Answer]:
         """The open turn's answers, where it has nothing but such as change nothing."""
@@ -154,8 +161,16 @@ class Pipeline:
         turn.forgotten = self._forgetting.of(turn, self.applied, self._appended)
         entry = self._log.append(turn.entry(*self._log.last))
         turn.index, turn.term = entry.index, entry.term
+        self._measure_appended(turn)
         self._appended.append(turn)
         self._layers.append(self._open.layer)
+
+    def _measure_appended(self, turn: Turn) -> None:
+        turn.times.appended_ms = self._monotonic_ms()
+        measures = self.measures
+        measures.commands.observe(turn.commands)
+        measures.bytes.observe(turn.size_bytes)
+        measures.evaluating.observe(turn.evaluating_ms / 1000)
 
     def _has_room(self) -> bool:
         turn = self._open
@@ -203,6 +218,7 @@ class Pipeline:
             self.append_open()
         turn = self._open
         turn.add(ts, mutations, control, size_bytes)
+        proposal.entry = turn.times
         if proposal.request_id:
             turn.remember(proposal.request_id, Remembered(proposal.request_hash, ts, reply))
         turn.answers.append(Answer(proposal, WriteResult(ts, reply, evaluation.reply), rests=False))
@@ -226,9 +242,18 @@ class Pipeline:
             if not turn.is_answered:
                 turn.is_answered = True
                 answered += len(turn.answers)
+                turn.times.decided_ms = self._monotonic_ms()
+                self.measures.deciding.observe((turn.times.decided_ms - turn.times.appended_ms) / 1000)
                 for answer in turn.answers:
                     self.answer(answer)
         return answered
+
+    def stored(self) -> None:
+        """What is appended is durable here: a turn is stored as soon as it is appended, and one at a time."""
+        for turn in reversed(self._appended):
+            if turn.times.stored_ms:
+                break
+            turn.times.stored_ms = self._monotonic_ms()
 
     def answer(self, answer: Answer) -> None:
         """Give an answer. A request that changed something stays known until that is applied."""
@@ -250,6 +275,8 @@ class Pipeline:
         while self._appended and self._appended[0].index <= state.index:
             turn = self._appended.popleft()
             turn.has_ended = True
+            if turn.times.decided_ms:
+                self.measures.applying.observe((self._monotonic_ms() - turn.times.decided_ms) / 1000)
             del self._layers[0]
             for answer in turn.answers:
                 if answer.proposal.request_id:

@@ -15,6 +15,7 @@ from cortado.store.mvcc.versions import Item, encode_version, encode_versions
 from cortado.store.node.commands import LogEntry
 from cortado.store.node.overlay import Layer
 from cortado.store.node.requests import NOTHING_FORGOTTEN, Forgotten, Remembered, encode_remembered
+from cortado.store.observe.measures import EntryTimes
 
 EncodeReply: TypeAlias = Callable[[Timestamp, object], bytes]
 """From the commit timestamp and the domain's reply to the bytes that the caller gets, now and on a retry."""
@@ -39,7 +40,11 @@ Outcome: TypeAlias = WriteResult | CortadoError
 
 @dataclass(slots=True, eq=False)
 class Proposal:
-    """One write. ``waiters`` counts the callers who still want the answer (a retry joins the first call)."""
+    """One write. ``waiters`` counts the callers who still want the answer (a retry joins the first call).
+
+    When it came to stand in line and when its turn came is kept, in monotonic milliseconds, and the times of the entry
+    that carries it.
+    """
 
     evaluate: Evaluate
     encode_reply: EncodeReply
@@ -49,6 +54,9 @@ class Proposal:
     is_housekeeping: bool = False
     waiters: int = 0
     outcome: Outcome | None = None
+    proposed_ms: float = 0.0
+    evaluated_ms: float = 0.0
+    entry: EntryTimes | None = None
     _waiting: list[asyncio.Future[None]] = field(default_factory=list)
 
     async def answer(self, loop: asyncio.AbstractEventLoop) -> WriteResult:
@@ -107,6 +115,8 @@ class Turn:
     term: int = 0
     is_answered: bool = False
     has_ended: bool = False
+    evaluating_ms: float = 0.0
+    times: EntryTimes = field(default_factory=EntryTimes)
 
     def add(
         self, ts: Timestamp, mutations: Mutations, control: BumpEpoch | RaiseCeiling | None, size_bytes: int

@@ -60,6 +60,8 @@ class ReadPoints:
         self._monotonic_ms = monotonic_ms
         self._raise_ceiling = raise_ceiling
         self._raising: asyncio.Lock = asyncio.Lock()
+        self.stale_refused = 0
+        """Stale reads that this replica was too far behind for, since the start."""
 
     async def at(self, at: Timestamp) -> Timestamp:
         """``at``, once everything at or below it can be read for good.
@@ -101,6 +103,7 @@ class ReadPoints:
             problem = "it is not known how stale this replica is: it has heard of no leader"
         else:
             problem = f"this replica is {self._monotonic_ms() - fresh_ms:.0f} ms stale, {stale.ms} ms were asked for"
+        self.stale_refused += 1
         raise Unavailable(problem)
 
     def _check_leads(self, term: int) -> None:

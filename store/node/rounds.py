@@ -53,6 +53,8 @@ class ReadRounds:
     loop: asyncio.AbstractEventLoop
     log: ReplicatedLog
     leave: Callable[[Answer], None]
+    begun: int = 0
+    """Rounds since the start."""
     _asked: list[Waiting] = field(default_factory=list)
     _resting: list[Answer] = field(default_factory=list)
     _rounds: deque[_Round] = field(default_factory=deque)
@@ -87,6 +89,7 @@ class ReadRounds:
         begun = _Round(log.read_round(), log.decided, log.last[0], self._asked, self._resting)
         self._asked, self._resting = [], []
         self._rounds.append(begun)
+        self.begun += 1
 
     def settle(self, applied: AppliedState) -> None:
         """Answer what may be answered."""

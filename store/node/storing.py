@@ -21,6 +21,7 @@ from cortado.raft.log import Ready, ReplicatedLog
 from cortado.store.node.state import AppliedState
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.node.storage import Storage
+from cortado.store.observe.measures import StoringMeasures
 
 RETRY_MS_MIN: Final = 100.0
 RETRY_MS_MAX: Final = 1_000.0
@@ -54,6 +55,8 @@ class Storing:
         self._ready: Ready | None = None
         self._last_index = 0
         self._retry_ms = RETRY_MS_MIN
+        self.measures = StoringMeasures()
+        self._handed_ms = 0.0
         self.is_busy = False
         """The storage thread has a job."""
         self.retry_at_ms: float | None = None
@@ -82,6 +85,7 @@ class Storing:
             self._ready, self._last_index = ready, self._log.last[0]
         self.retry_at_ms = None
         self.is_busy = True
+        self._handed_ms = now_ms
         machine = self._machine
         self._storage.submit(lambda: machine.apply(state, ready), lambda outcome: self._stored(ready, outcome))
 
@@ -91,9 +95,11 @@ class Storing:
         if isinstance(outcome, AppliedState):
             self._end()
             self._retry_ms = RETRY_MS_MIN
+            self.measures.transactions.observe((self._monotonic_ms() - self._handed_ms) / 1000)
             self._log.synced(ready)
             self._on_durable(ready, outcome)
         elif isinstance(outcome, ResourceExhausted):
+            self.measures.refused += 1
             self.retry_at_ms = self._monotonic_ms() + self._retry_ms
             self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
             if self._log.withdraw(ready):

@@ -34,7 +34,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from cortado.errors import DataLoss, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
+from cortado.errors import CortadoError, DataLoss, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Ready, ReplicatedLog
 from cortado.store.clock.hlc import Clock
@@ -53,6 +53,7 @@ from cortado.store.node.storage import Storage
 from cortado.store.node.storing import RETRY_MS_MAX, Storing
 from cortado.store.node.transport import Transport
 from cortado.store.node.watchers import Watchers
+from cortado.store.observe.measures import StoringMeasures, TurnMeasures
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -112,6 +113,8 @@ class Turns:
         """Called after each turn: there the snapshots look at what the log needs."""
         self.refused_for: str = ""
         """Why there is no room for writes; empty while they go well."""
+        self.measures = TurnMeasures()
+        self._seen_leader = ""
         self._inbox = Inbox(monotonic_ms)
         self._storing = Storing(
             log=log,
@@ -176,6 +179,25 @@ class Turns:
         return not self._is_leading and self.is_alone and self.log.decided <= self.applied.index
 
     @property
+    def storing_measures(self) -> StoringMeasures:
+        return self._storing.measures
+
+    @property
+    def rounds_begun(self) -> int:
+        """Rounds of heartbeats that reads and refusals waited for, since the start."""
+        return self._rounds.begun
+
+    @property
+    def held_back(self) -> frozenset[str]:
+        """Why this node may not lead; empty where it may."""
+        return frozenset(self._held_back)
+
+    @property
+    def inbox_use(self) -> tuple[int, int]:
+        """Messages of peers that the log has not seen yet, and their bytes."""
+        return self._inbox.use
+
+    @property
     def is_paused(self) -> bool:
         """True while a snapshot is being installed."""
         return self._is_paused
@@ -212,8 +234,9 @@ class Turns:
             raise self.not_leader()
         if self.is_waiting_for_room and not self.is_alone:
             raise ResourceExhausted(self.refused_for, retry_delay_ms=int(RETRY_MS_MAX), resource="disk")
+        proposal.proposed_ms = self._monotonic_ms()
         self.pipeline.propose(proposal)
-        self._gathering.proposed(self._monotonic_ms())
+        self._gathering.proposed(proposal.proposed_ms)
         self.schedule()
 
     def read_now(self) -> Timestamp | None:
@@ -235,7 +258,14 @@ class Turns:
             raise self.not_leader()
         waiting = self._rounds.ask()
         self.schedule()
-        return await waiting
+        asked_ms = self._monotonic_ms()
+        try:
+            read_ts = await waiting
+        except CortadoError:
+            self.measures.reads_failed += 1
+            raise
+        self.measures.read_waits.observe((self._monotonic_ms() - asked_ms) / 1000)
+        return read_ts
 
     def check_running(self) -> None:
         """Raises Unavailable once the node stopped."""
@@ -331,6 +361,7 @@ class Turns:
         self._watchers.look()
 
     def _turn(self) -> None:
+        self.measures.turns += 1
         now_ms = self._monotonic_ms()
         slice_ends_ms = now_ms + self._limits.evaluate_slice_ms
         self._gather_due_ms = math.inf
@@ -458,6 +489,7 @@ class Turns:
 
     def _durable(self, ready: Ready, state: AppliedState) -> None:
         self.refused_for = ""
+        self.pipeline.stored()
         # What waited for this is on its way to the peers before the callers are looked at.
         self._send()
         if self._led_term is not None and self.log.leader == self._node_id and self.log.term == self._led_term:
@@ -490,11 +522,15 @@ class Turns:
         log = self.log
         leader = log.leader
         leads = leader == self._node_id
+        if leader and leader != self._seen_leader:
+            self._seen_leader = leader
+            self.measures.leader_changes += 1
         if self._led_term is not None and not (leads and log.term == self._led_term):
             self._lose()
         if leads:
             if self._led_term is None:
                 self._led_term = log.term
+                self.measures.terms_led += 1
                 _LOG.info("leads in term %d", log.term)
             if not self._is_leading and log.is_leader:
                 self._lead()

@@ -1,0 +1,50 @@
+"""The request that is being answered: whoever logs or measures deep below finds here what it belongs to.
+
+A service sets :data:`CURRENT` where a call begins. On the coalescing stream many calls begin in one task, one after the
+other; each that waits goes on in a task of its own, made directly after its first step, which takes the value along. So
+the value is right wherever the call's own code runs, and means nothing anywhere else.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Final, Protocol
+
+from cortado.store.observe.measures import EntryTimes
+
+
+class Write(Protocol):
+    """What is known of a write on its way through the node. Times are monotonic milliseconds of the node, 0 for what
+    has not happened."""
+
+    @property
+    def request_id(self) -> bytes: ...
+
+    @property
+    def proposed_ms(self) -> float:
+        """It came to stand in line."""
+
+    @property
+    def evaluated_ms(self) -> float:
+        """Its turn began: it is evaluated in well under a millisecond from here on."""
+
+    @property
+    def entry(self) -> EntryTimes | None:
+        """The entry that carries it, from then on."""
+
+
+class Call:
+    """One request. ``began_s`` is of a clock that only whoever made this knows; ``traceparent`` is the caller's, in the
+    form of W3C's Trace Context, or empty. ``read_wait_ms`` is what a read waited before it might look."""
+
+    __slots__ = ("began_s", "method", "read_wait_ms", "traceparent", "write")
+
+    def __init__(self, method: str, began_s: float, traceparent: str = "") -> None:
+        self.method = method
+        self.began_s = began_s
+        self.traceparent = traceparent
+        self.write: Write | None = None
+        self.read_wait_ms = 0.0
+
+
+CURRENT: Final[ContextVar[Call | None]] = ContextVar("cortado_call", default=None)

@@ -1,0 +1,123 @@
+"""The numbers that hot paths keep: counters are plain ints, histograms have their buckets beforehand.
+
+One thread writes each of them, and readers may see a moment between two additions: a count without its sum, say. That
+is as exact as a scrape ever is, and it needs no lock.
+
+Durations are seconds and sizes bytes wherever they are kept, as Prometheus wants them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+SECONDS: Final = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+)
+"""Upper bounds for durations: from a tenth of a millisecond, which a read takes, to what nobody waits for."""
+COUNTS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0)
+BYTES: Final = (256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0, 8388608.0)
+
+
+class Histogram:
+    """How often a value fell between two bounds. ``counts`` has one place more than ``bounds``: beyond the last."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: Sequence[float] = SECONDS) -> None:
+        self.bounds = tuple(bounds)
+        self.counts = [0] * (len(self.bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count ``value`` in the first bucket whose bound is not below it."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+
+def quantile(bounds: Sequence[float], counts: Sequence[float], q: float) -> float | None:
+    """The value that a part ``q`` (0 to 1) of all lie at or below, None where there are none.
+
+    Within a bucket values are taken to be spread evenly, from its lower bound (0 for the first), as Prometheus'
+    ``histogram_quantile`` does it; beyond the last bound nothing is known but that bound.
+    """
+    total = sum(counts)
+    if total <= 0:
+        return None
+    wanted, below = q * total, 0.0
+    for place, upper in enumerate(bounds):
+        inside = counts[place]
+        if inside > 0 and below + inside >= wanted:
+            lower = bounds[place - 1] if place else 0.0
+            return lower + (upper - lower) * max(wanted - below, 0.0) / inside
+        below += inside
+    return bounds[-1]
+
+
+@dataclass(slots=True, eq=False)
+class EntryTimes:
+    """When things happened to one entry of the log, in monotonic milliseconds of the node; 0 where they did not yet.
+
+    All writes of a turn share one, so that whoever asks where the time of a write went need not keep the turn.
+    """
+
+    appended_ms: float = 0.0
+    stored_ms: float = 0.0
+    decided_ms: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class WriteMeasures:
+    """A leader's writes: ``waiting`` in line, for each; the others for each entry of the log."""
+
+    waiting: Histogram = field(default_factory=Histogram)
+    evaluating: Histogram = field(default_factory=Histogram)
+    deciding: Histogram = field(default_factory=Histogram)
+    applying: Histogram = field(default_factory=Histogram)
+    commands: Histogram = field(default_factory=lambda: Histogram(COUNTS))
+    bytes: Histogram = field(default_factory=lambda: Histogram(BYTES))
+
+
+@dataclass(slots=True, eq=False)
+class TurnMeasures:
+    """The node's turns, what they saw of leaders, and linearizable reads that had to wait for one."""
+
+    turns: int = 0
+    leader_changes: int = 0
+    terms_led: int = 0
+    read_waits: Histogram = field(default_factory=Histogram)
+    reads_failed: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class StoringMeasures:
+    """Transactions that the loop gave to the storage thread: from then to the word that they are durable."""
+
+    transactions: Histogram = field(default_factory=Histogram)
+    refused: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class CommitMeasures:
+    """An engine's write transactions: what was put into each, and the commit, which waits for the disk."""
+
+    filling: Histogram = field(default_factory=Histogram)
+    committing: Histogram = field(default_factory=Histogram)
+
+
+@dataclass(slots=True, eq=False)
+class Traffic:
+    """What went to a peer and came from it, over all streams to it since the start."""
+
+    connections: int = 0
+    sent_batches: int = 0
+    sent_bytes: int = 0
+    received_batches: int = 0
+    received_bytes: int = 0
