@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
-from google.protobuf.message_factory import GetMessageClass
 
+from cortado.proto import message_class
 from cortado.proto.v1 import calls_pb2, cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
 
 
@@ -36,7 +36,7 @@ def _method(descriptor: MethodDescriptor) -> Method:
     fields = descriptor.input_type.fields_by_name
     return Method(
         name=f"{service}/{descriptor.name}",
-        reply_of=GetMessageClass(descriptor.output_type).FromString,
+        reply_of=message_class(descriptor.output_type).FromString,
         client_streaming=descriptor.client_streaming,
         server_streaming=descriptor.server_streaming,
         is_read_at="at" in fields,

@@ -31,9 +31,9 @@ from typing import Any, Final, NoReturn, TypeAlias
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
-from google.protobuf.message_factory import GetMessageClass
 
 from cortado.errors import CortadoError, Internal, InvalidArgument, TooLarge
+from cortado.proto import message_class
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 
@@ -90,7 +90,7 @@ def _handler(method: MethodDescriptor, behaviour: Callable[..., Any]) -> grpc.Rp
 
 def _parse(method: MethodDescriptor) -> Parse:
     """Not gRPC's part: where it parses, bytes that are no message end as ``INTERNAL``, and fill the log."""
-    from_string = GetMessageClass(method.input_type).FromString
+    from_string = message_class(method.input_type).FromString
 
     def parse(encoded: bytes) -> Message:
         try:
