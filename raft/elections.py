@@ -17,9 +17,19 @@ acknowledged.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.core import Core
 from cortado.raft.engine import CANDIDATE, Sent
+
+
+class ElectionCounts(NamedTuple):
+    """Rounds of pre-votes that were asked for, terms that were begun, votes that were given to others."""
+
+    pre_vote_rounds: int
+    campaigns: int
+    votes_given: int
 
 
 class Elections:
@@ -33,6 +43,9 @@ class Elections:
         self._pre_vote_term = 0
         self._votes: set[str] = set()
         self._is_transfer = False
+        self.pre_vote_rounds = 0
+        self.campaigns = 0
+        self.votes_given = 0
         self.deadline_ms = core.now_ms if self._is_alone else self._drawn_deadline_ms()
 
     @property
@@ -87,6 +100,7 @@ class Elections:
 
     def _ask_for_pre_votes(self) -> None:
         core = self._core
+        self.pre_vote_rounds += 1
         self._pre_vote_term = core.journal.term + 1
         self._pre_votes = {core.node_id}
         request = self._request(self._pre_vote_term, is_pre_vote=True)
@@ -101,6 +115,7 @@ class Elections:
         core = self._core
         if core.is_leading:
             return
+        self.campaigns += 1
         self._is_transfer = is_transfer
         self._pre_vote_term = 0
         self._votes = {core.node_id}
@@ -174,6 +189,7 @@ class Elections:
 
     def send_vote(self, to: str, message: Sent) -> None:
         """PySyncObj gives its vote. It leaves when it is durable."""
+        self.votes_given += 1
         self.restart_timer()
         self._answer(to, pb.VoteRequest(term=message["term"]), is_granted=True)
 

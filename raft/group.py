@@ -24,7 +24,7 @@ from cortado.errors import DataLoss, Internal, NotLeader, TooLarge
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.core import Core
-from cortado.raft.elections import Elections
+from cortado.raft.elections import ElectionCounts, Elections
 from cortado.raft.engine import LEADER, Engine, Sent
 from cortado.raft.following import Following
 from cortado.raft.journal import Journal
@@ -148,6 +148,18 @@ class RaftLog:
     @property
     def progress(self) -> Sequence[PeerProgress]:
         return self._replication.progress() if self._core.is_leading else ()
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """How many entries the log holds in memory, and the bytes of those that are stored."""
+        journal = self._core.journal
+        return journal.last_index - journal.base[0], journal.size_bytes
+
+    @property
+    def election_counts(self) -> ElectionCounts:
+        """Since the start of this process."""
+        elections = self._elections
+        return ElectionCounts(elections.pre_vote_rounds, elections.campaigns, elections.votes_given)
 
     # --- input ------------------------------------------------------------------------------------------------------
 

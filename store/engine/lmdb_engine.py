@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import os
 import resource
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import lmdb
 
@@ -34,6 +35,7 @@ from cortado.store.engine.failures import (
 from cortado.store.engine.interface import MapUse, PointReader, Space
 from cortado.store.engine.lmdb_transactions import LmdbReadTransaction, LmdbWriteTransaction, Spaces
 from cortado.store.engine.page_check import check_pages
+from cortado.store.observe.measures import CommitMeasures
 
 MAP_BYTES_DEFAULT: Final = 256 << 30
 MAP_BYTES_MIN: Final = 1 << 20
@@ -43,6 +45,17 @@ CHECKED_BYTES_DEFAULT: Final = 2 << 30
 
 _LOOK_AGAIN_AFTER_BYTES: Final = 16 << 20
 _EVIDENTLY_FULL_BYTES: Final = 1 << 20
+
+
+class DataFileUse(NamedTuple):
+    """``entries`` by the name of their space; ``readers`` is the number of places for readers that were ever taken."""
+
+    file_bytes: int
+    page_bytes: int
+    entries: dict[str, int]
+    readers: int
+    readers_max: int
+    transaction_id: int
 
 
 class LmdbEngine:
@@ -63,6 +76,7 @@ class LmdbEngine:
         )
         self._unlooked_bytes = 0
         self._failure: StorageFailed | None = None
+        self.measures = CommitMeasures()
 
     @classmethod
     def open(
@@ -141,7 +155,9 @@ class LmdbEngine:
     def write(self) -> LmdbWriteTransaction:
         if self._failure is not None:
             raise self._failure
-        return LmdbWriteTransaction(self._begin, self._spaces, self._page_size, self._write_failure)
+        return LmdbWriteTransaction(
+            self._begin, self._spaces, self._page_size, self._write_failure, self.measures, time.perf_counter
+        )
 
     def admit(self, size_bytes: int) -> None:
         cost_bytes = 2 * size_bytes + self._page_size
@@ -163,6 +179,23 @@ class LmdbEngine:
         except lmdb.Error as error:
             raise read_failure(error) from error
         return MapUse(pages * self._page_size, self._limit_bytes)
+
+    def data_file_use(self) -> DataFileUse:
+        """The data file's size, and what LMDB says of its pages and readers."""
+        info = self._environment.info()
+        return DataFileUse(
+            file_bytes=self._data_file.stat().st_size,
+            page_bytes=self._page_size,
+            entries={space.value: self._entries(space) for space in self._spaces},
+            readers=info["num_readers"],
+            readers_max=info["max_readers"],
+            transaction_id=info["last_txnid"],
+        )
+
+    def _entries(self, space: Space) -> int:
+        with self._begin() as transaction:
+            entries: int = transaction.stat(self._spaces[space])["entries"]
+        return entries
 
     def disk_free_bytes(self) -> int:
         """What an unprivileged process may still write to the disk under the directory."""

@@ -15,6 +15,7 @@ import lmdb
 from cortado.errors import Internal
 from cortado.store.engine.failures import read_failure
 from cortado.store.engine.interface import Page, Space
+from cortado.store.observe.measures import CommitMeasures
 
 Begin: TypeAlias = Callable[..., "lmdb.Transaction[bytes]"]
 Spaces: TypeAlias = dict[Space, "lmdb._Database"]
@@ -121,14 +122,24 @@ class LmdbReadTransaction:
 class LmdbWriteTransaction(LmdbReadTransaction):
     """The scope of the one writer: commits on a clean exit, aborts on an exception.
 
-    ``failure_of`` says what an error of LMDB's means, once the transaction is aborted.
+    ``failure_of`` says what an error of LMDB's means, once the transaction is aborted; ``measures`` takes how long it
+    was filled and how long its commit took, by ``monotonic_s``.
     """
 
     def __init__(
-        self, begin: Begin, spaces: Spaces, page_size: int, failure_of: Callable[[lmdb.Error], Exception]
+        self,
+        begin: Begin,
+        spaces: Spaces,
+        page_size: int,
+        failure_of: Callable[[lmdb.Error], Exception],
+        measures: CommitMeasures,
+        monotonic_s: Callable[[], float],
     ) -> None:
         super().__init__(begin, spaces, page_size)
         self._failure_of = failure_of
+        self._measures = measures
+        self._monotonic_s = monotonic_s
+        self._began_s = 0.0
 
     def __enter__(self) -> Self:
         try:
@@ -136,6 +147,7 @@ class LmdbWriteTransaction(LmdbReadTransaction):
         except lmdb.Error as error:
             raise self._failure_of(error) from error
         self._thread = threading.get_ident()
+        self._began_s = self._monotonic_s()
         return self
 
     def __exit__(
@@ -144,10 +156,13 @@ class LmdbWriteTransaction(LmdbReadTransaction):
         if threading.get_ident() != self._thread:
             raise Internal("a write transaction was ended on another thread than it began on")
         if error is None:
+            filled_s = self._monotonic_s()
             try:
                 self._transaction.commit()
             except lmdb.Error as problem:
                 raise self._failure_of(problem) from problem
+            self._measures.filling.observe(filled_s - self._began_s)
+            self._measures.committing.observe(self._monotonic_s() - filled_s)
             return
         self._transaction.abort()
         if isinstance(error, lmdb.Error):

@@ -39,6 +39,8 @@ class Gate:
         self._bytes_max = bytes_max
         self._count = 0
         self._bytes = 0
+        self.refused = 0
+        """Callers that found no place, since the start."""
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
     def enter(self, size_bytes: int = 0) -> None:
@@ -96,6 +98,7 @@ class Gate:
         return not (self._bytes_max and self._count and self._bytes + size_bytes > self._bytes_max)
 
     def _refusal(self, problem: str, limit: int) -> ResourceExhausted:
+        self.refused += 1
         return ResourceExhausted(
             problem=f"{problem}, the limit is {limit}", retry_delay_ms=RETRY_DELAY_MS, resource=self.name, limit=limit
         )

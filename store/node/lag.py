@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from cortado.store.observe.measures import Histogram
+
 PERIOD_MS: Final = 100
 BUCKET_MS: Final = 5_000
 BUCKETS: Final = 12
@@ -23,6 +25,8 @@ class LoopLag:
         self._monotonic_ms = monotonic_ms
         self._buckets: deque[tuple[int, float]] = deque(maxlen=BUCKETS + 1)
         self._timer: asyncio.TimerHandle | None = None
+        self.delays = Histogram()
+        """Of every look, in seconds."""
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._ask(loop)
@@ -43,6 +47,7 @@ class LoopLag:
     def _look(self, loop: asyncio.AbstractEventLoop, due_ms: float) -> None:
         now_ms = self._monotonic_ms()
         lag_ms = max(now_ms - due_ms, 0.0)
+        self.delays.observe(lag_ms / 1000)
         bucket = int(now_ms // BUCKET_MS)
         if self._buckets and self._buckets[-1][0] == bucket:
             lag_ms = max(lag_ms, self._buckets.pop()[1])

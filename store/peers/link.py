@@ -21,12 +21,14 @@ from google.protobuf.message import DecodeError
 
 from cortado.errors import PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import PeerBatch
+from cortado.store.observe.measures import Traffic
 from cortado.store.peers.clock_echo import ClockEcho
 from cortado.store.peers.interface import PeerLimits, PeerNode, Stream
 
 
 class Link:
-    """``opened_by`` is the node id of the side that dialled, ``position`` the term and index in the peer's Hello."""
+    """``opened_by`` is the node id of the side that dialled, ``position`` the term and index in the peer's Hello,
+    ``traffic`` counts what goes over it."""
 
     def __init__(
         self,
@@ -39,11 +41,13 @@ class Link:
         limits: PeerLimits,
         monotonic_ms: Callable[[], float],
         physical_ms: Callable[[], int],
+        traffic: Traffic | None = None,
     ) -> None:
         self.peer = peer
         self.opened_by = opened_by
         self.position = position
         self.dropped = 0
+        self.traffic = Traffic() if traffic is None else traffic
         self.heard_ms = monotonic_ms()
         self.sent_ms = self.heard_ms
         self._stream = stream
@@ -116,6 +120,8 @@ class Link:
             self._wanted.clear()
             batch = self._next_batch()
             self.sent_ms = self._monotonic_ms()
+            self.traffic.sent_batches += 1
+            self.traffic.sent_bytes += len(batch)
             await self._stream.write(batch)
 
     def _next_batch(self) -> bytes:
@@ -138,6 +144,8 @@ class Link:
             if message is None:
                 raise Unavailable("the peer ended the stream")
             self.heard_ms = self._monotonic_ms()
+            self.traffic.received_batches += 1
+            self.traffic.received_bytes += len(message)
             try:
                 batch = PeerBatch.FromString(message)
             except DecodeError:

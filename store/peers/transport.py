@@ -25,6 +25,7 @@ from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, Hello, PeerBa
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
 from cortado.store.engine.data_directory import Identity
+from cortado.store.observe.measures import Traffic
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.dial import dial
 from cortado.store.peers.fetch import fetch_snapshot
@@ -51,6 +52,7 @@ class PeerStatus:
     waiting_bytes: int
     dropped: int
     problem: str
+    traffic: Traffic
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +66,7 @@ class _Peer:
     dialling: asyncio.Task[None] | None = None
     dropped: int = 0
     problem: str = ""
+    traffic: Traffic = field(default_factory=Traffic)
 
     def put(self, link: Link | None) -> None:
         self.link = link
@@ -305,6 +308,7 @@ class PeerTransport:
             limits=self.limits,
             monotonic_ms=self._monotonic_ms,
             physical_ms=self._physical_ms,
+            traffic=peer.traffic,
         )
         self._adopt(peer, link)
         peer.storage_id = hello.storage_id
@@ -331,6 +335,7 @@ class PeerTransport:
                 raise Unavailable(f"another stream joins nodes {self.node_id} and {peer.node_id} already")
             old.close(Unavailable(f"a newer stream joins nodes {self.node_id} and {peer.node_id}"))
         peer.put(link)
+        peer.traffic.connections += 1
         self._said.forget(peer.node_id)
         peer.problem = ""
         _LOG.info("connected to node %s at %s", peer.node_id, peer.address)
@@ -391,4 +396,5 @@ class PeerTransport:
             waiting_bytes=size,
             dropped=peer.dropped,
             problem=peer.problem,
+            traffic=peer.traffic,
         )

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from cortado.errors import CortadoError, DataLoss, Unavailable
 from cortado.raft.configuration import Configuration
@@ -27,6 +27,14 @@ from cortado.store.node.storage import Storage
 from cortado.store.node.transport import Transport
 
 _LOG: Final = logging.getLogger(__name__)
+
+
+class SnapshotCounts(NamedTuple):
+    """Since the start of this process: snapshots made here, bytes of them read by others, snapshots installed here."""
+
+    made: int
+    sent_bytes: int
+    installed: int
 
 
 class Snapshots:
@@ -134,6 +142,11 @@ class Snapshots:
     def is_installing(self) -> bool:
         """True from before the turns are paused for an installation until they go on."""
         return self._target.is_installing
+
+    @property
+    def counts(self) -> SnapshotCounts:
+        source = self._source
+        return SnapshotCounts(source.made, source.sent_bytes, self._target.installed)
 
     @property
     def held_index(self) -> int | None:

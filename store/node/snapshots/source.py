@@ -106,6 +106,9 @@ class SnapshotSource:
         self._copying_index: int | None = None
         self._offered: dict[str, tuple[int, str]] = {}
         self._readers = 0
+        self.made = 0
+        self.sent_bytes = 0
+        """Since the start, as :attr:`made`, the number of snapshots that were made."""
         self.is_whole = True
         """False where the own state is none: then nothing is copied from it."""
 
@@ -216,6 +219,7 @@ class SnapshotSource:
                 await self._run_scan(lambda: self._spools.remove(name))
         meta = SnapshotMeta(snapshot_id, state.index, state.term, members, copy.size_bytes)
         _LOG.info("made snapshot %s of index %d, %d bytes", snapshot_id, state.index, copy.size_bytes)
+        self.made += 1
         self._newest = self._made[snapshot_id] = _Spool(meta, self._monotonic_ms())
         self._copying_index = None
         return self._newest
@@ -297,4 +301,5 @@ class SnapshotSource:
             if not chunk:
                 raise NotFound("snapshot", spool.meta.snapshot_id)
             yield chunk
+            self.sent_bytes += len(chunk)
             offset += len(chunk)

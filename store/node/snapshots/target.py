@@ -96,6 +96,8 @@ class SnapshotTarget:
         self._problem = ""
         self.unreadable = ""
         self.is_installing = False
+        self.installed = 0
+        """Snapshots, since the start."""
 
     # --- what the node asks ------------------------------------------------------------------------------------
 
@@ -345,6 +347,7 @@ class SnapshotTarget:
             self._failed(problem)
             self.is_installing = False
             return False
+        self.installed += 1
         _LOG.info("installed snapshot %s of index %d", header.snapshot_id, header.index)
         self._fetch = self._following = None
         self.is_installing = False
