@@ -26,6 +26,17 @@ class NodeLimits:
     - ``remember_ms``, ``remember_requests_max``, ``remember_bytes_max``: how long results of requests are remembered,
       and how many and how much of them at most.
     - ``ceiling_ahead_ms``: how far a read ahead of the log raises the replicated ceiling above itself.
+
+    - ``watches_max``: watches open at once; more are refused, as in the first group.
+    - ``watch_queue_events_max``, ``watch_queue_bytes_max``: changes that wait to be sent to one watch;
+      ``watch_bytes_max``: to all. Past it a watch gives its queue up, and catches up from the engine later.
+    - ``watch_recent_entries_max``, ``watch_recent_bytes_max``: entries of the log whose changes are kept in memory, so
+      that who comes back after a moment need not search the engine.
+    - ``watch_passes_max``: watches that search the engine at once, more wait; ``watch_pass_events_max``: how many
+      changes one of them keeps in mind, more take several passes.
+    - ``watch_close_ms``: so long after the last write, a leader with watches writes an entry that resolves the time
+      since then.
+    - ``watch_leaderless_ms``: so long after the last leader was known, watches are ended, to go on at another node.
     """
 
     writes_max: int = 8_192
@@ -44,6 +55,17 @@ class NodeLimits:
     remember_requests_max: int = 200_000
     remember_bytes_max: int = 64 << 20
     ceiling_ahead_ms: int = 250
+
+    watches_max: int = 4_096
+    watch_queue_events_max: int = 16_384
+    watch_queue_bytes_max: int = 4 << 20
+    watch_bytes_max: int = 64 << 20
+    watch_recent_entries_max: int = 4_096
+    watch_recent_bytes_max: int = 8 << 20
+    watch_passes_max: int = 4
+    watch_pass_events_max: int = 65_536
+    watch_close_ms: int = 1_000
+    watch_leaderless_ms: int = 5_000
 
     def check(self) -> None:
         """Raises InvalidArgument with the field, the value and the bound."""

@@ -63,6 +63,7 @@ from cortado.store.node.status import NodeStatus, Role, snapshot_text
 from cortado.store.node.storage import Storage, StorageThread
 from cortado.store.node.transport import NoPeers, Transport
 from cortado.store.node.turns import Turns
+from cortado.store.node.watching.watches import Watches
 from cortado.store.observe.call import CURRENT
 
 T = TypeVar("T")
@@ -162,6 +163,8 @@ class Node:
         self._read_points: ReadPoints
         self._known_requests: KnownRequests
         self._members: Membership
+        self.watches: Watches
+        """The changes of key ranges, for who watches them."""
 
     # --- life --------------------------------------------------------------------------------------------------
 
@@ -194,6 +197,7 @@ class Node:
         )
         self._known_requests = KnownRequests(turns, self._machine, self.clock)
         self._members = Membership(turns, self.identity.node_id)
+        self.watches = self._make_watches()
         self.store.on_damage = self._met_damage
         self.lag.start(self._loop)
         if self._spools is not None:
@@ -232,6 +236,25 @@ class Node:
             on_failure=self._fail,
         )
 
+    def _make_watches(self) -> Watches:
+        turns = self._turns
+        return Watches(
+            engine=self._engine,
+            store=self.store,
+            limits=self.limits,
+            feed=turns.feed,
+            run_scan=self.scan,
+            has_leader=lambda: self._log.leader != "",
+            is_idle_for=self._is_idle_for,
+            close_time=lambda: self._raise_ceiling(self.clock.now()),
+        )
+
+    def _is_idle_for(self, ms: int) -> bool:
+        """Whether this node leads, and nothing was written for ``ms``, or is about to be."""
+        turns = self._turns
+        is_idle = turns.may_evaluate and turns.pipeline.newest_in_flight is None
+        return is_idle and self.clock.physical_ms - turns.applied.last_ts.wall_ms >= ms
+
     def _make_snapshots(self, spools: SpoolDirectory) -> Snapshots:
         log = self._log
         return Snapshots(
@@ -259,6 +282,8 @@ class Node:
         assert snapshots is not None
         self.store.unreadable = snapshots.unreadable
         self._turns.hold_back(_INSTALLING, not snapshots.may_lead)
+        if snapshots.unreadable:
+            self.watches.end_all(Unavailable(snapshots.unreadable, retry_delay_ms=1_000))
         self._catalog_cache.clear()
 
     def _met_damage(self, damage: DataLoss) -> None:
@@ -276,6 +301,7 @@ class Node:
         if hand_over and not self._is_stopping and self._turns.failure is None:
             await self._hand_over()
         self._is_stopping = True
+        self.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
         if self._turns.failure is None:
             self._turns.hold_back(_STOPPING, True)
         if self.snapshots is not None:
@@ -315,6 +341,7 @@ class Node:
             _LOG.warning("the address %s could not be made known: %s", self.address, problem)
 
     def _fail(self, error: BaseException) -> None:
+        self.watches.stop(Unavailable("the node has stopped: " + str(error)))
         self._failed.set_result(error)
 
     # --- peers -------------------------------------------------------------------------------------------------
@@ -578,7 +605,7 @@ class Node:
             map_used_bytes=use.used_bytes,
             map_limit_bytes=use.limit_bytes,
             disk_free_bytes=self._engine.disk_free_bytes(),
-            queues=[gate.use() for gate in (self.writes, self.reads, self.scans, self.bulk_streams)],
+            queues=[gate.use() for gate in (self.writes, self.reads, self.scans, self.bulk_streams, self.watches.gate)],
             loop_lag_ms_max=self.lag.max_ms(),
             clock_offsets=self._peer_clocks.offsets(self.monotonic_ms()),
             snapshot="" if self.snapshots is None else snapshot_text(self.snapshots.progress),

@@ -29,6 +29,7 @@ from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.commands import LogEntry
 from cortado.store.node.requests import REQUEST_ID_BYTES, Remembered, answer_of
 from cortado.store.node.state import AppliedState
+from cortado.store.node.watching.recent import Applied
 
 GROUP_BYTES: Final = 4
 
@@ -49,6 +50,8 @@ class StateMachine:
         self._record_left: bytes | None = None
         self._decoded: tuple[bytes, AppliedState] = b"", AppliedState()
         self.state = self.load()
+        self.newly_applied: list[Applied] = []
+        """What the last :meth:`apply` changed, entry by entry: for the loop, until the next one begins."""
 
     def load(self) -> AppliedState:
         """What the engine says is applied: at the start, and after a snapshot was installed below this object."""
@@ -84,6 +87,7 @@ class StateMachine:
 
         Raises ResourceExhausted where there is no room, and nothing was stored; anything else must stop the node.
         """
+        self.newly_applied = []
         with self._engine.write() as txn:
             record = txn.get(Space.META, self._state_key)
             if record != self._record_left:
@@ -120,6 +124,7 @@ class StateMachine:
         log_entry = payload if isinstance(payload, LogEntry) else LogEntry.decode(payload.encode())
         _check_follows(log_entry, state)
         self._versions.put_all(txn, log_entry.items)
+        self.newly_applied.append(Applied(log_entry.last_ts, log_entry.items))
         if log_entry.results:
             state = self._remember(txn, state, log_entry)
         if log_entry.request_floor:

@@ -53,6 +53,7 @@ from cortado.store.node.storage import Storage
 from cortado.store.node.storing import RETRY_MS_MAX, Storing
 from cortado.store.node.transport import Transport
 from cortado.store.node.watchers import Watchers
+from cortado.store.node.watching.feed import ChangeFeed
 from cortado.store.observe.measures import StoringMeasures, TurnMeasures
 
 _LOG: Final = logging.getLogger(__name__)
@@ -111,6 +112,8 @@ class Turns:
         self._rounds = ReadRounds(loop, log, self.pipeline.answer)
         self.after_turn: Callable[[], None] = _nothing
         """Called after each turn: there the snapshots look at what the log needs."""
+        self.feed: ChangeFeed = ChangeFeed(machine.state.last_ts, limits)
+        """What watches are told of: everything that is applied, in the order of the log."""
         self.refused_for: str = ""
         """Why there is no room for writes; empty while they go well."""
         self.measures = TurnMeasures()
@@ -319,6 +322,7 @@ class Turns:
         if self._machine.load() != state:
             raise DataLoss("the node's state", f"the engine does not hold what was installed, {state}")
         self.pipeline.advance(state)
+        self.feed.replaced(state.last_ts)
         self._clock.observe_log(state.last_ts)
         self.compaction.restart(state.index)
         self._is_paused = False
@@ -497,6 +501,7 @@ class Turns:
         if ready.committed:
             self._clock.observe_log(state.last_ts)
             self.pipeline.advance(state)
+            self.feed.applied(self._machine.newly_applied, state.last_ts)
         self.compaction.durable(ready, self.applied.index)
         self._guarded_turn()
 

@@ -1,0 +1,171 @@
+"""What was changed in a range between two timestamps, found among the versions that the engine keeps.
+
+Versions are ordered by key, changes by time. So a pass goes over the keys of the whole range and keeps the *oldest*
+changes, as many as fit into a bounded memory; where there are more, the window that it found ends before them, and the
+next pass begins there::
+
+    pass 1   (after .................... until]   ──► window (after .. w1]   the oldest changes, in order
+    pass 2         (w1 ................. until]   ──► window (w1 .. w2]
+
+Each window is complete up to its end, so changes leave in the order of commits however many there are. A pass reads
+keys alone, in slices with a transaction each; values are read when they are sent. It costs one look at each version in
+the range: a far larger range than what changed in it is a reason to come back while
+:mod:`cortado.store.node.watching.recent` still has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cortado.errors import DataLoss, Unavailable
+from cortado.store.clock.timestamp import LOGICAL_MAX, TIMESTAMP_BYTES, WALL_MS_MAX, ZERO, Timestamp
+from cortado.store.engine.interface import Engine, ReadTransaction, Space
+from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import Item, decode_version, suffix_of, timestamp_of
+from cortado.store.node.watching.order import place_of
+
+KEYS_PER_STEP: Final = 10_000
+ITEMS_PER_READ: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The engine keys of all changes above where the pass began, up to and including ``until``, in their order."""
+
+    keys: list[bytes]
+    until: Timestamp
+
+
+class HistoryPass:
+    """Call :meth:`step` until it returns True, then ask for the :meth:`window`. A step takes a few milliseconds."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: VersionStore,
+        start: bytes,
+        end: bytes,
+        after: Timestamp,
+        until: Timestamp,
+        *,
+        events_max: int,
+    ) -> None:
+        """Changes in ``(after, until]`` of keys in ``[start, end)``; about ``events_max`` in a window, but always whole
+        commits."""
+        self._engine = engine
+        self._store = store
+        self._position = start
+        self._end = end
+        self._after = after
+        self._until = until
+        self._events_max = events_max
+        self._found: list[bytes] = []
+
+    def step(self, max_keys: int = KEYS_PER_STEP) -> bool:
+        """Look at up to ``max_keys`` versions more. True once the range is done.
+
+        Raises SnapshotTooOld where history that this needs is gone, Unavailable while a snapshot replaces the state.
+        """
+        with self._engine.read() as txn:
+            keys, exhausted = txn.keys(Space.DATA, self._position, self._end, max_items=max_keys)
+        # From the very beginning means: everything that is there.
+        self._store.check_readable(self._until if self._after == ZERO else self._after)
+        # Inverted: the newest wanted version has the smallest suffix.
+        newest, too_old = suffix_of(self._until), suffix_of(self._after)
+        self._found += [key for key in keys if newest <= key[-TIMESTAMP_BYTES:] < too_old]
+        if len(self._found) > 2 * self._events_max:
+            self._keep_oldest()
+        if keys and not exhausted:
+            self._position = next_key(keys[-1])
+        return exhausted
+
+    def window(self) -> Window:
+        """What was found, once the range is done."""
+        if len(self._found) > self._events_max:
+            self._keep_oldest()
+        self._found.sort(key=place_of)
+        return Window(self._found, self._until)
+
+    def _keep_oldest(self) -> None:
+        """Drop the newest commits, whole, so that at most ``events_max`` changes stay, or one commit."""
+        found = self._found
+        found.sort(key=place_of)
+        first_suffix = found[0][-TIMESTAMP_BYTES:]
+        cut_suffix = found[self._events_max][-TIMESTAMP_BYTES:]
+        if cut_suffix == first_suffix:
+            self._until = timestamp_of(first_suffix)
+        else:
+            self._until = _before(timestamp_of(cut_suffix))
+        last_suffix = suffix_of(self._until)
+        self._found = [key for key in found if key[-TIMESTAMP_BYTES:] >= last_suffix]
+
+
+def read_changes(
+    engine: Engine, store: VersionStore, keys: Sequence[bytes], *, bytes_max: int, items_max: int = ITEMS_PER_READ
+) -> list[Item]:
+    """The items of the first ``keys``: at most ``items_max``, and little more than ``bytes_max`` of them, at least one.
+
+    Raises DataLoss for a damaged one, and as :meth:`HistoryPass.step`.
+    """
+    items: list[Item] = []
+    size_bytes = 0
+    with engine.read() as txn:
+        for key in keys[:items_max]:
+            item = txn.seek(Space.DATA, key)
+            if item is None or item[0] != key:
+                break
+            items.append(item)
+            size_bytes += len(key) + len(item[1])
+            if size_bytes > bytes_max:
+                break
+    if not items:
+        store.check_readable(timestamp_of(keys[0][-TIMESTAMP_BYTES:]))
+        raise Unavailable("a change that was about to be sent is not stored here any more", retry_delay_ms=1_000)
+    _check_intact(store, items)
+    return items
+
+
+def read_previous(engine: Engine, store: VersionStore, items: Sequence[Item]) -> list[Item | None]:
+    """For each change, the version of its key that it replaced; None where there was none, or it was a delete.
+
+    Raises as :func:`read_changes`.
+    """
+    with engine.read() as txn:
+        found = [_older(txn, item[0]) for item in items]
+    if items:
+        store.check_readable(timestamp_of(items[0][0][-TIMESTAMP_BYTES:]))
+    _check_intact(store, [each for each in found if each is not None])
+    return [None if each is None or decode_version(*each) is None else each for each in found]
+
+
+def next_key(engine_key: bytes) -> bytes:
+    """The first key of the same length above: nothing that is stored lies between, since no logical key begins with
+    another."""
+    return (int.from_bytes(engine_key) + 1).to_bytes(len(engine_key))
+
+
+def _older(txn: ReadTransaction, engine_key: bytes) -> Item | None:
+    item = txn.seek(Space.DATA, next_key(engine_key))
+    if item is None or item[0][:-TIMESTAMP_BYTES] != engine_key[:-TIMESTAMP_BYTES]:
+        return None
+    return item
+
+
+def _check_intact(store: VersionStore, items: Sequence[Item]) -> None:
+    try:
+        for item in items:
+            decode_version(*item)
+    except DataLoss as damage:
+        store.on_damage(damage)
+        raise
+
+
+def _before(ts: Timestamp) -> Timestamp:
+    """The largest timestamp below ``ts``."""
+    if ts.logical:
+        return Timestamp(ts.epoch, ts.wall_ms, ts.logical - 1)
+    if ts.wall_ms:
+        return Timestamp(ts.epoch, ts.wall_ms - 1, LOGICAL_MAX)
+    return Timestamp(ts.epoch - 1, WALL_MS_MAX, LOGICAL_MAX)

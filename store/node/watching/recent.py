@@ -1,0 +1,68 @@
+"""The newest changes of all keys, kept in memory: whoever comes back after a moment need not search the engine.
+
+After a leader was killed, all its watchers turn to another node, each at a timestamp of a second or two ago. What they
+missed is here; a pass over the versions of each one's range would take far longer, and all of them at once. Nothing is
+copied: entries of the log are held a little longer than they would live anyway.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from dataclasses import dataclass
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.versions import Item
+from cortado.store.node.watching.order import engine_key, size_of
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """One applied entry's changes, in key order; ``last_ts`` is its last commit's timestamp."""
+
+    last_ts: Timestamp
+    items: list[Item]
+
+
+class RecentChanges:
+    """Everything that was applied above :attr:`floor`, bounded in entries and bytes."""
+
+    def __init__(self, position: Timestamp, *, entries_max: int, bytes_max: int) -> None:
+        self._entries_max = entries_max
+        self._bytes_max = bytes_max
+        self._entries: deque[tuple[Applied, int]] = deque()
+        self.size_bytes = 0
+        self.floor = position
+
+    def add(self, applied: Applied) -> None:
+        """The next entry. Older ones go where there are too many."""
+        size_bytes = size_of(applied.items)
+        self._entries.append((applied, size_bytes))
+        self.size_bytes += size_bytes
+        while len(self._entries) > self._entries_max or self.size_bytes > self._bytes_max:
+            oldest, oldest_bytes = self._entries.popleft()
+            self.size_bytes -= oldest_bytes
+            self.floor = oldest.last_ts
+
+    def clear(self, position: Timestamp) -> None:
+        """Nothing is known of how the state at ``position`` came about."""
+        self._entries.clear()
+        self.size_bytes = 0
+        self.floor = position
+
+    def since(self, after: Timestamp, start: bytes, end: bytes) -> list[list[Item]] | None:
+        """What the entries that end above ``after`` changed in ``[start, end)``, each in key order, oldest first; the
+        first may hold changes at or below ``after``, too. None where ``after`` is below the floor."""
+        if after < self.floor:
+            return None
+        found: list[list[Item]] = []
+        for applied, _ in reversed(self._entries):
+            if applied.last_ts <= after:
+                break
+            items = applied.items
+            begin = bisect_left(items, start, key=engine_key)
+            changed = items[begin : bisect_left(items, end, begin, key=engine_key)]
+            if changed:
+                found.append(changed)
+        found.reverse()
+        return found

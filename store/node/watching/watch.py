@@ -1,0 +1,195 @@
+"""One watch: batches of changes in order, and how far they are complete, for as long as somebody takes them.
+
+::
+
+            attach at P                        overflow, or another state
+    sent ─────────────────► catch up (sent, P] ─► queue (P, ...] ─────┐
+     ▲                       from the engine       as it is applied   │
+     `────────────────────────────────────────────────────────────────┘
+
+``sent`` is the timestamp up to which everything was handed over. Whatever happens to the queue, the watch attaches it
+again at the position of that moment, and catches up from ``sent``: so nothing is left out. Changes have one total order
+(:mod:`cortado.store.node.watching.order`), and what is at or below the last one handed over is passed over: so nothing
+comes twice, wherever a commit was cut in two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from cortado.errors import CortadoError
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.versions import Item
+from cortado.store.node.watching.feed import ChangeFeed, WatchQueue
+from cortado.store.node.watching.history import HistoryPass
+from cortado.store.node.watching.order import place_after, place_of, ts_of
+
+T = TypeVar("T")
+
+BATCH_EVENTS_MAX: Final = 1_000
+BATCH_BYTES_MAX: Final = 512 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Changes in their order, perhaps none; ``resolved`` where it is known: every change at or below it was handed
+    over, with this batch or before. None where the batch ends within a commit."""
+
+    items: list[Item]
+    resolved: Timestamp | None
+
+
+class History(Protocol):
+    """Where a watch finds what lies before its queue."""
+
+    def begin(self, queue: WatchQueue, after: Timestamp, until: Timestamp) -> HistoryPass:
+        """See :class:`HistoryPass`."""
+
+    def read(self, keys: list[bytes], *, bytes_max: int) -> list[Item]:
+        """See :func:`~cortado.store.node.watching.history.read_changes`."""
+
+    async def run(self, step: Callable[[], T]) -> T:
+        """Run one slice off the loop."""
+
+    def place(self) -> asyncio.Semaphore:
+        """Held while a pass goes over the versions: so many at a time."""
+
+
+class Watch:
+    """Take :meth:`batches` once, then :meth:`close`."""
+
+    def __init__(
+        self,
+        feed: ChangeFeed,
+        history: History,
+        start: bytes,
+        end: bytes,
+        after: Timestamp,
+        *,
+        resolved_interval_ms: float,
+    ) -> None:
+        """Changes above ``after`` of keys in ``[start, end)``. Once it has caught up there is a batch, be it an empty
+        one, at least every ``resolved_interval_ms``."""
+        self._feed = feed
+        self._history = history
+        self._interval_s = resolved_interval_ms / 1_000
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[None] | None = None
+        self._ended: CortadoError | None = None
+        self._last_place = place_after(after)
+        self.sent = after
+        """Everything at or below it was handed over."""
+        self.events = 0
+        self._queue = WatchQueue(start, end, self._wake)
+        feed.open(self._queue)
+        self._joins_at = feed.attach(self._queue, after)
+        self._due_s = self._loop.time() + self._interval_s
+
+    def end(self, error: CortadoError) -> None:
+        """Let who takes batches have this error next."""
+        self._ended = error
+        self._wake()
+
+    def close(self) -> None:
+        self._feed.close(self._queue)
+
+    @property
+    def is_catching_up(self) -> bool:
+        """True while there is something to be had from the engine first."""
+        return self.sent < self._joins_at
+
+    async def batches(self) -> AsyncGenerator[Batch, None]:
+        """Without end. The first comes at once, and says where the watch begins.
+
+        Raises SnapshotTooOld where history that this needs is gone, Unavailable where this replica can't go on: at
+        another one, go on from the last ``resolved``.
+        """
+        yield Batch([], self.sent)
+        while True:
+            self._check()
+            if self._joins_at > self.sent:
+                async with aclosing(self._catch_up(self._joins_at)) as found:
+                    async for batch in found:
+                        yield batch
+            elif not self._queue.is_attached:
+                self._joins_at = self._feed.attach(self._queue, self.sent)
+            elif self._queue.runs:
+                yield self._take()
+            elif await self._is_due():
+                yield self._batch([], self._feed.position)
+
+    # --- as it is applied --------------------------------------------------------------------------------------
+
+    def _take(self) -> Batch:
+        queue = self._queue
+        items = self._feed.take(queue, events_max=BATCH_EVENTS_MAX, bytes_max=BATCH_BYTES_MAX)
+        if not queue.runs:
+            return self._batch(items, self._feed.position)
+        last_ts = ts_of(items[-1])
+        # Cut within a commit: its rest is to come.
+        is_whole = last_ts < ts_of(queue.runs[0][0])
+        return self._batch(items, last_ts if is_whole else None)
+
+    def _batch(self, items: list[Item], resolved: Timestamp | None) -> Batch:
+        if items and place_of(items[0][0]) <= self._last_place:
+            items = items[bisect_right(items, self._last_place, key=_place_of_item) :]
+        if items:
+            self._last_place = place_of(items[-1][0])
+            self.events += len(items)
+        # Where this replica is behind the timestamp that was asked for, its position says nothing new.
+        if resolved is not None and resolved > self.sent:
+            self.sent = resolved
+        self._due_s = self._loop.time() + self._interval_s
+        return Batch(items, None if resolved is None else self.sent)
+
+    async def _is_due(self) -> bool:
+        """Wait for something in the queue, or the end of the interval: True there."""
+        if self._loop.time() >= self._due_s:
+            return True
+        self._waiter = self._loop.create_future()
+        timer = self._loop.call_at(self._due_s, self._wake)
+        try:
+            await self._waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+        return False
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _check(self) -> None:
+        if self._ended is not None:
+            raise self._ended
+
+    # --- what lies before --------------------------------------------------------------------------------------
+
+    async def _catch_up(self, until: Timestamp) -> AsyncGenerator[Batch, None]:
+        """Everything up to ``until`` that was not handed over, window by window."""
+        history = self._history
+        while self.sent < until:
+            async with history.place():
+                search = history.begin(self._queue, self.sent, until)
+                while not await history.run(search.step):
+                    self._check()
+                window = await history.run(search.window)
+            keys = window.keys
+            if not keys:
+                yield self._batch([], window.until)
+            while keys:
+                found = await history.run(lambda keys=keys: history.read(keys, bytes_max=BATCH_BYTES_MAX))  # type: ignore[misc]
+                self._check()
+                keys = keys[len(found) :]
+                last_ts = ts_of(found[-1])
+                is_whole = not keys or last_ts < ts_of((keys[0], b""))
+                yield self._batch(found, (last_ts if keys else window.until) if is_whole else None)
+
+
+def _place_of_item(item: Item) -> bytes:
+    return place_of(item[0])

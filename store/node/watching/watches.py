@@ -1,0 +1,204 @@
+"""All watches of one node: let in within bounds, ended when the node can't serve them, counted.
+
+A replica serves watches as long as it follows somebody: one that has known no leader for ``watch_leaderless_ms`` ends
+them, so that clients turn to another; otherwise a watcher of a node that is cut off would wait without being told. A
+node that stops, or whose state is about to be replaced, ends them at once. Nothing is lost by that: whoever goes on
+elsewhere names the timestamp that he is complete up to.
+
+*Time goes on while nobody writes.* What is resolved is what is applied, and an idle group applies nothing. So a leader
+that has watches and has not written for ``watch_close_ms`` raises the ceiling to its clock, by an entry of its own:
+that entry's timestamp resolves everything below it, here and at every replica. A group that nobody watches at its
+leader writes nothing, and then the replicas resolve what they have applied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from cortado.errors import CortadoError, Unavailable
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Engine
+from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import Item
+from cortado.store.node.admission import Gate
+from cortado.store.node.limits import NodeLimits
+from cortado.store.node.watching.feed import ChangeFeed, WatchQueue
+from cortado.store.node.watching.history import HistoryPass, read_changes, read_previous
+from cortado.store.node.watching.watch import Watch
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchStatistics:
+    """What the watches of one node do.
+
+    - ``watches``: open now; ``ranges``: how many different ones they watch; ``catching_up``: those that are reading
+      history from the engine, or wait for their turn to.
+    - ``queued_events``, ``queued_bytes``: changes that wait to be sent.
+    - ``recent_bytes``: changes that are kept in memory for who comes back.
+    - ``events``: changes handed over since the start, by all; ``overflows``: how often a watch was too slow for its
+      queue, and caught up from the engine instead; ``passes``: how often versions of a range were searched.
+    - ``resolved_lag_ms``: how far the slowest watch is behind what is applied, 0 without watches.
+    """
+
+    watches: int
+    ranges: int
+    catching_up: int
+    queued_events: int
+    queued_bytes: int
+    recent_bytes: int
+    events: int
+    overflows: int
+    passes: int
+    resolved_lag_ms: int
+
+
+class Watches:
+    """Everything runs on the node's loop."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        store: VersionStore,
+        limits: NodeLimits,
+        feed: ChangeFeed,
+        run_scan: Callable[[Callable[[], T]], Awaitable[T]],
+        has_leader: Callable[[], bool],
+        is_idle_for: Callable[[int], bool],
+        close_time: Callable[[], Awaitable[None]],
+    ) -> None:
+        """``is_idle_for(ms)``: whether this node leads, and nothing was written for so long; then ``close_time()``
+        writes an entry."""
+        self.feed = feed
+        self.gate = Gate("watches", count_max=limits.watches_max)
+        self._limits = limits
+        self._history = _History(engine, store, limits, run_scan)
+        self._has_leader = has_leader
+        self._is_idle_for = is_idle_for
+        self._close_time = close_time
+        self._watches: set[Watch] = set()
+        self._events_of_closed = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._leaderless_s: float | None = None
+        self._stopped: CortadoError | None = None
+
+    @contextmanager
+    def watch(self, start: bytes, end: bytes, after: Timestamp, *, resolved_interval_ms: float) -> Iterator[Watch]:
+        """Watch a range for the length of the block. Raises ResourceExhausted, Unavailable once the node stopped."""
+        if self._stopped is not None:
+            raise self._stopped
+        with self.gate.place():
+            watch = Watch(self.feed, self._history, start, end, after, resolved_interval_ms=resolved_interval_ms)
+            self._watches.add(watch)
+            self._look_later()
+            try:
+                yield watch
+            finally:
+                self._watches.remove(watch)
+                self._events_of_closed += watch.events
+                watch.close()
+
+    async def previous(self, items: list[Item]) -> list[Item | None]:
+        """What each change replaced. Raises as :func:`read_previous`."""
+        return await self._history.run(lambda: self._history.previous(items))
+
+    def end_all(self, error: CortadoError) -> None:
+        """Let every watch have this error next."""
+        for watch in self._watches:
+            watch.end(error)
+
+    def stop(self, error: CortadoError) -> None:
+        """As :meth:`end_all`, and let none in any more."""
+        self._stopped = error
+        self.end_all(error)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def statistics(self) -> WatchStatistics:
+        """Cheap: to be asked at any time."""
+        feed = self.feed
+        slowest = min((watch.sent for watch in self._watches), default=feed.position)
+        return WatchStatistics(
+            watches=len(self._watches),
+            ranges=feed.ranges,
+            catching_up=sum(watch.is_catching_up for watch in self._watches),
+            queued_events=feed.queued_events,
+            queued_bytes=feed.queued_bytes,
+            recent_bytes=feed.recent.size_bytes,
+            events=self._events_of_closed + sum(watch.events for watch in self._watches),
+            overflows=feed.overflows,
+            passes=self._history.passes,
+            resolved_lag_ms=max(feed.position.wall_ms - slowest.wall_ms, 0),
+        )
+
+    # --- what is looked at from time to time -------------------------------------------------------------------
+
+    def _look_later(self) -> None:
+        if self._timer is None and self._watches and self._stopped is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._limits.watch_close_ms / 1_000, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        self._look_at_leader(asyncio.get_running_loop().time())
+        is_closing = self._closing is not None and not self._closing.done()
+        if self._watches and not is_closing and self._is_idle_for(self._limits.watch_close_ms):
+            self._closing = asyncio.ensure_future(self._close())
+        self._look_later()
+
+    def _look_at_leader(self, now_s: float) -> None:
+        if self._has_leader() or not self._watches:
+            self._leaderless_s = None
+        elif self._leaderless_s is None:
+            self._leaderless_s = now_s
+        elif now_s - self._leaderless_s >= self._limits.watch_leaderless_ms / 1_000:
+            self._leaderless_s = None
+            problem = "this replica knows no leader, and cannot tell what it misses: go on at another node"
+            self.end_all(Unavailable(problem, retry_delay_ms=100))
+
+    async def _close(self) -> None:
+        # Where there is no room, or leadership is lost, time stands still for now.
+        with suppress(CortadoError):
+            await self._close_time()
+
+
+class _History:
+    """The engine, as watches read it: a few passes at a time, each in slices on the scan thread."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: VersionStore,
+        limits: NodeLimits,
+        run_scan: Callable[[Callable[[], T]], Awaitable[T]],
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._events_max = limits.watch_pass_events_max
+        self._run_scan = run_scan
+        self._places = asyncio.Semaphore(limits.watch_passes_max)
+        self.passes = 0
+
+    def begin(self, queue: WatchQueue, after: Timestamp, until: Timestamp) -> HistoryPass:
+        self.passes += 1
+        return HistoryPass(self._engine, self._store, queue.start, queue.end, after, until, events_max=self._events_max)
+
+    def read(self, keys: list[bytes], *, bytes_max: int) -> list[Item]:
+        return read_changes(self._engine, self._store, keys, bytes_max=bytes_max)
+
+    def previous(self, items: list[Item]) -> list[Item | None]:
+        return read_previous(self._engine, self._store, items)
+
+    async def run(self, step: Callable[[], T]) -> T:
+        return await self._run_scan(step)  # type: ignore[return-value, arg-type]
+
+    def place(self) -> asyncio.Semaphore:
+        return self._places
