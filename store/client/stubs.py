@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 
-from cortado.proto import message_class
+from cortado.proto import message_class, streams_of
 from cortado.proto.v1 import calls_pb2, cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
 
 
@@ -34,11 +34,12 @@ class Method:
 def _method(descriptor: MethodDescriptor) -> Method:
     service = descriptor.containing_service.full_name
     fields = descriptor.input_type.fields_by_name
+    streams = streams_of(descriptor)
     return Method(
         name=f"{service}/{descriptor.name}",
         reply_of=message_class(descriptor.output_type).FromString,
-        client_streaming=descriptor.client_streaming,
-        server_streaming=descriptor.server_streaming,
+        client_streaming=streams.client,
+        server_streaming=streams.server,
         is_read_at="at" in fields,
         is_resumable="page_token" in fields,
     )

@@ -33,7 +33,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from cortado.errors import CortadoError, Internal, InvalidArgument, TooLarge
-from cortado.proto import message_class
+from cortado.proto import message_class, streams_of
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 
@@ -77,11 +77,12 @@ def _snake_case(name: str) -> str:
 
 
 def _handler(method: MethodDescriptor, behaviour: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
-    if not method.server_streaming:
+    streams = streams_of(method)
+    if not streams.server:
         unary = _unary_method(method, behaviour)
         return grpc.unary_unary_rpc_method_handler(_unary(unary), _as_it_is, _as_it_is)
     parse = _parse(method)
-    if method.client_streaming:
+    if streams.client:
         streaming = _streaming(method.full_name, lambda encoded: behaviour(_parsed(encoded, parse)))
         return grpc.stream_stream_rpc_method_handler(streaming, _as_it_is, _as_it_is)
     streaming = _streaming(method.full_name, lambda encoded: behaviour(parse(encoded)))
