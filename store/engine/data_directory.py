@@ -58,10 +58,10 @@ class Identity:
 class DataDirectory:
     """An open and locked data directory. Close it when the engine inside is closed."""
 
-    def __init__(self, path: Path, identity: Identity, lock_file: int) -> None:
+    def __init__(self, path: Path, identity: Identity, lock_file: int | None) -> None:
         self.path = path
         self.identity = identity
-        self._lock_file: int | None = lock_file
+        self._lock_file = lock_file
 
     @property
     def engine_path(self) -> Path:
@@ -98,6 +98,26 @@ class DataDirectory:
             raise DataDirectoryError(str(path), f"cannot be opened: {problem.strerror}") from problem
         except BaseException:
             os.close(lock_file)
+            raise
+
+    @classmethod
+    def open_stopped(cls, path: Path) -> DataDirectory:
+        """Lock the directory of a node that does not run, to read it: not a byte of it is written.
+
+        Several may read it at a time; a server that is started meanwhile is refused. Raises DataDirectoryError where
+        there is nothing complete, where a process has it, or where it is damaged.
+        """
+        try:
+            if not path.is_dir() or not _check_format(path):
+                raise DataDirectoryError(str(path), "holds no node's data")
+            lock_file = _lock_for_reading(path)
+        except OSError as problem:
+            raise DataDirectoryError(str(path), f"cannot be opened: {problem.strerror}") from problem
+        try:
+            return cls(path, _read_identity(path), lock_file)
+        except BaseException:
+            if lock_file is not None:
+                os.close(lock_file)
             raise
 
     def join_cluster(self, cluster_id: str) -> None:
@@ -158,15 +178,7 @@ def _check_format(path: Path) -> bool:
 def _lock(path: Path) -> int:
     """The lock file's descriptor; closing it, or the end of the process however it comes, releases the lock."""
     descriptor = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        owner = os.read(descriptor, 32).decode("ascii", "replace").strip() or "of unknown id"
-        os.close(descriptor)
-        raise DataDirectoryError(str(path), f"in use by process {owner}") from None
-    except OSError:
-        os.close(descriptor)
-        raise
+    _flock(path, descriptor, fcntl.LOCK_EX)
     owner_line = f"{os.getpid()}\n".encode()
     # The lock is what counts; the text is for people. On a full disk, which is to be opened for reads, there may be no
     # room for it.
@@ -174,6 +186,37 @@ def _lock(path: Path) -> int:
         os.pwrite(descriptor, owner_line, 0)
         os.ftruncate(descriptor, len(owner_line))
     return descriptor
+
+
+def _lock_for_reading(path: Path) -> int | None:
+    """As :func:`_lock`, shared with others who read. None where there is no lock file, so that nobody can hold it: a
+    copy of a directory may lack it, and is not to get one."""
+    try:
+        descriptor = os.open(path / _LOCK_FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    _flock(path, descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+def _flock(path: Path, descriptor: int, kind: int) -> None:
+    """Lock, or close the descriptor and raise: DataDirectoryError naming the process that has the directory."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.read(descriptor, 32).decode("ascii", "replace").strip()
+        os.close(descriptor)
+        raise DataDirectoryError(str(path), f"in use by {_process(owner)}") from None
+    except OSError:
+        os.close(descriptor)
+        raise
+
+
+def _process(owner: str) -> str:
+    """Who holds the lock, for people. Whoever only reads leaves the number of the last server in the file."""
+    if owner.isdigit() and Path("/proc/self").exists() and not Path(f"/proc/{owner}").exists():
+        return "a command that reads it, such as cortado scrub --data-dir"
+    return f"process {owner or 'of unknown id'}"
 
 
 def _create(path: Path, identity: Identity, create_engine: Callable[[Path], None]) -> None:

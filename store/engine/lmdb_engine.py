@@ -15,7 +15,8 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -103,22 +104,20 @@ class LmdbEngine:
             _open_environment(engine_path, MAP_BYTES_MIN, sync=True)[0].close()
 
         directory = DataDirectory.open(Path(path), new_identity=new_identity, create_engine=create)
-        try:
+        with _closed_on_failure(directory):
             _check(directory.data_file, checked_bytes)
             environment, spaces = _open_largest(directory.engine_path, map_bytes, sync=sync)
             return cls(directory, environment, spaces, reserve_bytes)
-        except (DamagedDataFile, lmdb.Error) as problem:
-            directory.close()
-            advice = "; restore the directory from a backup" if isinstance(problem, DamagedDataFile) else ""
-            raise DataDirectoryError(str(path), f"its data file {directory.data_file}: {problem}{advice}") from problem
-        except OSError as problem:
-            directory.close()
-            raise DataDirectoryError(
-                str(path), f"its data file {directory.data_file} cannot be read: {problem.strerror}"
-            ) from problem
-        except BaseException:
-            directory.close()
-            raise
+
+    @classmethod
+    def open_stopped(cls, path: str | Path, *, checked_bytes: int | None = CHECKED_BYTES_DEFAULT) -> LmdbEngine:
+        """Open the data directory of a node that does not run, to read it: nothing in it is written, LMDB's table of
+        readers included. Raises DataDirectoryError."""
+        directory = DataDirectory.open_stopped(Path(path))
+        with _closed_on_failure(directory):
+            _check(directory.data_file, checked_bytes)
+            environment, spaces = _open_to_read(directory)
+            return cls(directory, environment, spaces, reserve_bytes=0)
 
     @property
     def identity(self) -> Identity:
@@ -249,6 +248,33 @@ class LmdbEngine:
         return True
 
 
+@contextmanager
+def _closed_on_failure(directory: DataDirectory) -> Iterator[None]:
+    """Whatever goes wrong while the engine is opened, the directory is let go, and what LMDB says is ours to say."""
+    file = directory.data_file
+    try:
+        yield
+    except (DamagedDataFile, lmdb.Error) as problem:
+        directory.close()
+        advice = f"; {_what_next(directory)}" if isinstance(problem, DamagedDataFile) else ""
+        raise DataDirectoryError(str(directory.path), f"its data file {file}: {problem}{advice}") from problem
+    except OSError as problem:
+        directory.close()
+        reason = f"its data file {file} cannot be read: {problem.strerror}"
+        raise DataDirectoryError(str(directory.path), reason) from problem
+    except BaseException:
+        directory.close()
+        raise
+
+
+def _what_next(directory: DataDirectory) -> str:
+    node_id = directory.identity.node_id
+    return (
+        f"replace this node: cortado member remove {node_id}, then add a new id with an empty directory; "
+        "a cluster of one: restore the directory from a backup"
+    )
+
+
 def _check(data_file: Path, checked_bytes: int | None) -> None:
     """Raise DamagedDataFile where LMDB, which trusts the file, would crash. OSError where it can't be read."""
     meta = check_metas(data_file)
@@ -275,6 +301,23 @@ def _open_environment(engine_path: Path, map_bytes: int, *, sync: bool) -> tuple
         max_spare_txns=4,
     )
     return environment, {space: environment.open_db(space.encode()) for space in Space}
+
+
+def _open_to_read(directory: DataDirectory) -> tuple[lmdb.Environment, Spaces]:
+    """Without LMDB's table of readers: nobody writes, since the directory is locked."""
+    environment = lmdb.open(
+        str(directory.engine_path),
+        map_size=directory.data_file.stat().st_size,
+        max_dbs=len(Space) + 4,
+        readonly=True,
+        lock=False,
+        create=False,
+    )
+    try:
+        return environment, {space: environment.open_db(space.encode(), create=False) for space in Space}
+    except BaseException:
+        environment.close()
+        raise
 
 
 def _open_largest(engine_path: Path, map_bytes: int | None, *, sync: bool) -> tuple[lmdb.Environment, Spaces]:

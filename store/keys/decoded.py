@@ -1,15 +1,17 @@
 """Any stored key taken apart: which space it is of, its ids, its typed parts, its timestamp.
 
-Where :mod:`~cortado.store.keys.dump` makes a line of a key, for errors and logs, this makes a value, for tools. It knows
-all spaces of the engine, not only that of versions; their first bytes tell them apart::
+Where :mod:`~cortado.store.keys.dump` makes a line of a key, for errors and logs, this makes a value, for tools. It
+knows all spaces of the engine, not only that of versions; their first bytes tell them apart::
 
-    "k" "m" "t" ...                            versions: a pair, the catalogue, a row or an index entry  docs/formats/keys.md
-    group id 4 (below 6b000000) "e" index 8    an entry of the log                                       docs/formats/raft.md
+    "k" "m" "t" ...                            versions: a pair, the catalogue, a row or an index entry
+    group id 4 (below 6b000000) "e" index 8    an entry of the log
     group id 4 "h"                             the log's hard state
-    group id 4, request id 20                  the remembered result of a request                        docs/formats/node.md
+    group id 4, request id 20                  the remembered result of a request
     "applied" group id 4                       the applied state
     "installing" group id 4                    the mark that the data is no state
     "joined"                                   the mark that the directory joined a cluster
+
+The bytes are those of ``docs/formats``: keys, raft, node, data-directory.
 
 Ids become names where a :class:`KeyNames` is at hand.
 """
@@ -185,9 +187,7 @@ def _decode_logical(key: bytes, whole: bytes | None = None, ts: Timestamp | None
         return DecodedKey(KeyKind.ROW, whole, table_id, parts=_parts(key[ROW_PREFIX_BYTES:]), ts=ts)
     if key[:1] == TABLE_SPACE and key[5:6] == b"i" and len(key) >= INDEX_PREFIX_BYTES:
         index_id = int.from_bytes(key[6:INDEX_PREFIX_BYTES])
-        return DecodedKey(
-            KeyKind.INDEX_ENTRY, whole, table_id, index_id, parts=_parts(key[INDEX_PREFIX_BYTES:]), ts=ts
-        )
+        return DecodedKey(KeyKind.INDEX_ENTRY, whole, table_id, index_id, parts=_parts(key[INDEX_PREFIX_BYTES:]), ts=ts)
     raise DataLoss("key", "of no known space")
 
 

@@ -557,6 +557,11 @@ class Node:
     # --- what an operator asks ---------------------------------------------------------------------------------
 
     @property
+    def engine(self) -> Engine:
+        """All that this node has stored, to be looked at as it lies there. Nobody but the node writes to it."""
+        return self._engine
+
+    @property
     def term(self) -> int:
         return self._log.term
 

@@ -143,7 +143,7 @@ def with_a_damaged_state(data_dir: Path) -> None:
     [
         (truncate, "truncated"),
         (overwrite, "no LMDB meta page"),
-        (with_damaged_pages, "its flags are 0x0012, not 0x0002; restore the directory from a backup"),
+        (with_damaged_pages, "its flags are 0x0012, not 0x0002; replace this node: cortado member remove "),
         (of_another_version, "format version 1"),
         (with_a_damaged_state, "the node's state"),
     ],

@@ -1,0 +1,69 @@
+"""``cortado.v1.Inspect``: what this node has stored, as it lies there.
+
+Answered by the node that is asked, whoever leads. Each call is one bounded piece of work on the scan thread, and takes
+a place among the scans; who wants more asks again, and so sets the pace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from cortado.errors import Unavailable
+from cortado.proto.v1 import inspect_pb2 as pb
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.node.node import Node
+from cortado.store.server.convert import timestamp_value
+from cortado.store.server.inspection.log import read_log
+from cortado.store.server.inspection.state import Stored
+from cortado.store.server.inspection.verify import list_items, verify_range
+from cortado.store.server.inspection.versions import read_versions
+from cortado.store.server.service import Service
+
+M = TypeVar("M", pb.ReadLogResponse, pb.ReadVersionsResponse, pb.VerifyRangeResponse, pb.ListItemsResponse)
+
+_RETRY_DELAY_MS = 100
+
+
+class InspectService(Service):
+    """The log, versions, and what a scrub asks of each replica."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node)
+        self._stored = Stored(node.engine, node.monotonic_ms)
+
+    async def read_log(self, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
+        return await self._look(lambda: read_log(self._stored, request))
+
+    async def read_versions(self, request: pb.ReadVersionsRequest) -> pb.ReadVersionsResponse:
+        reply = await self._look(lambda: read_versions(self._stored, request))
+        self.node.store.check_readable(self.node.read_ts())
+        return reply
+
+    async def verify_range(self, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
+        if request.space != pb.STORED_SPACE_DATA:
+            return await self._look(lambda: verify_range(self._stored, request))
+        up_to = self._applied(timestamp_value(request.up_to))
+        reply = await self._look(lambda: verify_range(self._stored, request))
+        self.node.store.check_readable(up_to)
+        return reply
+
+    async def list_items(self, request: pb.ListItemsRequest) -> pb.ListItemsResponse:
+        up_to = self._applied(timestamp_value(request.up_to))
+        reply = await self._look(lambda: list_items(self._stored, request))
+        self.node.store.check_readable(up_to)
+        return reply
+
+    async def _look(self, look: Callable[[], M]) -> M:
+        with self.node.scans.place():
+            reply = await self.node.scan(look)
+        reply.header.CopyFrom(self.header(self.node.read_ts()))
+        return reply
+
+    def _applied(self, up_to: Timestamp) -> Timestamp:
+        """``up_to``, where all that is not above it is here. Raises Unavailable."""
+        self.node.store.check_readable(up_to)
+        applied = self.node.read_ts()
+        if up_to > applied:
+            raise Unavailable(f"this replica has applied up to {applied}, not up to {up_to}", _RETRY_DELAY_MS)
+        return up_to

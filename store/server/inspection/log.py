@@ -1,0 +1,221 @@
+"""Entries of the replicated log, decoded: what each changes, under which timestamps, for which requests.
+
+An entry holds final bytes, in the order of their keys (``docs/formats/node.md``), and not the commands that they came
+of. But every command has a timestamp of its own, which its versions and its remembered result carry, so they are put
+together again by it::
+
+    items      row 7 ("UA") @5   row 7 ("ZZ") @4        commands   @4  request 1f..  row 7 ("ZZ")
+    results    1f.. @4   2a.. @5                   ->              @5  request 2a..  row 7 ("UA")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from cortado.errors import DataLoss
+from cortado.proto.v1 import inspect_pb2 as pb
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.records import (
+    KIND_CONFIGURATION,
+    KIND_DATA,
+    HardState,
+    Record,
+    StoredLog,
+    decode_record,
+    decode_stored,
+    entry_key,
+    hard_key,
+)
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.engine.interface import ReadTransaction, Space
+from cortado.store.keys.decoded import KeyNames
+from cortado.store.mvcc.versions import PUT_KIND, timestamp_of
+from cortado.store.node.commands import LogEntry
+from cortado.store.node.requests import decode_remembered
+from cortado.store.node.snapshots.marker import applied_key, marker_key
+from cortado.store.node.state import AppliedState
+from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
+from cortado.store.server.convert import timestamp_message
+from cortado.store.server.inspection.state import GROUP_ID, Stored, bounded, stored_key
+
+ENTRIES_MAX: Final = 1_000
+CHANGES_MAX: Final = 1_000
+CHANGES_DEFAULT: Final = 100
+_INDEX_MAX: Final = (1 << 64) - 1
+_PAGE_BYTES: Final = 1 << 20
+_REPLY_BYTES: Final = 1 << 20
+_OVERHEAD_BYTES: Final = 5
+"""The kind and the checksum around a payload."""
+
+
+def read_log(stored: Stored, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
+    """A page of entries, and the state that they belong to; the header is the caller's to set.
+
+    Raises InvalidArgument, InvalidPageToken, DataLoss (the hard state or the applied state; a damaged entry is shown).
+    """
+    group_id = request.group_id or GROUP_ID
+    size = bounded("page_size", request.page_size, ENTRIES_MAX, ENTRIES_MAX)
+    changes_max = bounded("changes_max", request.changes_max, CHANGES_DEFAULT, CHANGES_MAX)
+    shape = request_shape("ReadLog", group_id, request.from_index, request.to_index, changes_max)
+    start = request.from_index
+    if request.page_token:
+        token = decode_token(request.page_token, shape)
+        start = int.from_bytes(token.resume_within(_index(start), _index(request.to_index or _INDEX_MAX)))
+    names = stored.names()
+    piece = stored.begin_slice()
+    with stored.engine.read() as txn:
+        state = _state(txn, group_id)
+        end = entry_key(group_id, request.to_index or _INDEX_MAX)
+        page = txn.page(Space.LOG, entry_key(group_id, start), end, max_items=size, max_bytes=_PAGE_BYTES)
+    reply = pb.ReadLogResponse(state=state)
+    reply_bytes = 0
+    for key, value in zip(page.keys, page.values, strict=True):
+        if reply.entries and (piece.is_over or reply_bytes > _REPLY_BYTES):
+            reply.next_page_token = encode_token(PageToken(ZERO, key[-8:]), shape)
+            return reply
+        entry = _entry(group_id, int.from_bytes(key[-8:]), value, changes_max, names)
+        reply_bytes += entry.ByteSize()
+        reply.entries.append(entry)
+    if not page.exhausted:
+        following = int.from_bytes(page.keys[-1][-8:]) + 1
+        reply.next_page_token = encode_token(PageToken(ZERO, _index(following)), shape)
+    return reply
+
+
+def _index(index: int) -> bytes:
+    return index.to_bytes(8)
+
+
+# --- the state -------------------------------------------------------------------------------------------------
+
+
+def _state(txn: ReadTransaction, group_id: int) -> pb.LogState:
+    journal = _journal(txn, group_id)
+    hard = journal.hard_state
+    encoded = txn.get(Space.META, applied_key(group_id))
+    applied = AppliedState() if encoded is None else AppliedState.decode(encoded)
+    first, last = _first_and_last(txn, group_id)
+    is_marked = txn.get(Space.META, marker_key(group_id)) is not None
+    return pb.LogState(
+        group_id=group_id,
+        term=hard.term,
+        voted_for=hard.voted_for,
+        base_index=hard.base_index,
+        base_term=hard.base_term,
+        base_configuration=_configuration(hard.base_configuration),
+        keeps_entries=hard.keeps_entries,
+        first_index=first,
+        last_index=last,
+        applied_index=applied.index,
+        applied_term=applied.term,
+        last_timestamp=timestamp_message(applied.last_ts),
+        ceiling=timestamp_message(applied.ceiling),
+        epoch_began=timestamp_message(applied.epoch_began),
+        request_floor=applied.request_floor,
+        requests=applied.requests,
+        request_bytes=applied.request_bytes,
+        installing="a snapshot takes the data's place" if is_marked else "",
+    )
+
+
+def _journal(txn: ReadTransaction, group_id: int) -> StoredLog:
+    """The hard state alone; the empty one where the node never joined."""
+    value = txn.get(Space.LOG, hard_key(group_id))
+    return StoredLog(HardState(), ()) if value is None else decode_stored(group_id, [(hard_key(group_id), value)])
+
+
+def _first_and_last(txn: ReadTransaction, group_id: int) -> tuple[int, int]:
+    start, end = entry_key(group_id, 0), entry_key(group_id, _INDEX_MAX)
+    first = txn.seek(Space.LOG, start)
+    last = txn.page(Space.LOG, start, end, reverse=True, max_items=1)
+    if first is None or not start <= first[0] < end or not last.keys:
+        return 0, 0
+    return int.from_bytes(first[0][-8:]), int.from_bytes(last.keys[0][-8:])
+
+
+def _configuration(configuration: Configuration) -> pb.LogConfiguration:
+    return pb.LogConfiguration(voters=_members(configuration.voters), learners=_members(configuration.learners))
+
+
+def _members(members: Iterable[Member]) -> list[pb.LogMember]:
+    return [pb.LogMember(node_id=each.node_id, address=each.address, storage_id=each.storage_id) for each in members]
+
+
+# --- entries ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Command:
+    items: list[tuple[bytes, bytes]] = field(default_factory=list)
+    request_id: bytes = b""
+    reply_bytes: int = 0
+
+
+def _entry(group_id: int, index: int, value: bytes, changes_max: int, names: KeyNames) -> pb.LogEntry:
+    shown = pb.LogEntry(index=index, stored_bytes=len(value))
+    try:
+        record = decode_record(group_id, index, value)
+        shown.term = record.term
+        _fill(shown, record, changes_max, names)
+    except DataLoss as damage:
+        shown.kind, shown.problem = "damaged", damage.message()
+    return shown
+
+
+def _fill(shown: pb.LogEntry, record: Record, changes_max: int, names: KeyNames) -> None:
+    if record.kind == KIND_CONFIGURATION:
+        shown.kind = "configuration"
+        shown.configuration.CopyFrom(_configuration(record.configuration))
+    elif record.kind == KIND_DATA:
+        shown.kind = "data"
+        _fill_data(shown, LogEntry.decode(record.taken_entry().payload.encode()), changes_max, names)
+    else:
+        shown.kind = "nothing"
+
+
+def _fill_data(shown: pb.LogEntry, entry: LogEntry, changes_max: int, names: KeyNames) -> None:
+    commands = _commands(entry)
+    shown.after_index, shown.after_term = entry.after_index, entry.after_term
+    shown.command_count, shown.change_count = len(commands), len(entry.items)
+    shown.request_floor, shown.bump_epoch = entry.request_floor, entry.epoch
+    if entry.ceiling is not None:
+        shown.raise_ceiling.CopyFrom(timestamp_message(entry.ceiling))
+    left = changes_max
+    for ts in sorted(commands):
+        if len(shown.commands) == changes_max:
+            break
+        command = commands[ts]
+        shown.commands.append(
+            pb.LogCommand(
+                timestamp=timestamp_message(ts),
+                request_id=command.request_id,
+                reply_bytes=command.reply_bytes,
+                changes=[_change(key, value, names) for key, value in command.items[:left]],
+                change_count=len(command.items),
+            )
+        )
+        left = max(0, left - len(command.items))
+
+
+def _commands(entry: LogEntry) -> dict[Timestamp, _Command]:
+    """By their timestamps. An epoch or a ceiling is a command without items."""
+    commands = {entry.first_ts: _Command(), entry.last_ts: _Command()}
+    by_suffix: dict[bytes, list[tuple[bytes, bytes]]] = {}
+    for item in entry.items:
+        by_suffix.setdefault(item[0][-TIMESTAMP_BYTES:], []).append(item)
+    for suffix, items in by_suffix.items():
+        commands.setdefault(timestamp_of(suffix), _Command()).items = items
+    for request_id, encoded in entry.results:
+        remembered = decode_remembered(request_id, encoded)
+        command = commands.setdefault(remembered.ts, _Command())
+        command.request_id, command.reply_bytes = request_id, len(remembered.reply)
+    return commands
+
+
+def _change(key: bytes, value: bytes, names: KeyNames) -> pb.LogChange:
+    is_put = value[:1] == bytes([PUT_KIND])
+    return pb.LogChange(
+        key=stored_key(key, names), is_delete=not is_put, payload_bytes=max(0, len(value) - _OVERHEAD_BYTES)
+    )
