@@ -42,6 +42,7 @@ from cortado.errors import (
     Unsupported,
 )
 from cortado.proto.v1 import calls_pb2
+from cortado.store.observe.requests import Requests
 from cortado.store.rpc_errors import rpc_status
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.rpc import UnaryMethod, unary_methods
@@ -84,9 +85,15 @@ class CallsService:
     """
 
     def __init__(
-        self, services: Iterable[tuple[ServiceDescriptor, object]], *, limits: CallsLimits | None = None
+        self,
+        services: Iterable[tuple[ServiceDescriptor, object]],
+        *,
+        limits: CallsLimits | None = None,
+        requests: Requests | None = None,
     ) -> None:
-        self._methods = unary_methods(services)
+        """``requests`` measures the calls."""
+        self._requests = requests or Requests()
+        self._methods = unary_methods(services, self._requests)
         self._limits = limits or CallsLimits()
         self._streams: set[_Exchange] = set()
         self._is_stopping = False
@@ -99,7 +106,7 @@ class CallsService:
             limit = self._limits.streams_max
             problem = f"{limit} streams of calls are open, the limit is {limit}"
             raise ResourceExhausted(problem, _RETRY_DELAY_MS, "streams of calls", limit)
-        stream = _Exchange(self._methods, self._limits)
+        stream = _Exchange(self._methods, self._limits, self._requests)
         self._streams.add(stream)
         try:
             async for batch in stream.replies(requests):
@@ -107,6 +114,10 @@ class CallsService:
         finally:
             self._streams.discard(stream)
             await stream.close()
+
+    def use(self) -> tuple[int, int]:
+        """Open streams, and the calls in flight on all of them."""
+        return len(self._streams), sum(stream.in_flight for stream in self._streams)
 
     def stop(self) -> None:
         """Read no further calls; each stream ends when what it has in flight is answered."""
@@ -128,9 +139,10 @@ class _Running:
 class _Exchange:
     """One stream. Everything here runs on the loop."""
 
-    def __init__(self, methods: Mapping[str, UnaryMethod], limits: CallsLimits) -> None:
+    def __init__(self, methods: Mapping[str, UnaryMethod], limits: CallsLimits, requests: Requests) -> None:
         self._methods = methods
         self._limits = limits
+        self._requests = requests
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, _Running] = {}
         self._running_bytes = 0
@@ -140,6 +152,10 @@ class _Exchange:
         self._has_replies: asyncio.Future[None] | None = None
         self._has_room: asyncio.Future[None] | None = None
         self._sweep: asyncio.TimerHandle | None = None
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._running)
 
     # --- replies -----------------------------------------------------------------------------------------------
 
@@ -240,15 +256,20 @@ class _Exchange:
         """The call's answer, not begun. Raises ResourceExhausted, Unsupported, InvalidArgument."""
         limits = self._limits
         if len(self._running) >= limits.calls_max:
-            raise _full(f"{limits.calls_max} calls are in flight on this stream", limits.calls_max)
+            raise self._full(f"{limits.calls_max} calls are in flight on this stream", limits.calls_max)
         if self._running and self._running_bytes + len(call.request) > limits.request_bytes_max:
-            raise _full(f"{self._running_bytes} bytes of calls are in flight", limits.request_bytes_max)
+            raise self._full(f"{self._running_bytes} bytes of calls are in flight", limits.request_bytes_max)
         if call.id in self._running:
             raise InvalidArgument("id", "is that of a call in flight on this stream", str(call.id))
         method = self._methods.get(call.method)
         if method is None:
             raise Unsupported(f"the unary method {call.method[:200]!r}", "no service of this node has it")
         return method.answer(method.parse(call.request))
+
+    def _full(self, problem: str, limit: int) -> ResourceExhausted:
+        error = ResourceExhausted(f"{problem}, the limit is {limit}", _RETRY_DELAY_MS, "calls of a stream", limit)
+        self._requests.refused(error)
+        return error
 
     async def _rest(self, running: _Running, answer: Coroutine[Any, Any, bytes], first: Any) -> None:
         outcome: bytes | CortadoError
@@ -306,10 +327,6 @@ class _Exchange:
         for task in left:
             with suppress(asyncio.CancelledError, Exception):
                 await task
-
-
-def _full(problem: str, limit: int) -> ResourceExhausted:
-    return ResourceExhausted(f"{problem}, the limit is {limit}", _RETRY_DELAY_MS, "calls of a stream", limit)
 
 
 def _dropped() -> OutcomeUnknown:

@@ -34,6 +34,7 @@ from google.protobuf.message import DecodeError, Message
 
 from cortado.errors import CortadoError, Internal, InvalidArgument, TooLarge
 from cortado.proto import message_class, streams_of
+from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, MethodMeasures, Requests
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 
@@ -56,16 +57,27 @@ class UnaryMethod:
     answer: Answer
 
 
-def rpc_handler(service: ServiceDescriptor, servicer: object) -> grpc.GenericRpcHandler:
-    """Serve every call of ``service`` by the methods of ``servicer``. Raises AttributeError where one is missing."""
-    handlers = {each.name: _handler(each, getattr(servicer, _snake_case(each.name))) for each in service.methods}
+def rpc_handler(
+    service: ServiceDescriptor, servicer: object, requests: Requests | None = None
+) -> grpc.GenericRpcHandler:
+    """Serve every call of ``service`` by the methods of ``servicer``, and measure them in ``requests``.
+
+    Raises AttributeError where a method is missing.
+    """
+    requests = requests or Requests()
+    handlers = {
+        each.name: _handler(each, getattr(servicer, _snake_case(each.name)), requests) for each in service.methods
+    }
     return grpc.method_handlers_generic_handler(service.full_name, handlers)
 
 
-def unary_methods(services: Iterable[tuple[ServiceDescriptor, object]]) -> dict[str, UnaryMethod]:
+def unary_methods(
+    services: Iterable[tuple[ServiceDescriptor, object]], requests: Requests | None = None
+) -> dict[str, UnaryMethod]:
     """The unary methods of these services, by name: the same ones that :func:`rpc_handler` serves."""
+    requests = requests or Requests()
     return {
-        (method := _unary_method(each, getattr(servicer, _snake_case(each.name)))).name: method
+        (method := _unary_method(each, getattr(servicer, _snake_case(each.name)), requests)).name: method
         for service, servicer in services
         for each in service.methods
         if not each.client_streaming and not each.server_streaming
@@ -76,24 +88,33 @@ def _snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-def _handler(method: MethodDescriptor, behaviour: Callable[..., Any]) -> grpc.RpcMethodHandler[Any, Any]:
+def _full_name(method: MethodDescriptor) -> str:
+    return f"{method.containing_service.full_name}/{method.name}"
+
+
+def _handler(
+    method: MethodDescriptor, behaviour: Callable[..., Any], requests: Requests
+) -> grpc.RpcMethodHandler[Any, Any]:
     streams = streams_of(method)
     if not streams.server:
-        unary = _unary_method(method, behaviour)
-        return grpc.unary_unary_rpc_method_handler(_unary(unary), _as_it_is, _as_it_is)
-    parse = _parse(method)
+        unary = _unary_method(method, behaviour, requests)
+        return grpc.unary_unary_rpc_method_handler(_unary(unary, requests), _as_it_is, _as_it_is)
+    measures = requests.method(_full_name(method))
+    measures.is_stream = True
+    parse = _parse(method, measures)
     if streams.client:
-        streaming = _streaming(method.full_name, lambda encoded: behaviour(_parsed(encoded, parse)))
+        streaming = _streaming(measures, lambda encoded: behaviour(_parsed(encoded, parse)))
         return grpc.stream_stream_rpc_method_handler(streaming, _as_it_is, _as_it_is)
-    streaming = _streaming(method.full_name, lambda encoded: behaviour(parse(encoded)))
+    streaming = _streaming(measures, lambda encoded: behaviour(parse(encoded)))
     return grpc.unary_stream_rpc_method_handler(streaming, _as_it_is, _as_it_is)
 
 
-def _parse(method: MethodDescriptor) -> Parse:
+def _parse(method: MethodDescriptor, measures: MethodMeasures) -> Parse:
     """Not gRPC's part: where it parses, bytes that are no message end as ``INTERNAL``, and fill the log."""
     from_string = message_class(method.input_type).FromString
 
     def parse(encoded: bytes) -> Message:
+        measures.received_bytes += len(encoded)
         try:
             return from_string(encoded)
         except DecodeError:
@@ -120,21 +141,36 @@ def _as_it_is(encoded: bytes) -> bytes:
     return encoded
 
 
-def _unary_method(method: MethodDescriptor, behaviour: Callable[[Any], Awaitable[Reply]]) -> UnaryMethod:
+def _unary_method(
+    method: MethodDescriptor, behaviour: Callable[[Any], Awaitable[Reply]], requests: Requests
+) -> UnaryMethod:
+    measures = requests.method(_full_name(method))
+
     async def answer(request: Message) -> bytes:
+        call = measures.begin()
         try:
-            return _serialized(await behaviour(request))
-        except CortadoError:
+            reply = _serialized(await behaviour(request))
+        except CortadoError as error:
+            measures.fail(call, error, request)
             raise
         except Exception as defect:
-            raise _defect(method.full_name, defect) from None
+            internal = _defect(measures.name, defect)
+            measures.fail(call, internal, request)
+            raise internal from None
+        except BaseException:
+            measures.end(call, CANCELLED, request)
+            raise
+        measures.end(call, OK, request, len(reply))
+        return reply
 
-    service = method.containing_service.full_name
-    return UnaryMethod(f"{service}/{method.name}", _parse(method), answer)
+    return UnaryMethod(measures.name, _parse(method, measures), answer)
 
 
-def _unary(method: UnaryMethod) -> Callable[[bytes, Context], Awaitable[bytes]]:
+def _unary(method: UnaryMethod, requests: Requests) -> Callable[[bytes, Context], Awaitable[bytes]]:
     async def serve(request: bytes, context: Context) -> bytes:
+        CALLER.set(context)
+        if requests.tracer is not None:
+            TRACEPARENT.set(_traceparent(context))
         try:
             return await method.answer(method.parse(request))
         except CortadoError as error:
@@ -148,18 +184,35 @@ def _unary(method: UnaryMethod) -> Callable[[bytes, Context], Awaitable[bytes]]:
     return serve
 
 
+def _traceparent(context: Context) -> str:
+    """What the caller's metadata says of its trace; empty where they say nothing."""
+    found = dict(context.invocation_metadata() or ()).get("traceparent", "")
+    return found if isinstance(found, str) else ""
+
+
 def _streaming(
-    name: str, behaviour: Callable[[Any], AsyncGenerator[Reply, None]]
+    measures: MethodMeasures, behaviour: Callable[[Any], AsyncGenerator[Reply, None]]
 ) -> Callable[[Any, Context], AsyncIterator[bytes]]:
     async def serve(request: Any, context: Context) -> AsyncIterator[bytes]:
+        CALLER.set(context)
+        measures.opened()
+        code, problem = CANCELLED, None
         try:
             async with aclosing(behaviour(request)) as replies:
                 async for reply in replies:
-                    yield _serialized(reply)
+                    encoded = _serialized(reply)
+                    measures.replied(len(encoded))
+                    yield encoded
+            code = OK
         except CortadoError as error:
+            code, problem = error.code, error
             await _end(context, error)
         except Exception as defect:
-            await _end(context, _defect(name, defect))
+            internal = _defect(measures.name, defect)
+            code = internal.code
+            await _end(context, internal)
+        finally:
+            measures.closed(code, problem)
 
     return serve
 

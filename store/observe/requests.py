@@ -1,0 +1,147 @@
+"""Every call that a server answers, measured in one place: how many, how they ended, how long they took, how large.
+
+::
+
+    call = method.begin()                        what logs below this belong to
+    ...                                          the service answers
+    method.end(call, "OK", request, reply_bytes)
+         `─► longer than slow_s, or traced ──► the observers (slow log, tracer): only then is anything looked at
+
+A unary call that comes alone and one on the coalescing stream are the same method, and count together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, Final, Protocol
+
+from google.protobuf.message import Message
+
+from cortado.errors import CortadoError, ResourceExhausted
+from cortado.store.observe.call import CURRENT, Call
+from cortado.store.observe.measures import Histogram
+
+OK: Final = "OK"
+CANCELLED: Final = "CANCELLED"
+NEVER_S: Final = float("inf")
+# Names of resources are constants of ours. Should one ever come from a request, it must not fill the memory.
+_RESOURCES_MAX: Final = 64
+
+CALLER: Final[ContextVar[Any]] = ContextVar("cortado_caller", default=None)
+"""gRPC's context of the call or stream that is served: whose it is, should somebody ask."""
+TRACEPARENT: Final[ContextVar[str]] = ContextVar("cortado_traceparent", default="")
+"""What the caller said of its trace. Only set where there is a tracer."""
+
+
+class Ended:
+    """A unary call that is over, for those who look at some of them. ``seconds`` is how long it took until now."""
+
+    __slots__ = ("call", "code", "reply_bytes", "request", "seconds")
+
+    def __init__(self, call: Call, code: str, request: Message | None, reply_bytes: int, seconds: float) -> None:
+        self.call = call
+        self.code = code
+        self.request = request
+        self.reply_bytes = reply_bytes
+        self.seconds = seconds
+
+
+class Observer(Protocol):
+    """Looks at calls. It must be quick, and must not fail."""
+
+    def ended(self, ended: Ended) -> None: ...
+
+
+class Requests:
+    """All methods of a server, by name, and what refused their calls for want of a resource."""
+
+    def __init__(self, monotonic_s: Callable[[], float] = time.perf_counter) -> None:
+        self.monotonic_s = monotonic_s
+        self.methods: dict[str, MethodMeasures] = {}
+        self.refusals: Counter[str] = Counter()
+        self.slow: Observer | None = None
+        self.slow_s = NEVER_S
+        """Calls that take longer are shown to ``slow``."""
+        self.tracer: Observer | None = None
+        """Shown every call, where there is one."""
+
+    def method(self, name: str) -> MethodMeasures:
+        """Those of the method ``name``, such as "cortado.v1.KeyValue/Put"."""
+        found = self.methods.get(name)
+        if found is None:
+            found = self.methods[name] = MethodMeasures(name, self)
+        return found
+
+    def refused(self, error: CortadoError) -> None:
+        """Count a refusal, where it is for want of something."""
+        if isinstance(error, ResourceExhausted):
+            resource = error.resource or "other"
+            known = resource in self.refusals or len(self.refusals) < _RESOURCES_MAX
+            self.refusals[resource if known else "other"] += 1
+
+
+class MethodMeasures:
+    """One method. Of a stream ``codes`` counts the ends, and ``durations`` stays empty: it lasts as callers like."""
+
+    def __init__(self, name: str, of: Requests) -> None:
+        self.name = name
+        self.durations = Histogram()
+        self.codes: Counter[str] = Counter()
+        self.received_bytes = 0
+        self.sent_bytes = 0
+        self.is_stream = False
+        self.open = 0
+        self.replies = 0
+        self._of = of
+        self._now_s = of.monotonic_s
+
+    # --- unary calls -------------------------------------------------------------------------------------------
+
+    def begin(self) -> Call:
+        """A call begins: what is logged and measured from here on belongs to it."""
+        of = self._of
+        call = Call(self.name, self._now_s(), TRACEPARENT.get() if of.tracer is not None else "")
+        CURRENT.set(call)
+        return call
+
+    def end(self, call: Call, code: str, request: Message, reply_bytes: int = 0) -> None:
+        """It is over, with a canonical code's name."""
+        seconds = self._now_s() - call.began_s
+        self.durations.observe(seconds)
+        self.codes[code] += 1
+        self.sent_bytes += reply_bytes
+        of = self._of
+        if seconds >= of.slow_s or of.tracer is not None:
+            self._show(Ended(call, code, request, reply_bytes, seconds))
+        # The task's context outlives the call where many share it, and must not keep what was written.
+        call.write = None
+
+    def fail(self, call: Call, error: CortadoError, request: Message) -> None:
+        """It ended with an error."""
+        self._of.refused(error)
+        self.end(call, error.code, request)
+
+    def _show(self, ended: Ended) -> None:
+        of = self._of
+        if of.slow is not None and ended.seconds >= of.slow_s:
+            of.slow.ended(ended)
+        if of.tracer is not None:
+            of.tracer.ended(ended)
+
+    # --- streams -----------------------------------------------------------------------------------------------
+
+    def opened(self) -> None:
+        self.open += 1
+
+    def replied(self, reply_bytes: int) -> None:
+        self.replies += 1
+        self.sent_bytes += reply_bytes
+
+    def closed(self, code: str, error: CortadoError | None = None) -> None:
+        self.open -= 1
+        self.codes[code] += 1
+        if error is not None:
+            self._of.refused(error)
