@@ -1,0 +1,262 @@
+"""A table, a database or a namespace into files, all at one timestamp.
+
+::
+
+    one file      scan ───────────────► FILE.partial ── sync, rename ──► FILE
+    a directory   plan: the timestamp, and for each table its key ranges ──► export.checkpoint.json
+                  for each range: scan ──► part ── sync, rename ──► written down in the checkpoint
+                  manifest.json, and the checkpoint goes
+
+A directory's export that was killed goes on by ``resume``: at the same timestamp, with the parts that are not written
+down yet. Since a part's bytes depend on nothing but its rows, the result is the same to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from cortado.errors import InvalidArgument, NotFound
+from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.client.client import Client
+from cortado.store.client.table import KeyRange
+from cortado.store.client.values import At
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import KeyPart
+from cortado.store.transfer.export_plan import ExportPlan, Part, TablePlan, check_directory, clear_directory
+from cortado.store.transfer.files import Sink, WholeFile, disk_errors
+from cortado.store.transfer.formats import Encoding
+from cortado.store.transfer.manifest import FileEntry, IndexEntry, Manifest, SubjectEntry, TableEntry, write_manifest
+from cortado.store.transfer.progress import Progress, Report, silent
+from cortado.store.transfer.writers import RowScan, write_pairs, write_rows
+
+PART_ROWS: Final = 250_000
+_CUTS: Final = 256
+"""Key ranges that a table is cut into, before they are put together again to parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is exported of each table: when, which rows, which fields."""
+
+    at: At = None
+    filter: str | None = None
+    columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written: rows, their timestamp, and files with their bytes."""
+
+    rows: int
+    timestamp: str
+    files: int
+    bytes: int
+
+
+# --- one file ------------------------------------------------------------------------------------------------------
+
+
+def export_table(
+    client: Client, full_name: str, sink: Sink, encoding: Encoding, selection: Selection, report: Report = silent
+) -> tuple[int, Timestamp]:
+    """Writes a table's rows into ``sink``, in key order. Returns how many, and their timestamp."""
+    ts, ranges = client.table(full_name).split(1, at=selection.at)
+    version = client.schemas.get(client.describe(full_name).subject).version
+    table = client.table(full_name, schema_version=version)
+    scan = RowScan(table, table.codec.schema()[1], filter=selection.filter, columns=selection.columns, at=ts)
+    total = sum(each.rows for each in ranges)
+    written = write_rows(scan, encoding, sink, name=full_name, metadata=_metadata(full_name, ts))
+    return _counted(written, full_name, total, report), ts
+
+
+def export_namespace(
+    client: Client, namespace: str, sink: Sink, encoding: Encoding, at: At, report: Report = silent
+) -> tuple[int, Timestamp | None]:
+    """Writes a namespace's pairs into ``sink``. Returns how many, and their timestamp where it is known."""
+    ts = client.now() if at is None else at
+    exact = ts if isinstance(ts, Timestamp) else None
+    pairs = client.kv(namespace).scan(at=ts)
+    written = write_pairs(pairs, encoding, sink, name=f"kv:{namespace}", metadata={"cortado.timestamp": str(ts)})
+    return _counted(written, f"kv:{namespace}", 0, report), exact
+
+
+def _counted(written: Iterator[int], what: str, total: int, report: Report) -> int:
+    rows = 0
+    for each in written:
+        rows += each
+        report(Progress(what, rows, done=rows, total=total))
+    return rows
+
+
+def _metadata(full_name: str, ts: Timestamp) -> dict[str, str]:
+    return {"cortado.table": full_name, "cortado.timestamp": str(ts)}
+
+
+# --- a directory ---------------------------------------------------------------------------------------------------
+
+
+def export_directory(
+    client: Client,
+    database: str,
+    tables: Sequence[str] | None,
+    directory: Path,
+    encoding: Encoding,
+    selection: Selection,
+    *,
+    part_rows: int = PART_ROWS,
+    resume: bool = False,
+    force: bool = False,
+    report: Report = silent,
+) -> Exported:
+    """Writes tables of a database (all of them, unless they are named) as parts with a manifest.
+
+    With ``resume`` it goes on with what was begun there, or begins. Raises InvalidArgument where the directory holds an
+    export and neither ``resume`` nor ``force`` is given, or another export than this one is to be resumed.
+    """
+    plan = check_directory(directory, resume=resume, force=force)
+    asked = ExportPlan.asked(
+        client.status().cluster_id, database, tables, encoding, selection.filter, selection.columns
+    )
+    if plan is None:
+        ts, table_plans = _plan(client, database, tables, encoding, selection, part_rows)
+        plan = replace(asked, timestamp=str(ts), tables=table_plans)
+        clear_directory(directory, force=force)
+        plan.write(directory)
+    else:
+        plan.check_same(asked, selection.at)
+    return _Parts(client, plan, directory, encoding, report).write()
+
+
+def _plan(
+    client: Client,
+    database: str,
+    tables: Sequence[str] | None,
+    encoding: Encoding,
+    selection: Selection,
+    part_rows: int,
+) -> tuple[Timestamp, tuple[TablePlan, ...]]:
+    at: At = selection.at
+    if database not in client.databases():
+        raise NotFound("database", database)
+    found = [each for each in client.tables(database) if tables is None or each.name in tables]
+    for name in tables or ():
+        if name not in {each.name for each in found}:
+            raise NotFound("table", f"{database}.{name}")
+    ts: Timestamp | None = None
+    plans = []
+    for descriptor in found:
+        ts, ranges = client.table(descriptor.full_name).split(_CUTS, at=at)
+        # Of the first table's answer, so that all tables are read at the same.
+        at = ts
+        version = client.schemas.get(descriptor.subject).version
+        parts = [
+            Part.of(f"{descriptor.name}/part-{number:05}{encoding.suffix}", each, descriptor.key)
+            for number, each in enumerate(_joined(ranges, part_rows))
+        ]
+        plans.append(TablePlan(descriptor.name, descriptor.table_id, version, tuple(parts)))
+    return ts or client.now(), tuple(plans)
+
+
+def _joined(ranges: Sequence[KeyRange], part_rows: int) -> Iterator[KeyRange]:
+    """Neighbours put together until they hold about as many rows as a part should."""
+    rows = first = 0
+    for place, each in enumerate(ranges):
+        rows += each.rows
+        is_last = place == len(ranges) - 1
+        if is_last or rows + ranges[place + 1].rows > part_rows:
+            yield KeyRange(ranges[first].lower, each.upper, rows)
+            rows, first = 0, place + 1
+
+
+class _Parts:
+    """Writes the parts of a plan that are not there yet."""
+
+    def __init__(self, client: Client, plan: ExportPlan, directory: Path, encoding: Encoding, report: Report) -> None:
+        self._client = client
+        self._plan = plan
+        self._directory = directory
+        self._encoding = encoding
+        self._report = report
+        self._total = sum(part.rows_about for table in plan.tables for part in table.parts)
+        self._rows = 0
+
+    def write(self) -> Exported:
+        plan = self._plan
+        descriptors = {each.name: each for each in self._client.tables(plan.database)}
+        entries = []
+        for table in plan.tables:
+            descriptor = descriptors.get(table.name)
+            if descriptor is None or descriptor.table_id != table.table_id:
+                problem = f"belongs to another table {plan.database}.{table.name} than there is now: begin with --force"
+                raise InvalidArgument("checkpoint", problem)
+            files = tuple(self._part(descriptor, table, part) for part in table.parts)
+            entries.append(_table_entry(descriptor, table.schema_version, files))
+        manifest = Manifest(
+            plan.timestamp,
+            plan.database,
+            plan.format,
+            plan.compression,
+            plan.filter,
+            plan.columns,
+            self._subjects({each.subject for each in entries}),
+            tuple(entries),
+        )
+        write_manifest(self._directory, manifest)
+        plan.remove(self._directory)
+        written = [file for entry in entries for file in entry.files]
+        return Exported(
+            sum(each.rows for each in written), plan.timestamp, len(written), sum(each.bytes for each in written)
+        )
+
+    def _part(self, descriptor: TableDescriptor, table: TablePlan, part: Part) -> FileEntry:
+        if part.done is None:
+            done = self._written(descriptor, table, part)
+            self._plan = self._plan.with_done(part.path, done)
+            self._plan.write(self._directory)
+        else:
+            done = part.done
+            self._rows += done.rows
+        return done
+
+    def _written(self, descriptor: TableDescriptor, table: TablePlan, part: Part) -> FileEntry:
+        plan, full_name = self._plan, descriptor.full_name
+        ts = Timestamp.parse(plan.timestamp)
+        handle = self._client.table(full_name, schema_version=table.schema_version)
+        lower, upper = part.bounds()
+        scan = RowScan(handle, handle.codec.schema()[1], lower, upper, plan.filter, plan.columns, ts)
+        path = self._directory / part.path
+        with disk_errors(path.parent):
+            path.parent.mkdir(exist_ok=True)
+        rows = 0
+        with WholeFile(path) as file:
+            metadata = _metadata(full_name, ts)
+            for each in write_rows(scan, self._encoding, file, name=part.path, metadata=metadata):
+                rows += each
+                self._rows += each
+                self._report(Progress(full_name, self._rows, done=self._rows, total=self._total))
+        return FileEntry(part.path, rows, file.bytes, file.sha256)
+
+    def _subjects(self, names: set[str]) -> tuple[SubjectEntry, ...]:
+        schemas = self._client.schemas
+        return tuple(
+            SubjectEntry(name, schemas.compatibility(name).value, tuple(each.schema for each in schemas.versions(name)))
+            for name in sorted(names)
+        )
+
+
+def _table_entry(descriptor: TableDescriptor, version: int, files: tuple[FileEntry, ...]) -> TableEntry:
+    return TableEntry(
+        descriptor.name,
+        descriptor.subject,
+        version,
+        _paths(descriptor.key),
+        tuple(IndexEntry(each.name, _paths(each.parts), each.unique) for each in descriptor.indexes),
+        files,
+    )
+
+
+def _paths(parts: Sequence[KeyPart]) -> tuple[str, ...]:
+    return tuple(f"{part.path} desc" if part.descending else part.path for part in parts)

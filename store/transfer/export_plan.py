@@ -1,0 +1,181 @@
+"""What an export of a directory is to write, and what of it is written: ``export.checkpoint.json`` beside the parts."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+from cortado.errors import InvalidArgument
+from cortado.proto.v1 import common_pb2
+from cortado.store.client.table import KeyRange
+from cortado.store.client.values import At, Key, key_from_proto, key_to_proto
+from cortado.store.keys.types import KeyPart
+from cortado.store.transfer.files import PARTIAL, disk_errors, read_json, write_json
+from cortado.store.transfer.formats import Encoding
+from cortado.store.transfer.manifest import MANIFEST, FileEntry, read_manifest, to_json
+
+CHECKPOINT: Final = "export.checkpoint.json"
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file: a table's rows in ``[lower, upper)``, each bound a key message in base64; ``done`` once it is there."""
+
+    path: str
+    lower: str | None
+    upper: str | None
+    rows_about: int
+    done: FileEntry | None = None
+
+    @classmethod
+    def of(cls, path: str, range: KeyRange, key: Sequence[KeyPart]) -> Part:
+        return cls(path, _bound_text(range.lower, key), _bound_text(range.upper, key), range.rows)
+
+    def bounds(self) -> tuple[Key | None, Key | None]:
+        return _bound(self.lower), _bound(self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """A table's parts, in the order of their keys."""
+
+    name: str
+    table_id: int
+    schema_version: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPlan:
+    """All parts of an export. What was asked for stands in it, so that nothing else goes on in its place."""
+
+    cluster_id: str
+    database: str
+    only: tuple[str, ...] | None
+    format: str
+    compression: str
+    filter: str | None
+    columns: tuple[str, ...] | None
+    timestamp: str = ""
+    tables: tuple[TablePlan, ...] = ()
+
+    @classmethod
+    def asked(
+        cls,
+        cluster_id: str,
+        database: str,
+        tables: Sequence[str] | None,
+        encoding: Encoding,
+        filter: str | None,
+        columns: tuple[str, ...] | None,
+    ) -> ExportPlan:
+        only = None if tables is None else tuple(tables)
+        return cls(cluster_id, database, only, encoding.format.value, encoding.compression.value, filter, columns)
+
+    def check_same(self, asked: ExportPlan, at: At) -> None:
+        """Raises InvalidArgument where something else is asked for than this plan was made for."""
+        for each in fields(self):
+            if each.name in ("timestamp", "tables"):
+                continue
+            begun, wanted = getattr(self, each.name), getattr(asked, each.name)
+            if begun != wanted:
+                problem = f"began with {each.name} {begun!r}, and not with {wanted!r}: --force begins anew"
+                raise InvalidArgument("--resume", problem)
+        if at is not None and str(at) != self.timestamp:
+            raise InvalidArgument("--resume", f"began at {self.timestamp}: leave --at away", str(at))
+
+    def with_done(self, path: str, done: FileEntry) -> ExportPlan:
+        """The plan after a part was written."""
+        tables = tuple(
+            replace(
+                table,
+                parts=tuple(replace(part, done=done) if part.path == path else part for part in table.parts),
+            )
+            for table in self.tables
+        )
+        return replace(self, tables=tables)
+
+    def write(self, directory: Path) -> None:
+        write_json(directory / CHECKPOINT, {"cortado_export_checkpoint": _VERSION, **to_json(self)})
+
+    def remove(self, directory: Path) -> None:
+        with disk_errors(directory / CHECKPOINT):
+            (directory / CHECKPOINT).unlink()
+
+    @classmethod
+    def read(cls, directory: Path) -> ExportPlan:
+        """Raises InvalidArgument for a checkpoint of another version, or one that somebody changed."""
+        value = read_json(directory / CHECKPOINT, "checkpoint")
+        try:
+            if value.pop("cortado_export_checkpoint") != _VERSION:
+                raise ValueError("it is of another version")
+            tables = tuple(_table_plan(each) for each in value.pop("tables"))
+            options: dict[str, Any] = {
+                name: tuple(each) if isinstance(each, list) else each for name, each in value.items()
+            }
+            return cls(**options, tables=tables)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            problem = f"is not what was written there ({error}): --force begins anew"
+            raise InvalidArgument("checkpoint", problem, str(directory / CHECKPOINT)) from None
+
+
+def _table_plan(value: dict[str, Any]) -> TablePlan:
+    parts = tuple(
+        Part(**{**part, "done": None if part["done"] is None else FileEntry(**part["done"])})
+        for part in value.pop("parts")
+    )
+    return TablePlan(**value, parts=parts)
+
+
+# --- the directory -------------------------------------------------------------------------------------------------
+
+
+def check_directory(directory: Path, *, resume: bool, force: bool) -> ExportPlan | None:
+    """What was begun there and is to go on; None where an export begins. Raises InvalidArgument where it may not."""
+    with disk_errors(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        names = {each.name for each in directory.iterdir()}
+    if not names or force:
+        return None
+    if CHECKPOINT in names:
+        if resume:
+            return ExportPlan.read(directory)
+        problem = "holds an export that is not done: --resume goes on with it, --force begins anew"
+        raise InvalidArgument("destination", problem, str(directory))
+    if MANIFEST in names:
+        raise InvalidArgument("destination", "holds an export already: --force replaces it", str(directory))
+    raise InvalidArgument("destination", "must be empty, or hold an earlier export", str(directory))
+
+
+def clear_directory(directory: Path, *, force: bool) -> None:
+    """Removes an earlier export by ``force``: what its manifest or its checkpoint names, and nothing else."""
+    with disk_errors(directory, "read"):
+        names = {each.name for each in directory.iterdir()}
+    if not names or not force:
+        return
+    paths: list[str] = []
+    if MANIFEST in names:
+        paths += [file.path for table in read_manifest(directory).tables for file in table.files]
+    if CHECKPOINT in names:
+        paths += [part.path for table in ExportPlan.read(directory).tables for part in table.parts]
+    if not paths and not names & {MANIFEST, CHECKPOINT}:
+        raise InvalidArgument("destination", "must be empty, or hold an earlier export", str(directory))
+    # The manifest first: an export without one is not taken for whole.
+    for path in (MANIFEST, CHECKPOINT, *paths):
+        with disk_errors(directory / path, "removed"):
+            (directory / path).unlink(missing_ok=True)
+            (directory / f"{path}{PARTIAL}").unlink(missing_ok=True)
+
+
+def _bound_text(bound: Key | None, key: Sequence[KeyPart]) -> str | None:
+    if bound is None:
+        return None
+    return base64.b64encode(key_to_proto(bound, key, prefix=True).SerializeToString()).decode()
+
+
+def _bound(text: str | None) -> Key | None:
+    return None if text is None else key_from_proto(common_pb2.Key.FromString(base64.b64decode(text)))

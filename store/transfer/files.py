@@ -1,0 +1,145 @@
+"""Files that are there whole or not at all.
+
+A file is written under a name of its own (``.partial``), synced, and then renamed, and the directory is synced: whoever
+finds the name finds all of it, also after a crash. What a disk refuses is an InvalidArgument that names the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Final, Protocol, Self
+
+from cortado.errors import InvalidArgument
+
+PARTIAL: Final = ".partial"
+_PIECE_BYTES: Final = 1 << 20
+
+
+class Sink(Protocol):
+    """Where a writer's bytes go."""
+
+    def write(self, data: bytes, /) -> int: ...
+
+
+class WholeFile:
+    """A file in the making: at the end of ``with`` it is there, or after an error nothing is.
+
+    ``bytes`` and ``sha256`` are of what was written. It is a file object as far as writers need one, pyarrow's
+    among them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.bytes = 0
+        self.closed = False
+        self._digest = hashlib.sha256()
+        self._partial = path.with_name(path.name + PARTIAL)
+        with disk_errors(path):
+            self._file = self._partial.open("wb")
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def write(self, data: bytes) -> int:
+        with disk_errors(self.path):
+            self._file.write(data)
+        self._digest.update(data)
+        self.bytes += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self.bytes
+
+    def flush(self) -> None:
+        with disk_errors(self.path):
+            self._file.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """A writer that is done with it; what makes it whole is the end of ``with``."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            with suppress(OSError):
+                self._file.close()
+            self._partial.unlink(missing_ok=True)
+            return
+        with disk_errors(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._partial.replace(self.path)
+            sync_directory(self.path.parent)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replaces a small file by ``value`` as JSON, whole or not at all."""
+    with WholeFile(path) as file:
+        file.write(json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n")
+
+
+def read_json(path: Path, what: str) -> Any:
+    """What :func:`write_json` wrote. Raises InvalidArgument naming ``what`` and the file."""
+    try:
+        with disk_errors(path, "read"):
+            return json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(what, f"is not what was written there: {error}", str(path)) from None
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes the names in it durable."""
+    opened = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def sha256_of(path: Path) -> Iterator[int | str]:
+    """The bytes done so far, piece by piece, and last the checksum in hexadecimal."""
+    digest = hashlib.sha256()
+    done = 0
+    with disk_errors(path, "read"), path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+            done += len(piece)
+            yield done
+    yield digest.hexdigest()
+
+
+@contextmanager
+def disk_errors(path: Path | str, what: str = "written") -> Iterator[None]:
+    """What the system refuses, as InvalidArgument: a full disk, a missing directory, a lack of rights."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidArgument("file", f"cannot be {what}: {error.strerror or error}", str(path)) from None
+
+
+def open_to_read(path: Path) -> BinaryIO:
+    """The file's bytes. Raises InvalidArgument."""
+    with disk_errors(path, "read"):
+        if path.is_dir():
+            raise IsADirectoryError(21, "Is a directory")
+        return path.open("rb")

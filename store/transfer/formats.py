@@ -1,0 +1,125 @@
+"""What rows may be written as: a format and a compression, and which libraries those need.
+
+=========  ==========================  ================================  =====================================
+format     suffix                      compression when writing          also when reading
+=========  ==========================  ================================  =====================================
+jsonl      ``.jsonl`` ``.ndjson``      none (default), gzip
+           ``.json``, and ``.gz``
+avro       ``.avro``                   deflate (default), none,          bzip2, xz
+                                       snappy *, zstd *
+parquet *  ``.parquet``                snappy (default), none, gzip,     what pyarrow reads
+                                       zstd
+=========  ==========================  ================================  =====================================
+
+Those with a star need pyarrow, which ``pip install 'cortado[spark]'`` brings; the rest needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from cortado.errors import InvalidArgument, Unsupported
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    JSONL = "jsonl"
+    AVRO = "avro"
+    PARQUET = "parquet"
+
+
+class Compression(StrEnum):
+    """How what is written is made smaller."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    DEFLATE = "deflate"
+    SNAPPY = "snappy"
+    ZSTD = "zstd"
+
+
+_WRITTEN_AS: Final = {
+    Format.JSONL: (Compression.NONE, Compression.GZIP),
+    Format.AVRO: (Compression.DEFLATE, Compression.NONE, Compression.SNAPPY, Compression.ZSTD),
+    Format.PARQUET: (Compression.SNAPPY, Compression.NONE, Compression.GZIP, Compression.ZSTD),
+}
+_OF_SUFFIX: Final = {
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".json": Format.JSONL,
+    ".avro": Format.AVRO,
+    ".parquet": Format.PARQUET,
+}
+GZIP_SUFFIX: Final = ".gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """A format and its compression."""
+
+    format: Format
+    compression: Compression
+
+    @property
+    def suffix(self) -> str:
+        """What a file's name ends with."""
+        if self.format is Format.JSONL and self.compression is Compression.GZIP:
+            return f".{self.format}{GZIP_SUFFIX}"
+        return f".{self.format}"
+
+
+def encoding_to_write(format: str | None, compression: str | None, name: str, default: Format) -> Encoding:
+    """What a file of this ``name`` is written as: what was asked for, else what its suffix says, else ``default``.
+
+    Raises InvalidArgument for a format or a compression that there is not, Unsupported where its library is missing.
+    """
+    found = check_format(format) or format_of_name(name) or default
+    known = _WRITTEN_AS[found]
+    if compression is not None:
+        chosen = next((each for each in known if each == compression), None)
+        if chosen is None:
+            raise InvalidArgument("--compression", f"must be one of {', '.join(known)} for {found}", repr(compression))
+    else:
+        chosen = Compression.GZIP if found is Format.JSONL and name.endswith(GZIP_SUFFIX) else known[0]
+    if found is Format.PARQUET:
+        pyarrow_for("Parquet")
+    elif chosen in (Compression.SNAPPY, Compression.ZSTD):
+        pyarrow_for(f"Avro compressed by {chosen}")
+    return Encoding(found, chosen)
+
+
+def format_to_read(format: str | None, name: str) -> Format:
+    """The format of a file: what was said, or what its suffix says. Raises InvalidArgument where neither says it."""
+    found = check_format(format) or format_of_name(name)
+    if found is None:
+        known = ", ".join(_OF_SUFFIX)
+        raise InvalidArgument("--format", f"must be given for a file that ends with none of {known}", name)
+    return found
+
+
+def check_format(format: str | None) -> Format | None:
+    """A format by its name. Raises InvalidArgument naming those there are."""
+    if format is None:
+        return None
+    try:
+        return Format(format)
+    except ValueError:
+        raise InvalidArgument("--format", f"must be one of {', '.join(Format)}", repr(format)) from None
+
+
+def format_of_name(name: str) -> Format | None:
+    """What a file's suffix says, ``.gz`` left aside; None where it says nothing."""
+    plain = name.removesuffix(GZIP_SUFFIX)
+    return next((format for suffix, format in _OF_SUFFIX.items() if plain.endswith(suffix)), None)
+
+
+def pyarrow_for(what: str) -> Any:
+    """The pyarrow module. Raises Unsupported, which names the extra that brings it, where it is not installed."""
+    try:
+        import pyarrow
+    except ModuleNotFoundError as error:
+        raise Unsupported(f"{what} without {error.name}", "pip install 'cortado[spark]'") from None
+    return pyarrow

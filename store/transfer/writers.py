@@ -1,0 +1,177 @@
+"""Rows and pairs into a file, in each format. Every writer yields how many rows it has just written.
+
+==========  =======================================================================================
+jsonl       each row decoded, and written as :mod:`cortado.schema.json_format` has it
+avro        rows go through as the bytes they are stored as; only those of an older schema version
+            are decoded, and written as the newest one has them
+parquet     whole columns, by way of Arrow
+==========  =======================================================================================
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, cast
+
+from cortado.schema.documents import decode_document, encode_document
+from cortado.schema.json_format import to_json_value
+from cortado.schema.model import Schema
+from cortado.store.client.documents import RowBatch
+from cortado.store.client.kv import KvPair
+from cortado.store.client.table import Table
+from cortado.store.client.values import At, Key
+from cortado.store.transfer.avro_file import ContainerWriter
+from cortado.store.transfer.files import Sink
+from cortado.store.transfer.formats import Compression, Encoding, Format, pyarrow_for
+from cortado.store.transfer.pairs import PAIR_SCHEMA, PAIR_SCHEMA_TEXT, pair_to_json
+from cortado.store.transfer.strict_json import json_line
+
+SCHEMA_KEY: Final = "cortado.avro.schema"
+"""In a Parquet file's metadata: the Avro schema of the rows, from which a table can be made again."""
+
+_GZIP_LEVEL: Final = 6
+_PARQUET_ROWS: Final = 100_000
+"""Of a row group."""
+_PAIRS: Final = 1_000
+"""Written at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowScan:
+    """The rows to write: ``[lower, upper)`` of a table, as ``schema`` has them, or of ``columns`` of it."""
+
+    table: Table
+    schema: Schema
+    lower: Key | None = None
+    upper: Key | None = None
+    filter: str | None = None
+    columns: tuple[str, ...] | None = None
+    at: At = None
+
+    def batches(self) -> Iterator[RowBatch]:
+        return self.table.scan_batches(self.lower, self.upper, filter=self.filter, columns=self.columns, at=self.at)
+
+    def reader_of(self, batch: RowBatch) -> Schema:
+        """What the rows of a batch are to look like. A selection of columns looks so already."""
+        return self.schema if batch.schema_id else batch.schema
+
+
+def write_rows(
+    scan: RowScan, encoding: Encoding, sink: Sink, *, name: str, metadata: Mapping[str, str]
+) -> Iterator[int]:
+    """Writes a scan's rows; ``name`` and ``metadata`` say in the file what it is."""
+    match encoding.format:
+        case Format.JSONL:
+            yield from _write_lines((_document_lines(batch, scan) for batch in scan.batches()), encoding, sink)
+        case Format.AVRO:
+            yield from _write_avro(scan, encoding, sink, name, metadata)
+        case Format.PARQUET:
+            yield from _write_parquet(scan, encoding, sink, metadata)
+
+
+def write_pairs(
+    pairs: Iterator[KvPair], encoding: Encoding, sink: Sink, *, name: str, metadata: Mapping[str, str]
+) -> Iterator[int]:
+    """Writes pairs, as :func:`write_rows` does."""
+    pieces = iter(lambda: list(islice(pairs, _PAIRS)), [])
+    match encoding.format:
+        case Format.JSONL:
+            yield from _write_lines(map(_pair_lines, pieces), encoding, sink)
+        case Format.AVRO:
+            writer = ContainerWriter(sink, PAIR_SCHEMA_TEXT, encoding.compression, name=name, metadata=metadata)
+            for piece in pieces:
+                bodies = [encode_document(PAIR_SCHEMA, {"key": pair.key, "value": pair.value}) for pair in piece]
+                writer.add(b"".join(bodies), len(bodies))
+                yield len(piece)
+            writer.close()
+        case Format.PARQUET:
+            arrow = pyarrow_for("Parquet")
+            binary = [arrow.field(each, arrow.binary(), nullable=False) for each in ("key", "value")]
+            schema = arrow.schema(binary, metadata=dict(metadata))
+            with _parquet_writer(sink, schema, encoding) as writer:
+                while piece := list(islice(pairs, _PARQUET_ROWS)):
+                    columns = [[pair.key for pair in piece], [pair.value for pair in piece]]
+                    writer.write_batch(arrow.record_batch(columns, schema=schema))
+                    yield len(piece)
+
+
+# --- JSON lines ----------------------------------------------------------------------------------------------------
+
+
+def _document_lines(batch: RowBatch, scan: RowScan) -> list[str]:
+    writer, reader = batch.schema, scan.reader_of(batch)
+    root = reader.root
+    return [json_line(to_json_value(root, decode_document(writer, body, reader))) for body in batch.each_body()]
+
+
+def _pair_lines(piece: list[KvPair]) -> list[str]:
+    return [json_line(pair_to_json(pair.key, pair.value)) for pair in piece]
+
+
+def _write_lines(pieces: Iterable[list[str]], encoding: Encoding, sink: Sink) -> Iterator[int]:
+    with ExitStack() as stack:
+        if encoding.compression is Compression.GZIP:
+            # Without a time, so that the same rows are the same bytes.
+            file = gzip.GzipFile("", "wb", _GZIP_LEVEL, cast("Any", sink), mtime=0)
+            sink = cast(Sink, stack.enter_context(file))
+        for lines in pieces:
+            if lines:
+                sink.write(("\n".join(lines) + "\n").encode())
+            yield len(lines)
+
+
+# --- Avro ----------------------------------------------------------------------------------------------------------
+
+
+def _write_avro(scan: RowScan, encoding: Encoding, sink: Sink, name: str, metadata: Mapping[str, str]) -> Iterator[int]:
+    writer: ContainerWriter | None = None
+    for batch in scan.batches():
+        reader = scan.reader_of(batch)
+        # A selection's schema is known only when its first rows come.
+        writer = writer or ContainerWriter(sink, reader.text, encoding.compression, name=name, metadata=metadata)
+        if batch.schema.fingerprint == reader.fingerprint:
+            writer.add(batch.bodies, len(batch))
+        else:
+            bodies = [
+                encode_document(reader, decode_document(batch.schema, body, reader)) for body in batch.each_body()
+            ]
+            writer.add(b"".join(bodies), len(bodies))
+        yield len(batch)
+    writer = writer or ContainerWriter(sink, scan.schema.text, encoding.compression, name=name, metadata=metadata)
+    writer.close()
+
+
+# --- Parquet -------------------------------------------------------------------------------------------------------
+
+
+def _write_parquet(scan: RowScan, encoding: Encoding, sink: Sink, metadata: Mapping[str, str]) -> Iterator[int]:
+    pyarrow_for("Parquet")
+    from cortado.schema.columnar.arrow import arrow_schema
+    from cortado.store.client.arrow import select_fields
+
+    schema = scan.schema
+    if scan.columns is not None:
+        schema = select_fields(schema, scan.columns, scan.table.full_name)
+    described = {**metadata, SCHEMA_KEY: scan.schema.text}
+    with _parquet_writer(sink, arrow_schema(schema).with_metadata(described), encoding) as writer:
+        batches = scan.table.scan_arrow(
+            scan.lower,
+            scan.upper,
+            filter=scan.filter,
+            columns=scan.columns,
+            at=scan.at,
+            batch_rows=_PARQUET_ROWS,
+        )
+        for batch in batches:
+            writer.write_batch(batch)
+            yield batch.num_rows
+
+
+def _parquet_writer(sink: Sink, schema: Any, encoding: Encoding) -> Any:
+    from pyarrow import parquet
+
+    return parquet.ParquetWriter(sink, schema, compression=encoding.compression.value)
