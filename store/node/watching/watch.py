@@ -111,7 +111,7 @@ class Watch:
         """
         yield Batch([], self.sent)
         while True:
-            self._check()
+            self.check()
             if self._joins_at > self.sent:
                 async with aclosing(self._catch_up(self._joins_at)) as found:
                     async for batch in found:
@@ -164,7 +164,8 @@ class Watch:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises what ended the watch, if anything did."""
         if self._ended is not None:
             raise self._ended
 
@@ -177,14 +178,14 @@ class Watch:
             async with history.place():
                 search = history.begin(self._queue, self.sent, until)
                 while not await history.run(search.step):
-                    self._check()
+                    self.check()
                 window = await history.run(search.window)
             keys = window.keys
             if not keys:
                 yield self._batch([], window.until)
             while keys:
                 found = await history.run(lambda keys=keys: history.read(keys, bytes_max=BATCH_BYTES_MAX))  # type: ignore[misc]
-                self._check()
+                self.check()
                 keys = keys[len(found) :]
                 last_ts = ts_of(found[-1])
                 is_whole = not keys or last_ts < ts_of((keys[0], b""))

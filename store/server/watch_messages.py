@@ -1,0 +1,211 @@
+"""The changes of a watch as the messages of ``cortado.v1``: one by one, or packed for clients that take them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from google.protobuf.message import Message
+
+from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, watch_pb2
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.keys.codec import INVERTED
+from cortado.store.keys.keyspace import user_key_of, user_keys_of
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.reader import ScanChunk, logical_of, suffix_from
+from cortado.store.mvcc.versions import PUT_KIND, Item
+from cortado.store.packing import cut_equal, join
+from cortado.store.server.convert import key_message, timestamp_message
+from cortado.store.server.document_messages import found_message, is_json, row_batch
+from cortado.store.tables.read import transcode
+from cortado.store.tables.rows import StoredRow, decode_payload, encode_payload
+from cortado.store.tables.runs import Run, split_runs
+from cortado.store.tables.view import TableView
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes in columns. ``versions`` are their commit timestamps end to end, 12 bytes each; a payload that is None is
+    a delete. ``replaced``: by the place of a change, the version that it replaced, as the engine holds it."""
+
+    keys: list[LogicalKey] = field(default_factory=list)
+    versions: bytes = b""
+    payloads: list[bytes | None] = field(default_factory=list)
+    replaced: dict[int, Item] = field(default_factory=dict)
+
+    @classmethod
+    def of_items(cls, items: Sequence[Item], previous: Sequence[Item | None] = ()) -> Changes:
+        """From what the engine holds, and what it held before, where that was asked for."""
+        keys = [key for key, _ in items]
+        return cls(
+            list(map(logical_of, keys)),
+            b"".join(map(suffix_from, keys)).translate(INVERTED),
+            [value[1:-4] if value[0] == PUT_KIND else None for _, value in items],
+            {place: each for place, each in enumerate(previous) if each is not None},
+        )
+
+    @classmethod
+    def of_state(cls, chunk: ScanChunk) -> Changes:
+        """From a slice of a state: puts."""
+        return cls(chunk.keys, b"".join(chunk.suffixes).translate(INVERTED), list(chunk.payloads))
+
+    @property
+    def deletes(self) -> list[int]:
+        """The places of those that are deletes."""
+        return [place for place, payload in enumerate(self.payloads) if payload is None]
+
+    def timestamps(self) -> list[Timestamp]:
+        return list(map(Timestamp.from_bytes, cut_equal(self.versions, TIMESTAMP_BYTES)))
+
+
+class Replies(Protocol):
+    """Makes one watch's replies."""
+
+    def reply(
+        self, changes: Changes, header: common_pb2.Header, resolved: Timestamp | None, page_token: bytes
+    ) -> Message:
+        """What one reply says. Raises NotFound where a schema that was asked for is gone."""
+
+
+class KeyValueReplies:
+    """Pairs of one namespace."""
+
+    def __init__(self, namespace: str, *, packed: bool) -> None:
+        self._namespace = namespace
+        self._packed = packed
+
+    def reply(
+        self, changes: Changes, header: common_pb2.Header, resolved: Timestamp | None, page_token: bytes
+    ) -> Message:
+        reply = watch_pb2.WatchKeyValueResponse(
+            header=header,
+            resolved=None if resolved is None else timestamp_message(resolved),
+            next_page_token=page_token,
+        )
+        if not changes.keys:
+            return reply
+        if self._packed:
+            self._pack(changes, reply.packed)
+        else:
+            reply.changes.extend(self._changes(changes))
+        return reply
+
+    def _pack(self, changes: Changes, into: watch_pb2.KvPackedChanges) -> None:
+        into.keys, into.key_lengths = join(user_keys_of(self._namespace, changes.keys))
+        into.values, into.value_lengths = join([payload or b"" for payload in changes.payloads])
+        into.versions = changes.versions
+        into.deletes.extend(changes.deletes)
+        if changes.replaced:
+            old = list(changes.replaced.values())
+            into.replacing.extend(changes.replaced)
+            into.replaced.keys, into.replaced.key_lengths = join([user_key_of(logical_of(key)) for key, _ in old])
+            into.replaced.values, into.replaced.value_lengths = join([value[1:-4] for _, value in old])
+            into.replaced.versions = _versions(old)
+
+    def _changes(self, changes: Changes) -> list[watch_pb2.KvChange]:
+        keys = user_keys_of(self._namespace, changes.keys)
+        made: list[watch_pb2.KvChange] = []
+        for place, (key, ts, payload) in enumerate(zip(keys, changes.timestamps(), changes.payloads, strict=True)):
+            replaced = changes.replaced.get(place)
+            made.append(
+                watch_pb2.KvChange(
+                    kind=_kind(payload),
+                    key=key,
+                    value=payload or b"",
+                    timestamp=timestamp_message(ts),
+                    etag="" if payload is None else str(ts),
+                    previous=None if replaced is None else _pair(key, replaced),
+                )
+            )
+        return made
+
+
+class TableReplies:
+    """Documents of one table. ``view`` gives it under the newest catalogue: schemas may come while it is watched."""
+
+    def __init__(self, view: Callable[[], TableView], *, document_format: int, schema_id: int, packed: bool) -> None:
+        """Raises InvalidArgument for a format that is none."""
+        self._view = view
+        self._format = document_format
+        self._schema_id = schema_id
+        self._packed = packed and not is_json(document_format)
+
+    def reply(
+        self, changes: Changes, header: common_pb2.Header, resolved: Timestamp | None, page_token: bytes
+    ) -> Message:
+        reply = watch_pb2.WatchTableResponse(
+            header=header,
+            resolved=None if resolved is None else timestamp_message(resolved),
+            next_page_token=page_token,
+        )
+        if not changes.keys:
+            return reply
+        view = self._view()
+        if self._packed:
+            self._pack(view, changes, reply.packed)
+        else:
+            reply.changes.extend(self._changes(view, changes))
+        return reply
+
+    def _pack(self, view: TableView, changes: Changes, into: watch_pb2.TablePackedChanges) -> None:
+        puts = [payload for payload in changes.payloads if payload is not None]
+        into.rows.extend(map(row_batch, self._runs(view, puts)))
+        into.versions = changes.versions
+        into.deletes.extend(changes.deletes)
+        into.deleted.extend(_key(view, changes.keys[place]) for place in changes.deletes)
+        if changes.replaced:
+            old = list(changes.replaced.values())
+            into.replacing.extend(changes.replaced)
+            into.replaced.extend(map(row_batch, self._runs(view, [value[1:-4] for _, value in old], _versions(old))))
+
+    def _runs(self, view: TableView, payloads: list[bytes], versions: bytes = b"") -> list[Run]:
+        if self._schema_id:
+            payloads = [self._transcoded(view, each) for each in payloads]
+        return split_runs(payloads, versions)
+
+    def _transcoded(self, view: TableView, payload: bytes) -> bytes:
+        row = transcode(view, StoredRow(*decode_payload(payload), ZERO), self._schema_id)
+        return encode_payload(row.schema_id, row.body)
+
+    def _changes(self, view: TableView, changes: Changes) -> list[watch_pb2.TableChange]:
+        made: list[watch_pb2.TableChange] = []
+        for place, (key, ts, payload) in enumerate(
+            zip(changes.keys, changes.timestamps(), changes.payloads, strict=True)
+        ):
+            replaced = changes.replaced.get(place)
+            found = None if payload is None else self._found(view, payload, ts)
+            made.append(
+                watch_pb2.TableChange(
+                    kind=_kind(payload),
+                    key=_key(view, key),
+                    document=None if found is None else found.document,
+                    timestamp=timestamp_message(ts),
+                    etag="" if found is None else found.etag,
+                    previous=None if replaced is None else self._found(view, replaced[1][1:-4], _ts(replaced)),
+                )
+            )
+        return made
+
+    def _found(self, view: TableView, payload: bytes, ts: Timestamp) -> documents_pb2.FoundDocument:
+        return found_message(view, StoredRow(*decode_payload(payload), ts), self._format, self._schema_id)
+
+
+def _kind(payload: bytes | None) -> watch_pb2.ChangeKind:
+    return watch_pb2.CHANGE_KIND_DELETE if payload is None else watch_pb2.CHANGE_KIND_PUT
+
+
+def _key(view: TableView, key: LogicalKey) -> common_pb2.Key:
+    return key_message(view.decode_key(view.primary_key_of(key)), view.table.key)
+
+
+def _pair(key: bytes, item: Item) -> kv_pb2.KvPair:
+    return kv_pb2.KvPair(key=key, value=item[1][1:-4], etag=str(_ts(item)))
+
+
+def _ts(item: Item) -> Timestamp:
+    return Timestamp.from_bytes(_versions([item]))
+
+
+def _versions(items: Sequence[Item]) -> bytes:
+    return b"".join([suffix_from(key) for key, _ in items]).translate(INVERTED)

@@ -1,0 +1,160 @@
+"""``cortado.v1.Watch``: streams of the changes of a range.
+
+Any replica serves it, of what is applied there. A stream lives until its caller goes away, or the node can't go on;
+while the caller is slow, gRPC takes no more replies, and the watch's queue does what
+:mod:`cortado.store.node.watching` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+
+from cortado.errors import InvalidArgument, NotLeader, TimestampInFuture, Unavailable
+from cortado.proto.v1 import watch_pb2
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.keys.keyspace import KeyRange
+from cortado.store.keys.types import LogicalKey
+from cortado.store.kv.ranges import KvRange, logical_range
+from cortado.store.names import check_namespace
+from cortado.store.node.limits import check_bound
+from cortado.store.node.reads import Stale
+from cortado.store.node.watching.watch import Batch, Watch
+from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
+from cortado.store.server.convert import read_at, read_at_text
+from cortado.store.server.document_messages import check_form, range_bounds
+from cortado.store.server.service import Service
+from cortado.store.server.watch_messages import Changes, KeyValueReplies, Replies, TableReplies
+from cortado.store.tables.scan import scan_range
+from cortado.store.tables.view import TableView
+
+RESOLVED_INTERVAL_MS: Final = 1_000
+RESOLVED_INTERVAL_MS_MAX: Final = 60_000
+
+STATE_ROWS_MAX: Final = 1_000
+STATE_BYTES_MAX: Final = 512 << 10
+
+# More changes than this are made into a message on the scan thread: the loop has others to serve.
+_ON_LOOP_MAX: Final = 64
+
+
+class WatchService(Service):
+    """Changes of key-value ranges and of tables."""
+
+    async def key_value(self, request: watch_pb2.WatchKeyValueRequest) -> AsyncGenerator[bytes, None]:
+        within = KvRange(request.range.start, request.range.end, request.range.prefix)
+        bounds = logical_range(check_namespace(request.namespace), within)
+        replies = KeyValueReplies(request.namespace, packed=request.packed)
+        async with aclosing(self._replies(request.options, bounds, replies)) as stream:
+            async for reply in stream:
+                yield reply
+
+    async def table(self, request: watch_pb2.WatchTableRequest) -> AsyncGenerator[bytes, None]:
+        await self.node.caught_up()
+        view = self._view(request)
+        check_form(view, request.format, request.schema_id)
+        bounds = scan_range(view.table, None, *range_bounds(request.range, view.table.key))
+        replies = TableReplies(
+            lambda: self._view(request),
+            document_format=request.format,
+            schema_id=request.schema_id,
+            packed=request.packed,
+        )
+        async with aclosing(self._replies(request.options, bounds, replies)) as stream:
+            async for reply in stream:
+                yield reply
+
+    def _view(self, request: watch_pb2.WatchTableRequest) -> TableView:
+        return TableView(self.catalog(), request.table.database, request.table.table)
+
+    # --- the stream --------------------------------------------------------------------------------------------
+
+    async def _replies(
+        self, options: watch_pb2.WatchOptions, bounds: KeyRange, replies: Replies
+    ) -> AsyncGenerator[bytes, None]:
+        start, end = bounds
+        interval_ms = options.resolved_interval_ms or RESOLVED_INTERVAL_MS
+        check_bound("options.resolved_interval_ms", interval_ms, 1, RESOLVED_INTERVAL_MS_MAX)
+        shape = request_shape("watch", start, end, read_at_text(options.after))
+        after, state_at = await self._begins(options, shape, bounds)
+        with self.node.watches.watch(start, end, after, resolved_interval_ms=interval_ms) as watch:
+            while state_at is not None and state_at < end:
+                reply, state_at = await self._state(watch, state_at, end, shape, replies)
+                yield reply
+            async with aclosing(watch.batches()) as batches:
+                async for batch in batches:
+                    yield await self._reply(batch, replies, with_previous=options.with_previous)
+
+    async def _reply(self, batch: Batch, replies: Replies, *, with_previous: bool) -> bytes:
+        items = batch.items
+        header = self.header(self.node.read_ts())
+        previous = await self.node.watches.previous(items) if with_previous and items else []
+
+        def make() -> bytes:
+            return replies.reply(Changes.of_items(items, previous), header, batch.resolved, b"").SerializeToString()
+
+        return make() if len(items) <= _ON_LOOP_MAX else await self.node.scan(make)
+
+    async def _state(
+        self, watch: Watch, start: LogicalKey, end: LogicalKey, shape: bytes, replies: Replies
+    ) -> tuple[bytes, LogicalKey | None]:
+        """A slice of the state that the watch begins with, and where the next one does."""
+        watch.check()
+        read_ts = watch.sent
+        header = self.header(read_ts)
+
+        def make() -> tuple[bytes, LogicalKey | None]:
+            chunk = self.node.store.scan_chunk(start, end, read_ts, max_rows=STATE_ROWS_MAX, max_bytes=STATE_BYTES_MAX)
+            # The last reply, too, says where to go on: at the end, where nothing is left of the state.
+            token = encode_token(PageToken(read_ts, end if chunk.resume is None else chunk.resume), shape)
+            reply = replies.reply(Changes.of_state(chunk), header, None, token)
+            return reply.SerializeToString(), chunk.resume
+
+        return await self.node.scan(make)
+
+    # --- where it begins ---------------------------------------------------------------------------------------
+
+    async def _begins(
+        self, options: watch_pb2.WatchOptions, shape: bytes, bounds: KeyRange
+    ) -> tuple[Timestamp, LogicalKey | None]:
+        """The timestamp to watch after, and from which key the state at it is wanted, if it is.
+
+        Raises InvalidArgument, InvalidPageToken, TimestampInFuture, SnapshotTooOld, NotLeader, Unavailable.
+        """
+        if options.page_token:
+            if not options.initial_state:
+                raise InvalidArgument("options.page_token", "is for a watch with initial_state")
+            token = decode_token(options.page_token, shape)
+            return await self.node.resolve_read(token.read_ts), LogicalKey(token.resume_within(*bounds))
+        after = read_at(options.after, self.node.clock.epoch)
+        if isinstance(after, Stale):
+            raise InvalidArgument("options.after.stale_ms", "cannot be watched from: give a timestamp, or none")
+        if after is None:
+            after = await self._now()
+        elif options.initial_state:
+            after = await self.node.resolve_read(after)
+        else:
+            self._check_not_ahead(after)
+        if after != ZERO:
+            self.node.store.check_readable(after)
+        return after, bounds[0] if options.initial_state else None
+
+    async def _now(self) -> Timestamp:
+        """At the leader, everything acknowledged is at or below it; elsewhere, what is applied."""
+        try:
+            return await self.newest()
+        except NotLeader:
+            return self.node.read_ts()
+
+    def _check_not_ahead(self, after: Timestamp) -> None:
+        """A watch after a time that is far from here would be silent until then."""
+        node, clock = self.node, self.node.clock
+        newest = max(node.read_ts(), clock.last)
+        bound_ms = max(newest.wall_ms, clock.physical_ms) + clock.max_offset_ms
+        if after.epoch <= newest.epoch and after.wall_ms <= bound_ms:
+            return
+        if node.status().role == "leader":
+            problem = f"is more than {clock.max_offset_ms} ms ahead of the server's clock"
+            raise TimestampInFuture("options.after", problem, str(after), str(newest))
+        raise Unavailable(f"this replica has applied what is committed up to {node.read_ts()}", retry_delay_ms=100)
