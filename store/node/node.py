@@ -93,6 +93,15 @@ def no_reply(_ts: Timestamp, _reply: object) -> bytes:
     return b""
 
 
+@dataclass(frozen=True, slots=True)
+class NodeParts:
+    """What a started node is made of, for who measures it and changes nothing."""
+
+    turns: Turns
+    log: RaftLog
+    read_points: ReadPoints
+
+
 class Node:
     """One replica on an open engine. Make it, :meth:`start` it on a running loop, :meth:`stop` it there."""
 
@@ -560,6 +569,10 @@ class Node:
     def engine(self) -> Engine:
         """All that this node has stored, to be looked at as it lies there. Nobody but the node writes to it."""
         return self._engine
+
+    @property
+    def parts(self) -> NodeParts:
+        return NodeParts(self._turns, self._log, self._read_points)
 
     @property
     def term(self) -> int:

@@ -97,6 +97,11 @@ class Pipeline:
         return not self._waiting and not self._open.answers and all(turn.is_answered for turn in self._appended)
 
     @property
+    def use(self) -> tuple[int, int]:
+        """How many proposals are in line, and how many turns are appended and not applied."""
+        return len(self._waiting), len(self._appended)
+
+    @property
     def has_commands(self) -> bool:
         """True where the open turn has something to append."""
         return self._open.commands > 0

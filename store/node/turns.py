@@ -54,6 +54,7 @@ from cortado.store.node.storing import RETRY_MS_MAX, Storing
 from cortado.store.node.transport import Transport
 from cortado.store.node.watchers import Watchers
 from cortado.store.node.watching.feed import ChangeFeed
+from cortado.store.observe.call import CURRENT
 from cortado.store.observe.measures import StoringMeasures, TurnMeasures
 
 _LOG: Final = logging.getLogger(__name__)
@@ -267,7 +268,11 @@ class Turns:
         except CortadoError:
             self.measures.reads_failed += 1
             raise
-        self.measures.read_waits.observe((self._monotonic_ms() - asked_ms) / 1000)
+        waited_ms = self._monotonic_ms() - asked_ms
+        self.measures.read_waits.observe(waited_ms / 1000)
+        call = CURRENT.get()
+        if call is not None:
+            call.read_wait_ms = waited_ms
         return read_ts
 
     def check_running(self) -> None:
