@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Before gRPC is loaded: its handlers of fork abort a child now and then, and tests start many processes.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+# What the developer's shell and contexts say must not decide what a test sees.
+for _name in [name for name in os.environ if name.startswith("CORTADO_")]:
+    del os.environ[_name]
+os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 
 # The same examples in every run: a property that fails once fails again. Raise HYPOTHESIS_EXAMPLES to search longer.
 settings.register_profile(
@@ -18,3 +29,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One Spark session for all tests that need one."""
+    # Only here: most tests need neither pyspark nor the second that its import takes.
+    from support.spark_session import spark_session
+
+    with spark_session(tmp_path_factory.mktemp("spark")) as session:
+        yield session

@@ -17,6 +17,8 @@ from cortado.store.cli.commands import (
     cert,
     clock,
     cluster,
+    config,
+    context,
     database,
     documents,
     key,
@@ -29,7 +31,9 @@ from cortado.store.cli.commands import (
     table,
 )
 from cortado.store.cli.session import (
+    ContextOption,
     EndpointOption,
+    Given,
     Output,
     OutputOption,
     Session,
@@ -57,7 +61,23 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["--help", "-h"]},
     )
     app.callback()(_globals)
-    for module in (server, status, member, cluster, schema, database, table, documents, kv, clock, key, cert, recover):
+    for module in (
+        server,
+        status,
+        member,
+        cluster,
+        schema,
+        database,
+        table,
+        documents,
+        kv,
+        clock,
+        key,
+        cert,
+        recover,
+        config,
+        context,
+    ):
         module.add_to(app)
     return app
 
@@ -70,20 +90,19 @@ def _show_version(asked: bool) -> None:
 
 
 def _globals(
-    context: typer.Context,
+    run_of: typer.Context,
     endpoint: EndpointOption = None,
     output: OutputOption = None,
     timeout: TimeoutOption = None,
     tls_ca: TlsCaOption = None,
     tls_cert: TlsCertOption = None,
     tls_key: TlsKeyOption = None,
+    context: ContextOption = None,
     _version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    context.obj = Session.from_environment().with_options(
-        endpoint=endpoint, output=output, timeout=timeout, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key
-    )
+    run_of.obj = Given(endpoint, output, timeout, tls_ca, tls_cert, tls_key, context)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -134,8 +153,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether ``-o json`` was asked for, also where the rest does not parse."""
-    wanted = False
+    """Whether ``-o json`` was asked for, also where the rest does not parse; else what environment and context say."""
+    wanted: bool | None = None
     for i, argument in enumerate(arguments):
         if argument == "--":
             break
@@ -143,7 +162,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
             wanted = list(arguments[i + 1 : i + 2]) == [Output.JSON.value]
         elif argument in ("-ojson", "--output=json"):
             wanted = True
-    return wanted
+    return Session.resolve(Given(), os.environ, strict=False).as_json if wanted is None else wanted
 
 
 def _message(error: Any) -> str:

@@ -3,6 +3,9 @@
 A command is a plain function whose first parameter is a :class:`Session`. :func:`command` puts it into an app and adds
 the global options to its own, so that they work before the command and after it: ``cortado -o json get ...`` and
 ``cortado get ... -o json`` are the same. It uses nothing but typer's public interface: a signature.
+
+A session's settings come from flags, the environment, a context and the defaults, in this order; see
+:mod:`cortado.store.settings.client` and :mod:`cortado.store.cli.contexts`.
 """
 
 from __future__ import annotations
@@ -10,20 +13,38 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, Final, TypeAlias, get_type_hints
 
 import typer
 
-from cortado.errors import InvalidArgument
+from cortado.errors import CortadoError, InvalidArgument
+from cortado.store.cli.contexts import Chosen, choose, read_contexts
 from cortado.store.cli.parse import seconds
 from cortado.store.cli.render import Renderer
-from cortado.store.client.client import DEFAULT_ENDPOINT, Client
-from cortado.store.client.endpoints import Tls
+from cortado.store.client.client import Client
+from cortado.store.client.endpoints import Tls, parse_endpoints
+from cortado.store.settings.client import (
+    CLIENT_SETTINGS,
+    CONTEXT_VARIABLE,
+    ENDPOINTS,
+    OTHER_VARIABLES,
+    OUTPUT,
+    PREFIX,
+    TIMEOUT,
+    TIMEOUT_S_DEFAULT,
+    TIMEOUT_S_MAX,
+    TLS_CA,
+    TLS_CERT,
+    TLS_KEY,
+)
+from cortado.store.settings.gather import Found, check_near_variables, gather
+from cortado.store.settings.setting import Setting
 
-DEFAULT_TIMEOUT_S = 10.0
+DEFAULT_ENDPOINT: Final = ",".join(ENDPOINTS.default)
+DEFAULT_TIMEOUT_S: Final = TIMEOUT_S_DEFAULT
 
 
 class Output(StrEnum):
@@ -33,61 +54,74 @@ class Output(StrEnum):
     JSON = "json"
 
 
+def _option(setting: Setting, *names: str, **more: Any) -> Any:
+    return typer.Option(
+        setting.flag,
+        *names,
+        help=f"{setting.meaning} Otherwise what {setting.variable(PREFIX)} or the context holds.",
+        rich_help_panel="Global options",
+        **more,
+    )
+
+
 EndpointOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--endpoint",
-        "-e",
-        metavar="HOST:PORT,...",
-        help="The server to talk to, or some of a cluster's; otherwise what CORTADO_ENDPOINT holds.",
-        show_default=f"{DEFAULT_ENDPOINT}",
-        rich_help_panel="Global options",
-    ),
+    str | None, _option(ENDPOINTS, "-e", metavar="HOST:PORT,...", show_default=DEFAULT_ENDPOINT)
 ]
-OutputOption: TypeAlias = Annotated[
-    Output | None,
-    typer.Option(
-        "--output",
-        "-o",
-        help="Tables for people, or JSON for scripts: one object a line.",
-        show_default="table",
-        rich_help_panel="Global options",
-    ),
-]
+OutputOption: TypeAlias = Annotated[Output | None, _option(OUTPUT, "-o", show_default=OUTPUT.default)]
 TimeoutOption: TypeAlias = Annotated[
     float | None,
+    _option(TIMEOUT, metavar="SECONDS", parser=seconds("--timeout"), show_default=f"{DEFAULT_TIMEOUT_S:g}"),
+]
+TlsCaOption: TypeAlias = Annotated[str | None, _option(TLS_CA, metavar="PEM", show_default=False)]
+TlsCertOption: TypeAlias = Annotated[str | None, _option(TLS_CERT, metavar="PEM", show_default=False)]
+TlsKeyOption: TypeAlias = Annotated[str | None, _option(TLS_KEY, metavar="PEM", show_default=False)]
+ContextOption: TypeAlias = Annotated[
+    str | None,
     typer.Option(
-        "--timeout",
-        metavar="SECONDS",
-        parser=seconds("--timeout"),
-        help="How long to wait for an answer.",
-        show_default=f"{DEFAULT_TIMEOUT_S:g}",
+        "--context",
+        metavar="NAME",
+        help=f"The context to use; none for no context. Otherwise what {CONTEXT_VARIABLE} holds, or what cortado "
+        "context use chose.",
+        show_default=False,
         rich_help_panel="Global options",
     ),
 ]
 
 
-def _file_option(name: str, what: str) -> Any:
-    variable = _VARIABLES[name]
-    help = f"{what}, or what {variable} holds."
-    return typer.Option(name, metavar="PEM", help=help, show_default=False, rich_help_panel="Global options")
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The global options of one run, None where one was not given."""
 
+    endpoint: str | None = None
+    output: Output | None = None
+    timeout: float | None = None
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    context: str | None = None
 
-_VARIABLES: Final = {
-    "--tls-ca": "CORTADO_TLS_CA",
-    "--tls-cert": "CORTADO_TLS_CERT",
-    "--tls-key": "CORTADO_TLS_KEY",
-}
-TlsCaOption: TypeAlias = Annotated[
-    str | None, _file_option("--tls-ca", "Encrypt: the authority of the servers' certificates")
-]
-TlsCertOption: TypeAlias = Annotated[str | None, _file_option("--tls-cert", "Our own certificate")]
-TlsKeyOption: TypeAlias = Annotated[str | None, _file_option("--tls-key", "Its private key")]
+    def with_options(self, **given: Any) -> Given:
+        """These, and those that stand after the command, which win."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+    def flags(self) -> dict[str, Any]:
+        """By the settings' names."""
+        return {
+            ENDPOINTS.name: self.endpoint,
+            TLS_CA.name: self.tls_ca,
+            TLS_CERT.name: self.tls_cert,
+            TLS_KEY.name: self.tls_key,
+            TIMEOUT.name: self.timeout,
+            OUTPUT.name: None if self.output is None else self.output.value,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One run of the command line."""
+    """One run of the command line. ``found`` tells where each setting came from, ``context`` which context was used.
+
+    ``problem`` is why the settings could not be found, for a command that goes on without them.
+    """
 
     endpoint: str = DEFAULT_ENDPOINT
     output: Output = Output.TABLE
@@ -96,37 +130,89 @@ class Session:
     tls_cert: str | None = None
     tls_key: str | None = None
     show: Renderer = field(default_factory=Renderer)
+    context: Chosen = field(default_factory=Chosen)
+    found: tuple[Found, ...] = ()
+    given: Given = field(default_factory=Given)
+    problem: CortadoError | None = None
 
     @property
     def as_json(self) -> bool:
         return self.output is Output.JSON
 
     @classmethod
-    def from_environment(cls) -> Session:
-        """The settings of this process: CORTADO_ENDPOINT and CORTADO_TLS_..., where they are set."""
-        tls: dict[str, Any] = {_field(name): os.environ.get(variable) or None for name, variable in _VARIABLES.items()}
-        return cls(endpoint=os.environ.get("CORTADO_ENDPOINT") or DEFAULT_ENDPOINT).with_options(**tls)
+    def resolve(cls, given: Given, environment: Mapping[str, str], *, strict: bool = True) -> Session:
+        """The settings of this run. Raises InvalidArgument where one is wrong, NotFound for an unknown context.
+
+        One that is not ``strict`` goes on with what was given, for a command that may need no server.
+        """
+        try:
+            return cls._resolved(given, environment)
+        except CortadoError as problem:
+            if strict:
+                raise
+            output = given.output or environment.get(OUTPUT.variable(PREFIX))
+            return cls(output=Output(output) if output in list(Output) else Output.TABLE, given=given, problem=problem)
+
+    @classmethod
+    def _resolved(cls, given: Given, environment: Mapping[str, str]) -> Session:
+        known = {each.variable(PREFIX) for each in CLIENT_SETTINGS} | set(OTHER_VARIABLES)
+        ours = {name: value for name, value in environment.items() if not name.startswith("CORTADO_SERVER_")}
+        check_near_variables(known, ours, PREFIX)
+        contexts = read_contexts(environment)
+        chosen = choose(contexts, given.context, environment)
+        found = gather(
+            CLIENT_SETTINGS,
+            flags=given.flags(),
+            environment=environment,
+            prefix=PREFIX,
+            file=contexts.file if contexts is not None and chosen.name else None,
+            table=("contexts", chosen.name),
+        )
+        by_name = {each.setting.name: each for each in found}
+        _check_endpoints(by_name[ENDPOINTS.name])
+        _check_timeout(by_name[TIMEOUT.name])
+        value = {name: each.value for name, each in by_name.items()}
+        return cls(
+            endpoint=",".join(value[ENDPOINTS.name]),
+            output=Output(value[OUTPUT.name]),
+            timeout_s=value[TIMEOUT.name],
+            tls_ca=_text(value[TLS_CA.name]),
+            tls_cert=_text(value[TLS_CERT.name]),
+            tls_key=_text(value[TLS_KEY.name]),
+            context=chosen,
+            found=found,
+            given=given,
+        )
 
     def client(self) -> Client:
         """A client to use as a context manager. Raises InvalidArgument for a wrong endpoint, timeout or file."""
-        return Client(self.endpoint, timeout_s=self.timeout_s, tls=self._tls())
+        return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls())
 
-    def _tls(self) -> Tls | None:
+    def tls(self) -> Tls | None:
+        """The files for encrypted connections, None for plain ones. Raises InvalidArgument."""
         if self.tls_ca is None:
-            for name in ("--tls-cert", "--tls-key"):
-                if getattr(self, _field(name)) is not None:
+            for name, value in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
+                if value is not None:
                     raise InvalidArgument("--tls-ca", f"must be given with {name}")
             return None
         return Tls(self.tls_ca, self.tls_cert, self.tls_key)
 
-    def with_options(self, *, timeout: float | None = None, **given: Any) -> Session:
-        """This session with what was given, by the options' names; None leaves a setting as it is."""
-        changes = {"timeout_s": timeout, **given}
-        return replace(self, **{name: value for name, value in changes.items() if value is not None})
+
+def _check_endpoints(found: Found) -> None:
+    try:
+        parse_endpoints(found.value)
+    except InvalidArgument as refused:
+        raise InvalidArgument(found.named(), refused.problem, refused.value) from None
 
 
-def _field(option: str) -> str:
-    return option.removeprefix("--").replace("-", "_")
+def _check_timeout(found: Found) -> None:
+    if not 0 < found.value <= TIMEOUT_S_MAX:
+        problem = f"must be above 0 and at most {TIMEOUT_S_MAX} seconds"
+        raise InvalidArgument(found.named(), problem, f"{found.value:g}")
+
+
+def _text(path: Any) -> str | None:
+    return None if path is None else str(path)
 
 
 _GLOBALS: Final = {
@@ -136,13 +222,17 @@ _GLOBALS: Final = {
     "tls_ca": TlsCaOption,
     "tls_cert": TlsCertOption,
     "tls_key": TlsKeyOption,
+    "context": ContextOption,
 }
 
 
 def command(
-    app: typer.Typer, name: str, *, examples: str, remote: bool = True
+    app: typer.Typer, name: str, *, examples: str, remote: bool = True, strict: bool = True
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Adds a function as a command. ``examples`` end its help, a line each; ``remote``: it talks to a server."""
+    """Adds a function as a command. ``examples`` end its help, a line each; ``remote``: it talks to a server.
+
+    Without ``strict`` it is also run where the settings of the command line are wrong, with a session that says so.
+    """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
@@ -150,21 +240,24 @@ def command(
             parameter.replace(annotation=hints[parameter.name])
             for parameter in list(inspect.signature(function).parameters.values())[1:]
         ]
+        # A global option that the function takes too, under its own help, is given to both.
+        own = {each.name for each in parameters}
         offered = [each for each in _GLOBALS if remote or each == "output"]
         extra = [
             inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_GLOBALS[each])
             for each in offered
+            if each not in own
         ]
-        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        run_of = inspect.Parameter("run_of", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
         @functools.wraps(function)
-        def run(*, context: typer.Context, **given: Any) -> None:
-            settings = {each: given.pop(each, None) for each in offered}
-            base = context.obj if isinstance(context.obj, Session) else Session.from_environment()
-            function(base.with_options(**settings), **given)
+        def run(*, run_of: typer.Context, **given: Any) -> None:
+            settings = {each: given[each] if each in own else given.pop(each) for each in offered}
+            before = run_of.obj if isinstance(run_of.obj, Given) else Given()
+            function(Session.resolve(before.with_options(**settings), os.environ, strict=remote and strict), **given)
 
         keyword_only = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-        signature = inspect.Signature([*keyword_only, *extra, context])
+        signature = inspect.Signature([*keyword_only, *extra, run_of])
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
         del run.__wrapped__  # typer would look through it, to the other signature.

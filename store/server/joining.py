@@ -45,17 +45,17 @@ def open_engine(config: ServerConfig) -> LmdbEngine:
     def new_identity() -> Identity:
         if config.join and not config.node_id:
             problem = "must be given with --join: the one that cortado member add announced"
-            raise InvalidArgument("node_id", problem)
+            raise InvalidArgument("node-id", problem)
         if config.has_tls and not config.node_id:
             # A drawn one is in no certificate, and would stay in the directory.
-            raise InvalidArgument("node_id", "must be given with tls-cert, at the first start: the certificate's")
+            raise InvalidArgument("node-id", "must be given with tls-cert, at the first start: the certificate's")
         cluster_id = "" if config.join else config.cluster_id or str(uuid.uuid4())
         return Identity(cluster_id, node_id=config.node_id or str(uuid.uuid4()), storage_id=str(uuid.uuid4()))
 
     engine = LmdbEngine.open(
         config.data_dir,
         new_identity=new_identity,
-        map_bytes=config.map_size_bytes,
+        map_bytes=config.map_size,
         checked_bytes=None if config.verify else CHECKED_BYTES_DEFAULT,
     )
     try:
@@ -69,9 +69,9 @@ def open_engine(config: ServerConfig) -> LmdbEngine:
 def _check_identity(config: ServerConfig, identity: Identity) -> None:
     if config.cluster_id not in ("", identity.cluster_id) and identity.cluster_id:
         problem = f"the data directory belongs to cluster {identity.cluster_id}"
-        raise InvalidArgument("cluster_id", problem, config.cluster_id)
+        raise InvalidArgument("cluster-id", problem, config.cluster_id)
     if config.node_id not in ("", identity.node_id):
-        raise InvalidArgument("node_id", f"the data directory is that of node {identity.node_id}", config.node_id)
+        raise InvalidArgument("node-id", f"the data directory is that of node {identity.node_id}", config.node_id)
 
 
 def has_joined(engine: Engine) -> bool:
@@ -106,7 +106,7 @@ async def join_cluster(
         raise StartRefused(error, EXIT_CONFIG) from error
     if config.cluster_id not in ("", answer.cluster_id):
         problem = f"the cluster that was to be joined is {answer.cluster_id}"
-        raise StartRefused(InvalidArgument("cluster_id", problem, config.cluster_id), EXIT_CONFIG)
+        raise StartRefused(InvalidArgument("cluster-id", problem, config.cluster_id), EXIT_CONFIG)
     with engine.write() as txn:
         txn.put(Space.META, _JOINED_KEY, answer.cluster_id.encode())
     engine.join_cluster(answer.cluster_id)

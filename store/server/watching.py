@@ -37,7 +37,7 @@ def end_with_parent(pipe_fd: int) -> None:
     try:
         os.set_inheritable(pipe_fd, False)
     except OSError as error:
-        raise InvalidArgument("parent_fd", f"is no open file: {error.strerror}", str(pipe_fd)) from error
+        raise InvalidArgument("parent-fd", f"is no open file: {error.strerror}", str(pipe_fd)) from error
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 

@@ -39,7 +39,7 @@ class Shell:
         self._capsys = capsys
         self._monkeypatch = monkeypatch
         self.out = self.err = ""
-        monkeypatch.setenv("CORTADO_ENDPOINT", endpoint)
+        monkeypatch.setenv("CORTADO_ENDPOINTS", endpoint)
 
     def __call__(self, *arguments: str, expect: int = 0, stdin: str = "") -> str:
         self._monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))

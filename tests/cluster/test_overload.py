@@ -28,7 +28,7 @@ def write(wire: Wire, i: int) -> grpc.Future:
 
 
 def test_past_the_bound_of_writes_each_is_done_or_refused_with_a_delay(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data", "--limit", "writes_max=16", "--limit", "turn_commands_max=8") as server:
+    with running_server(tmp_path / "data", "--limit.writes-max", "16", "--limit.turn-commands-max", "8") as server:
         wire = Wire(server.endpoint)
         outcomes = []
         for call in [write(wire, i) for i in range(3_000)]:
@@ -46,7 +46,7 @@ def test_past_the_bound_of_writes_each_is_done_or_refused_with_a_delay(tmp_path:
 
 
 def test_past_the_bound_of_scans_another_one_is_refused(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data", "--limit", "scans_max=2") as server:
+    with running_server(tmp_path / "data", "--limit.scans-max", "2") as server:
         wire = Wire(server.endpoint)
         for start in range(0, 4_000, 1_000):
             operations = [
@@ -85,7 +85,7 @@ def test_a_deadline_ends_a_scan_and_the_server_stops_working_on_it(tmp_path: Pat
 
 
 def test_a_bulk_stream_into_a_small_queue_is_slowed_down_and_not_refused(tmp_path: Path) -> None:
-    limits = ("--limit", "writes_max=2", "--limit", "bulk_chunks_max=8")
+    limits = ("--limit.writes-max", "2", "--limit.bulk-chunks-max", "8")
     with running_server(tmp_path / "data", *limits) as server:
         wire = Wire(server.endpoint)
         wire.tables.CreateDatabase(tables_pb2.CreateDatabaseRequest(database="db"))

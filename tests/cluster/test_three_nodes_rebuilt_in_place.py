@@ -15,7 +15,7 @@ from support.server_process import wait_until
 
 pytestmark = pytest.mark.process
 
-RETAIN = ("--raft", "retain_entries=0", "--raft", "retain_bytes=0")
+RETAIN = ("--raft.retain-entries", "0", "--raft.retain-bytes", "0")
 """What is applied leaves the log soon, so that the damage is in the data alone."""
 VALUE = b"the value of the key that will be damaged"
 

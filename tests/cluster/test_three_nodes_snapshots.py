@@ -14,7 +14,7 @@ from support.server_process import wait_until
 
 pytestmark = pytest.mark.process
 
-RETAIN = ("--raft", "retain_entries=20", "--raft", "retain_bytes=1000000")
+RETAIN = ("--raft.retain-entries", "20", "--raft.retain-bytes", "1000000")
 """So few entries are kept that a node is behind at once."""
 BATCHES = 60
 PAIRS = 40

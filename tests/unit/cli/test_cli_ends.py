@@ -67,11 +67,11 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["status", "--fast"], "--fast"),
         (["status", "-o", "xml"], "xml"),
         (["status", "--timeout", "soon"], "soon"),
-        (["status", "--timeout", "0"], "timeout_s"),
+        (["status", "--timeout", "0"], "--timeout: must be above 0"),
         (["status", "--timeout", "nan"], "--timeout"),
         (["member", "promote", "n2", "--wait", "--wait-timeout", "inf"], "--wait-timeout"),
         (["member", "promote", "n2", "--wait", "--wait-timeout", "-1"], "--wait-timeout"),
-        (["status", "-e", "nowhere"], "endpoint"),
+        (["status", "-e", "nowhere"], "--endpoint: must look like host:port"),
         (["scan", "flights", "--limit", "-1"], "limit"),
         (["schema", "get"], "SUBJECT"),
         (["schema", "register", "s", "/no/such/file"], "/no/such/file"),
@@ -83,10 +83,10 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["table", "create", "d.t", "--key", "a", "--index", "x"], "--index"),
         (["key", "dump", "xyz"], "HEX"),
         (["server", "--map-size", "big"], "--map-size"),
-        (["server", "--listen", "0.0.0.0:1"], "--insecure"),
-        (["server", "--limit", "x=1"], "--limit"),
-        (["server", "--limit", "command_bytes_max=99999999999"], "--limit.command_bytes_max"),
-        (["server", "--raft", "entry_bytes_max=5"], "--raft.entry_bytes_max"),
+        (["server", "--listen", "0.0.0.0:1"], "unless insecure is true"),
+        (["server", "--limit.writes", "1"], "--limit.writes-max"),
+        (["server", "--limit.command-bytes-max", "99999999999"], "--limit.command-bytes-max"),
+        (["server", "--raft.entry-bytes-max", "5"], "--raft.entry-bytes-max"),
         (["server", "--data-dir", "\udcff"], "--data-dir"),
         (["cluster", "up", "--dir", "\udcff", "--nodes", "1"], "--dir"),
         (["member", "add", "\udcff", "127.0.0.1:9", "-e", "127.0.0.1:1"], "arguments"),
@@ -128,7 +128,7 @@ def test_nobody_to_talk_to_is_unavailable(capsys: pytest.CaptureFixture[str]) ->
 def test_options_after_the_command_win_over_those_before_and_the_environment(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CORTADO_ENDPOINT", "127.0.0.1:3")
+    monkeypatch.setenv("CORTADO_ENDPOINTS", "127.0.0.1:3")
     for arguments, port in (
         (["status"], 3),
         (["-e", "127.0.0.1:2", "status"], 2),

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from cortado.store.cli.app import build
-from cortado.store.server.settings import configuration
+from cortado.store.server.settings import configuration, gathered
 
 PAGE = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
 LINES = [
@@ -48,7 +48,7 @@ def test_the_example_of_a_file_is_a_configuration(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     file = tmp_path / "cortado.toml"
     file.write_text((joining + first).replace("/etc/cortado", str(tmp_path)))
-    config = configuration({}, file)
+    config = configuration(gathered({}, file))
     assert config.node_id == "db1"
     assert len(config.join) == 3
 

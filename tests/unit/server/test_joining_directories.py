@@ -24,7 +24,7 @@ from support.nodes import run
 
 
 def config(tmp_path: Path, **more: Any) -> ServerConfig:
-    return ServerConfig(data_dir=tmp_path / "data", map_size_bytes=16 << 20, **more)
+    return ServerConfig(data_dir=tmp_path / "data", map_size=16 << 20, **more)
 
 
 def joins(tmp_path: Path, **more: Any) -> ServerConfig:
@@ -120,12 +120,12 @@ def test_a_join_that_fails_ends_the_start_with_a_code_and_changes_nothing(
 
 
 def test_names_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="node_id: must be given with --join"):
+    with pytest.raises(InvalidArgument, match="node-id: must be given with --join"):
         open_engine(config(tmp_path, join=("127.0.0.1:1",)))
     open_engine(config(tmp_path, node_id="n1")).close()
-    with pytest.raises(InvalidArgument, match=r"node_id: the data directory is that of node n1 \(got n2\)"):
+    with pytest.raises(InvalidArgument, match=r"node-id: the data directory is that of node n1 \(got n2\)"):
         open_engine(config(tmp_path, node_id="n2"))
-    with pytest.raises(InvalidArgument, match="cluster_id: the data directory belongs to cluster"):
+    with pytest.raises(InvalidArgument, match="cluster-id: the data directory belongs to cluster"):
         open_engine(config(tmp_path, cluster_id="other"))
     engine = open_engine(config(tmp_path))
     with pytest.raises(DataDirectoryError, match="in use"):
@@ -183,6 +183,6 @@ def has(engine: LmdbEngine, *members: Member) -> None:
 
 def test_a_drawn_name_is_not_left_in_a_directory_whose_certificate_has_another(tmp_path: Path) -> None:
     file = tmp_path / "file"
-    with pytest.raises(InvalidArgument, match="node_id: must be given with tls-cert, at the first start"):
+    with pytest.raises(InvalidArgument, match="node-id: must be given with tls-cert, at the first start"):
         open_engine(config(tmp_path, tls_cert=file, tls_key=file, tls_ca=file))
     open_engine(config(tmp_path, node_id="n1", tls_cert=file, tls_key=file, tls_ca=file)).close()

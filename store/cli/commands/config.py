@@ -1,0 +1,217 @@
+"""``cortado config``: the settings of a server and of this command line, and where each is set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from cortado.errors import CortadoError, InvalidArgument, Unsupported
+from cortado.store.cli.render import count
+from cortado.store.cli.session import Session, command
+from cortado.store.cli.setting_options import CONFIG_OPTION, takes_settings
+from cortado.store.client.endpoints import parse_endpoints
+from cortado.store.client.node_settings import settings_of
+from cortado.store.settings.gather import DEFAULT, Found
+from cortado.store.settings.reference import reference
+from cortado.store.settings.server import SETTINGS
+
+Described: TypeAlias = Mapping[str, str | None]
+
+
+def add_to(app: typer.Typer) -> None:
+    group = typer.Typer(help="The settings of servers, and of this command line.", no_args_is_help=True)
+    app.add_typer(group, name="config")
+    _add_show(group)
+    _add_check(group)
+    _add_reference(group)
+
+
+# --- show ------------------------------------------------------------------------------------------------------
+
+
+def _add_show(group: typer.Typer) -> None:
+    @command(
+        group,
+        "show",
+        strict=False,
+        examples="""
+            cortado config show
+            cortado config show --config /etc/cortado.toml --heartbeat-ms 50
+            cortado config show --endpoint 127.0.0.1:7621
+            cortado config show --client -o json
+        """,
+    )
+    @takes_settings
+    def show(
+        session: Session,
+        flags: dict[str, Any],
+        config: CONFIG_OPTION = None,
+        client: Annotated[
+            bool, typer.Option("--client", help="The settings of this command line, and of its context.")
+        ] = False,
+        changed: Annotated[bool, typer.Option("--changed", help="Only what is not the default.")] = False,
+        meaning: Annotated[bool, typer.Option("--meaning", help="With units, bounds and meanings.")] = False,
+    ) -> None:
+        """Show every setting with its value, its default, and where the value came from.
+
+        These are what cortado server would take with the same options, from the environment of this shell. With
+        --endpoint or --context they are those of a running node, which is asked.
+        """
+        is_asked = session.given.endpoint is not None or session.given.context is not None
+        if client:
+            found = _of_client(session)
+        elif is_asked:
+            _refuse_flags(flags, config)
+            found = _of_node(session)
+        else:
+            found = [each.described() for each in checked(flags, config, os.environ)]
+        _show(session, [each for each in found if not changed or each["origin"] != DEFAULT], with_meaning=meaning)
+
+
+def _show(session: Session, found: Sequence[Described], *, with_meaning: bool) -> None:
+    if session.as_json:
+        for each in found:
+            session.show.json(dict(each))
+        return
+    if not with_meaning:
+        rows = [(each["name"], _shown(each, "value"), _shown(each, "default"), _source(each)) for each in found]
+        session.show.table(("setting", "value", "default", "from"), rows)
+        return
+    for each in found:
+        session.show.record(
+            [
+                (str(each["name"]), _shown(each, "value")),
+                ("  default", _shown(each, "default")),
+                *[(f"  {name}", each[name]) for name in ("unit", "bound") if each[name]],
+                ("  from", _source(each)),
+                ("  meaning", each["meaning"]),
+            ]
+        )
+
+
+def _shown(described: Described, name: str) -> str:
+    value = described[name]
+    return "-" if value is None else value
+
+
+def _source(described: Described) -> str:
+    return described["place"] or str(described["origin"])
+
+
+def _of_client(session: Session) -> list[Described]:
+    if session.problem is not None:
+        raise session.problem
+    name = session.context.name
+    context: Described = {
+        "name": "context",
+        "value": name or None,
+        "default": None,
+        "unit": "",
+        "bound": "",
+        "meaning": "The context that settings are taken from.",
+        "origin": DEFAULT if session.context.place == DEFAULT else "chosen",
+        "place": "" if session.context.place == DEFAULT else session.context.place,
+    }
+    return [context, *(_as_context(each.described()) for each in session.found)]
+
+
+def _as_context(described: dict[str, str | None]) -> Described:
+    return {**described, "origin": "context" if described["origin"] == "file" else described["origin"]}
+
+
+def _of_node(session: Session) -> list[Described]:
+    """Of the first of the endpoints that answers. Raises what the last one said where none does."""
+    if session.problem is not None:
+        raise session.problem
+    problem: CortadoError | None = None
+    for address in parse_endpoints(session.endpoint):
+        try:
+            found = settings_of(address, timeout_s=session.timeout_s, tls=session.tls())
+        except CortadoError as error:
+            problem = error
+            continue
+        if not session.as_json:
+            session.show.note(f"node {found.node_id} at {address}")
+        return [
+            {name: getattr(each, name) for name in ("name", "value", "default", "unit", "bound", "meaning")}
+            | {"origin": each.origin, "place": each.place}
+            for each in found.settings
+        ]
+    assert problem is not None
+    raise problem
+
+
+def _refuse_flags(flags: Mapping[str, Any], config: Path | None) -> None:
+    # Certificates may be what the node is asked with.
+    given = [f"--{name}" for name in flags if not name.startswith("tls-")] + (
+        ["--config"] if config is not None else []
+    )
+    if given:
+        raise InvalidArgument(given[0], "says what a start would take; a node that runs is asked, and told nothing")
+
+
+# --- check and reference ---------------------------------------------------------------------------------------
+
+
+def _add_check(group: typer.Typer) -> None:
+    @command(
+        group,
+        "check",
+        remote=False,
+        examples="""
+            cortado config check /etc/cortado.toml
+        """,
+    )
+    def check(
+        session: Session,
+        file: Annotated[Path, typer.Argument(help="A TOML file with settings.", metavar="FILE", show_default=False)],
+    ) -> None:
+        """Say whether a server's file of settings is right, without starting anything.
+
+        Everything that a start would refuse is refused here: names, types, bounds, and files that are not there. The
+        environment is left out, since it is another one that the server starts in.
+
+        Needs the extra \\[server]: pip install 'cortado\\[server]'.
+        """
+        found = checked({}, file, {})
+        given = [each for each in found if each.origin != DEFAULT]
+        if session.as_json:
+            session.show.json({"file": str(file), "settings": len(given)})
+        else:
+            session.show.line(f"{file} is right: {count(len(given), 'setting')}")
+
+
+def _add_reference(group: typer.Typer) -> None:
+    @command(
+        group,
+        "reference",
+        remote=False,
+        examples="""
+            cortado config reference
+            cortado config reference -o json
+        """,
+    )
+    def show_reference(session: Session) -> None:
+        """Write all settings of a server with their defaults, units, bounds and meanings, as Markdown."""
+        if session.as_json:
+            for each in SETTINGS:
+                session.show.json(Found(each, each.default).described())
+            return
+        session.show.line(reference().rstrip("\n"))
+
+
+def checked(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str, str]) -> tuple[Found, ...]:
+    """Every setting, right by itself and beside the others. Raises InvalidArgument as a start would."""
+    try:
+        from cortado.store.server.settings import configuration, gathered
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("cortado"):
+            raise
+        raise Unsupported(f"checking settings without {error.name}", "pip install 'cortado[server]'") from None
+    found = gathered(flags, file, environment)
+    configuration(found)
+    return found

@@ -1,0 +1,69 @@
+"""What one node was told at its start: asked of that node alone, never of the leader in its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import grpc
+
+from cortado.proto.v1 import settings_pb2
+from cortado.store.client.endpoints import Tls, check_endpoint
+from cortado.store.rpc_errors import from_rpc_error
+
+_METHOD: Final = "/cortado.v1.Settings/ListSettings"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSetting:
+    """One setting of a node. ``value`` and ``default`` are text as it may be given again, None where there is none.
+
+    ``origin`` is flag, environment, file or default; ``place`` the flag, the variable or the file with the line.
+    """
+
+    name: str
+    value: str | None
+    default: str | None
+    unit: str
+    bound: str
+    meaning: str
+    origin: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """Every setting of the node ``node_id``, in the order of the reference."""
+
+    node_id: str
+    settings: tuple[NodeSetting, ...]
+
+
+def settings_of(address: str, *, timeout_s: float = 10.0, tls: Tls | None = None) -> NodeSettings:
+    """The settings of the node at ``address``. Raises InvalidArgument, Unavailable, DeadlineExceeded."""
+    check_endpoint(address)
+    channel = (
+        grpc.insecure_channel(address) if tls is None else grpc.secure_channel(address, credentials=tls.credentials())
+    )
+    with channel:
+        ask = channel.unary_unary(
+            _METHOD, settings_pb2.ListSettingsRequest.SerializeToString, settings_pb2.ListSettingsResponse.FromString
+        )
+        try:
+            reply = ask(settings_pb2.ListSettingsRequest(), timeout=timeout_s)
+        except grpc.RpcError as error:
+            raise from_rpc_error(error) from None
+    return NodeSettings(reply.header.node_id, tuple(_setting(each) for each in reply.settings))
+
+
+def _setting(message: settings_pb2.Setting) -> NodeSetting:
+    return NodeSetting(
+        name=message.name,
+        value=message.value if message.HasField("value") else None,
+        default=message.default_value if message.HasField("default_value") else None,
+        unit=message.unit,
+        bound=message.bound,
+        meaning=message.meaning,
+        origin=message.origin,
+        place=message.place,
+    )

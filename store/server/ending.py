@@ -1,0 +1,99 @@
+"""The end of a server: it hands leadership over, ends what is in flight, and closes; or ends at once where it must.
+
+::
+
+    SIGTERM, SIGINT ─► leadership is handed over ─► new calls are refused ─► those in flight are answered ─► closed
+    a failed disk, a defect in applying ─► the process ends, without touching the engine again
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from dataclasses import dataclass
+from typing import Final
+
+import grpc
+from grpc_health.v1 import health
+
+from cortado.errors import CortadoError, Unavailable
+from cortado.store.engine.failures import StorageFailed
+from cortado.store.node.node import Node
+from cortado.store.peers.transport import PeerTransport
+from cortado.store.server.calls_service import CallsService
+from cortado.store.server.config import ServerConfig
+from cortado.store.server.exits import EXIT_IO, EXIT_SOFTWARE
+
+_LOG: Final = logging.getLogger(__name__)
+
+FAILURE_GRACE_S: Final = 1.0
+DRAIN_POLL_S: Final = 0.005
+
+
+@dataclass(slots=True)
+class Served:
+    """Everything that runs, for the end of it."""
+
+    config: ServerConfig
+    server: grpc.aio.Server
+    node: Node
+    transport: PeerTransport
+    calls: CallsService
+    healthy: health.aio.HealthServicer
+    service_names: list[str]
+
+
+def stop_asked() -> asyncio.Event:
+    """Set by SIGTERM and Ctrl-C, from now on."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, stop.set)
+    return stop
+
+
+async def until_stopped(served: Served, stop: asyncio.Event) -> None:
+    """Returns when the server has stopped as it was asked to; ends the process where the node failed."""
+    stopped = asyncio.ensure_future(stop.wait())
+    failed = asyncio.ensure_future(served.node.failed())
+    await asyncio.wait([stopped, failed], return_when=asyncio.FIRST_COMPLETED)
+    await served.healthy.enter_graceful_shutdown()
+    if failed.done():
+        # Who waits for an answer is told that it is unknown; then the process ends, without touching the engine again.
+        await served.server.stop(FAILURE_GRACE_S)
+        logging.shutdown()
+        os._exit(EXIT_IO if isinstance(failed.result(), StorageFailed) else EXIT_SOFTWARE)
+    failed.cancel()
+    await _hand_over(served)
+    _LOG.info("stopping: %d ms for what is in flight", served.config.stop_grace_ms)
+    # New calls are refused from here on, and the streams that carry calls end when these are answered.
+    ending = asyncio.ensure_future(served.server.stop(served.config.stop_grace_ms / 1000))
+    served.calls.stop()
+    # Watches have no end of their own.
+    served.node.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
+    await _writes_answered(served, ending)
+    # Streams of peers would be waited for as long as the grace lasts.
+    await served.transport.close()
+    await ending
+
+
+async def _hand_over(served: Served) -> None:
+    """Let another voter lead, where there is one, so that writes go on without waiting for an election."""
+    node = served.node
+    status = node.status()
+    if status.role != "leader" or len(node.configuration.voters) < 2:
+        return
+    try:
+        # It takes a round trip or two. Where it does not, an election is as quick.
+        async with asyncio.timeout(served.config.election_ms_max / 1000):
+            _LOG.info("node %s leads now", await node.transfer_leader())
+    except (CortadoError, TimeoutError) as problem:
+        _LOG.warning("leadership was not handed over: %s", str(problem) or "no answer in time")
+
+
+async def _writes_answered(served: Served, ending: asyncio.Future[None]) -> None:
+    """What was accepted here needs the peers to be decided. Returns when nothing is left, or the grace is over."""
+    while served.node.writes.use().count > 0 and not ending.done():
+        await asyncio.sleep(DRAIN_POLL_S)

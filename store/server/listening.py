@@ -1,0 +1,65 @@
+"""The port of a server: taken before anything else is done, and told of once it is served."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Final
+
+import grpc
+
+from cortado.errors import InvalidArgument, Unavailable
+from cortado.store.peers.credentials import Certificates
+from cortado.store.server.addresses import address_of, why_not_bound
+from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
+
+_LOG: Final = logging.getLogger(__name__)
+
+PENDING_CALLS_MAX: Final = 65_536
+
+
+def new_server() -> grpc.aio.Server:
+    """A server without a port yet."""
+    return grpc.aio.server(
+        options=[
+            ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+            ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+            # Two servers must not share a port by accident.
+            ("grpc.so_reuseport", 0),
+            # What arrived and was not looked at yet must not be dropped at random, as CANCELLED, which is gRPC's habit
+            # from 1,000 calls on: the node's gates refuse, with a reason. (A bound on streams is no help: its own
+            # refusals reach the caller as broken connections.)
+            ("grpc.server.max_pending_requests", PENDING_CALLS_MAX),
+            ("grpc.server.max_pending_requests_hard_limit", PENDING_CALLS_MAX),
+        ]
+    )
+
+
+def bind(server: grpc.aio.Server, config: ServerConfig, certificates: Certificates | None) -> str:
+    """Take the port, without serving on it yet; returns the address. Raises Unavailable."""
+    host, port = config.address()
+    wanted = address_of(host, port)
+    try:
+        if certificates is None:
+            bound = server.add_insecure_port(wanted)
+        else:
+            bound = server.add_secure_port(wanted, certificates.server_credentials())
+    except RuntimeError as error:
+        why = why_not_bound(host, port) or "the address is in use or not this machine's"
+        raise Unavailable(f"cannot listen on {config.listen}: {why}") from error
+    return address_of(host, bound)
+
+
+def announce(config: ServerConfig, address: str) -> None:
+    """Say where the server listens: to people and scripts on stdout, and in a file where one was asked for."""
+    if config.port_file is not None:
+        temporary = config.port_file.with_name(config.port_file.name + ".new")
+        try:
+            temporary.write_text(address + "\n", encoding="utf-8")
+            temporary.replace(config.port_file)
+        except OSError as error:
+            raise InvalidArgument("port-file", f"cannot be written: {error.strerror}", str(config.port_file)) from error
+    sys.stdout.write(f"listening on {address}\n")
+    sys.stdout.flush()
+    _LOG.info("serving %s on %s", Path(config.data_dir).absolute(), address)

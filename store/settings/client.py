@@ -1,0 +1,59 @@
+"""The settings of the command line: whom it talks to, how that is protected, and how answers are shown.
+
+They may stand in a context, which is a table of a file, as well as in the environment and in flags.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cortado.store.settings.kinds import ADDRESSES, PATH, SECONDS, choice
+from cortado.store.settings.setting import Setting
+
+PREFIX: Final = "CORTADO_"
+CONFIG_VARIABLE: Final = "CORTADO_CONFIG"
+CONTEXT_VARIABLE: Final = "CORTADO_CONTEXT"
+# What else the command line looks at.
+OTHER_VARIABLES: Final = (CONFIG_VARIABLE, CONTEXT_VARIABLE, "CORTADO_DEBUG")
+
+TIMEOUT_S_DEFAULT: Final = 10.0
+TIMEOUT_S_MAX: Final = 86_400
+_GROUP: Final = "Global options"
+
+ENDPOINTS: Final = Setting(
+    "endpoints",
+    ADDRESSES,
+    ("127.0.0.1:7621",),
+    "The server to talk to, or some of a cluster's: one that answers is enough.",
+    _GROUP,
+    flag_name="--endpoint",
+)
+TLS_CA: Final = Setting(
+    "tls-ca",
+    PATH,
+    None,
+    "Encrypt: the authority of the servers' certificates.",
+    _GROUP,
+    metavar="PEM",
+    default_text="no encryption",
+)
+TLS_CERT: Final = Setting("tls-cert", PATH, None, "Our own certificate.", _GROUP, metavar="PEM")
+TLS_KEY: Final = Setting("tls-key", PATH, None, "Its private key.", _GROUP, metavar="PEM")
+TIMEOUT: Final = Setting(
+    "timeout",
+    SECONDS,
+    TIMEOUT_S_DEFAULT,
+    "How long to wait for an answer.",
+    _GROUP,
+    unit="s",
+    bound=f"above 0, at most {TIMEOUT_S_MAX}",
+)
+OUTPUT: Final = Setting(
+    "output",
+    choice("table", "json"),
+    "table",
+    "Tables for people, or JSON for scripts: one object a line.",
+    _GROUP,
+)
+
+CLIENT_SETTINGS: Final = (ENDPOINTS, TLS_CA, TLS_CERT, TLS_KEY, TIMEOUT, OUTPUT)

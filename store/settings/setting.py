@@ -1,0 +1,93 @@
+"""One setting: everything that flags, files, the environment, refusals and the reference say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cortado.errors import InvalidArgument
+from cortado.store.settings.kinds import SIZE, Kind
+
+HIDDEN: Final = "(set, and not shown)"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """``name`` is the flag without its dashes and the key in a file; a dot stands before the key in a file's table.
+
+    - ``default`` is the value where nobody says anything; where it is None, ``default_text`` says what happens.
+    - ``low`` and ``high`` bound a number, both included; ``bound`` says in words what else must hold.
+    - ``flag_name`` is the flag where that has another name than the setting.
+    - ``is_secret``: a value is never shown, only that there is one.
+    - ``is_for_tests``: for rehearsals, and for who starts a server; in no list for operators.
+    """
+
+    name: str
+    kind: Kind
+    default: Any
+    meaning: str
+    group: str
+    unit: str = ""
+    low: int | None = None
+    high: int | None = None
+    bound: str = ""
+    metavar: str = ""
+    default_text: str = ""
+    flag_name: str = ""
+    is_secret: bool = False
+    is_for_tests: bool = False
+
+    @property
+    def field(self) -> str:
+        """As an identifier: ``data_dir``, ``limit_writes_max``."""
+        return self.name.replace("-", "_").replace(".", "_")
+
+    @property
+    def flag(self) -> str:
+        return self.flag_name or f"--{self.name}"
+
+    def variable(self, prefix: str) -> str:
+        return f"{prefix}{self.field.upper()}"
+
+    def read(self, place: str, written: Any) -> Any:
+        """The value of what was written at ``place``. Raises InvalidArgument naming the place and the bound."""
+        value = self.kind.read(place, written)
+        self.check(place, value)
+        return value
+
+    def check(self, place: str, value: Any) -> None:
+        """Raises InvalidArgument where a number is out of its bounds."""
+        if value is None or self.low is None or self.high is None:
+            return
+        if not self.low <= value <= self.high:
+            raise InvalidArgument(place, f"must be {self.between}", self.show(value))
+
+    @property
+    def between(self) -> str:
+        """``between 10 and 10000``, for a number that has bounds."""
+        if self.low is None or self.high is None:
+            return ""
+        return f"between {self.kind.show(self.low)} and {self.kind.show(self.high)}"
+
+    def show(self, value: Any) -> str:
+        """A value for people; what stands for none is the default's text."""
+        text = self.text(value)
+        if text is None:
+            return f"({self.default_text})" if self.default_text else "(none)"
+        return text
+
+    def text(self, value: Any) -> str | None:
+        """A value as it may be given again; None where there is none."""
+        if value is None or value in ("", ()):
+            return None
+        return HIDDEN if self.is_secret else self.kind.show(value)
+
+    @property
+    def bound_text(self) -> str:
+        """All bounds for people."""
+        parts = [self.between, self.bound]
+        return "; ".join(part for part in parts if part)
+
+    @property
+    def unit_text(self) -> str:
+        return self.unit or ("bytes" if self.kind is SIZE else "")
