@@ -1,23 +1,98 @@
-"""The Python client: :class:`Client`, and the values that it takes and gives.
+'''The Python client: :class:`Client` and :class:`AsyncClient`, and the values that they take and give.
 
 It needs grpcio and protobuf, and nothing of the server. numpy and pyarrow are imported where Arrow is asked
 for (:meth:`Table.scan_arrow`, :meth:`Table.bulk_arrow`), and not before.
-"""
 
-from cortado.store.client.batch import Batch
+Two faces, one core::
+
+    Client   Table   KeyValue ...       forwarders, in blocking/: run(self._core.get(key))
+       │ drive
+    AsyncClient   AsyncTable ...        the core, and the asyncio face: async def get(key)
+       │ await
+    Connection, Channel, LeaderSearch   how a call is made, where, repeated and ended
+       │ await
+    Runtime                             blocking/ (threads) or aio/ (a loop)
+
+How a service is added, here one named Things with a call and a stream:
+
+1.  ``stubs.py``: a line that names the service's methods.
+2.  ``things.py``: the core, documented in full. It awaits nothing but the connection and other parts of the core::
+
+        class AsyncThings:
+            """What it is for."""
+
+            def __init__(self, connection: Connection, *, timeout_s: float) -> None: ...
+
+            async def get(self, name: str) -> Thing:
+                """The thing. Raises NotFound."""
+                request = things_pb2.GetRequest(name=text(name, "name"))
+                reply = await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
+                return _thing(reply)
+
+            def scan(self, *, limit: int | None = None) -> AsyncIterator[Thing]:
+                """All things. Closing the iterator stops the server's work."""
+                return items(self.scan_pages(limit=limit))
+
+            def scan_pages(self, *, limit: int | None = None) -> AsyncGenerator[Iterable[Thing], None]:
+                """As :meth:`scan`, many at a time, as they come."""
+                return self._pages(things_pb2.ScanRequest(limit=check_limit(limit)))
+
+            async def _pages(self, request: things_pb2.ScanRequest) -> AsyncGenerator[Iterable[Thing], None]:
+                replies = self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s)
+                async with aclosing(replies):  # always: a generator that is left open goes on at the server
+                    async for reply in replies:
+                        yield map(_thing, reply.things)
+
+    A write is ``self._connection.write``, which gives it a request id; a stream that both sides send on is
+    ``self._connection.stream`` (as in ``bulk.py``). What takes a step for each item comes in pages, since a step costs
+    more than most items.
+
+3.  ``blocking/things.py``: the forwarder, with the same names and parameters, and no text of its own::
+
+        @forwards(AsyncThings)
+        class Things:
+            """What it is for."""
+
+            def __init__(self, core: AsyncThings) -> None:
+                self._core = core
+
+            def get(self, name: str) -> Thing:
+                return run(self._core.get(name))
+
+            def scan(self, *, limit: int | None = None) -> Iterator[Thing]:
+                return each(self._core.scan_pages(limit=limit))
+
+4.  A property or a method in both ``async_client.py`` and ``client.py``, and the names below.
+
+A test compares the faces, name by name and parameter by parameter.
+'''
+
+from cortado.store.client.async_client import DEFAULT_ENDPOINT, AsyncClient
+from cortado.store.client.batch import AsyncBatch
+from cortado.store.client.blocking.batch import Batch
+from cortado.store.client.blocking.cluster import Membership
+from cortado.store.client.blocking.kv import KeyValue
+from cortado.store.client.blocking.schemas import Schemas
+from cortado.store.client.blocking.table import Table
 from cortado.store.client.bulk import BulkResult, RefusedRow
-from cortado.store.client.client import DEFAULT_ENDPOINT, Client
-from cortado.store.client.cluster import ClockOffset, ClockReading, Members, Membership, MemberStatus, Status
+from cortado.store.client.client import Client
+from cortado.store.client.cluster import AsyncMembership, ClockOffset, ClockReading, Members, MemberStatus, Status
 from cortado.store.client.documents import Document, RowBatch
 from cortado.store.client.endpoints import Tls
-from cortado.store.client.kv import Delete, KeyValue, KvPair, Put
-from cortado.store.client.schemas import SchemaCheck, Schemas, SchemaVersion, SubjectSummary
-from cortado.store.client.table import KeyRange, Table
+from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
+from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary
+from cortado.store.client.table import AsyncTable, KeyRange
 from cortado.store.client.tables import CheckProblem, CheckReport, Index
 from cortado.store.client.values import Stale
 
 __all__ = [
     "DEFAULT_ENDPOINT",
+    "AsyncBatch",
+    "AsyncClient",
+    "AsyncKeyValue",
+    "AsyncMembership",
+    "AsyncSchemas",
+    "AsyncTable",
     "Batch",
     "BulkResult",
     "CheckProblem",

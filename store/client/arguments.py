@@ -6,12 +6,12 @@ of ours, and text that is no Unicode (half a surrogate pair) would fail only whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from cortado.errors import InvalidArgument
 
-T = TypeVar("T")
+V = TypeVar("V")
 
 
 def text(value: object, field: str) -> str:
@@ -47,9 +47,9 @@ def whole(value: object, field: str, low: int, high: int) -> int:
     return value
 
 
-def iterable(values: Iterable[T], field: str) -> Iterable[T]:
+def iterable(values: V, field: str) -> V:
     """``values``, where they can be iterated and are no text. Raises InvalidArgument naming ``field``."""
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable | AsyncIterable):
         raise InvalidArgument(field, "must be several, such as a list", type(values).__name__)
     return values
 

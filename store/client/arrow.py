@@ -8,8 +8,8 @@
     resolve_columns ── the version that reads: defaults, promotions, renamings
     to_record_batch ── in key order again
 
-One loop serves :meth:`Table.scan_arrow` and the Spark connector. Columns are chosen here and not at the server, which
-would have to decode and encode every row for it: a client's time is its own, a server's is everyone's.
+One loop serves :meth:`AsyncTable.scan_arrow` and the Spark connector. Columns are chosen here and not at the server,
+which would have to decode and encode every row for it: a client's time is its own, a server's is everyone's.
 
 numpy, pyarrow and the columnar codec are imported when this module is, and the client imports it only when Arrow is
 asked for: an application that never does needs none of them.
@@ -17,17 +17,19 @@ asked for: an application that never does needs none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cortado.errors import InvalidArgument, InvalidDocument, NotFound, Unsupported
 from cortado.schema.model import NO_DEFAULT, Record, Schema
-from cortado.store.client.bulk import BulkResult
-from cortado.store.client.chunks import CHUNK_ROWS_MAX, chunk_limits
+from cortado.store.client.arguments import texts, whole
+from cortado.store.client.chunks import CHUNK_ROWS_MAX
 from cortado.store.client.documents import RowBatch
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.client.scans import Scan
+from cortado.store.client.streams import Rows, any_of
 
 try:
     import numpy as np
@@ -43,9 +45,9 @@ except ModuleNotFoundError as error:
     raise Unsupported(f"Arrow without {error.name}", "pip install 'cortado[spark]'") from None
 
 if TYPE_CHECKING:
-    from cortado.store.client.table import PutMode, Table
+    from cortado.store.client.table import AsyncTable
 
-ROWS_PER_BATCH: Final = 20_000
+BATCH_ROWS_MAX: Final = 1 << 31
 BYTES_PER_BATCH: Final = 16 << 20
 """Of Avro bodies: a batch is cut here where documents are large."""
 
@@ -53,31 +55,29 @@ BYTES_PER_BATCH: Final = 16 << 20
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def scan_arrow(
-    table: Table, *bounds: Any, columns: Sequence[str] | None = None, batch_rows: int = ROWS_PER_BATCH, **options: Any
-) -> Iterator[pa.RecordBatch]:
-    """The rows of :meth:`Table.scan_batches`, with its bounds and options, as batches of one Arrow schema.
-
-    Batches hold about ``batch_rows`` rows in key order, of the table's newest schema (or the handle's version), or of
-    the fields that ``columns`` names, in that order. Old and new rows come alike. Raises NotFound for a field that the
-    schema lacks, InvalidDocument for a stored row that the schema cannot read.
-    """
-    if batch_rows < 1:
-        raise InvalidArgument("batch_rows", "must be at least 1", str(batch_rows))
+async def scan_arrow(
+    table: AsyncTable, scan: Scan, columns: Sequence[str] | None, batch_rows: int
+) -> AsyncGenerator[pa.RecordBatch, None]:
+    """The rows of a scan as batches of one Arrow schema: :meth:`AsyncTable.scan_arrow`."""
+    whole(batch_rows, "batch_rows", 1, BATCH_ROWS_MAX)
     # What is newest may have changed since this client looked.
-    table.codec.refresh()
-    schema = table.codec.schema()[1]
-    reader = schema if columns is None else select_fields(schema, tuple(columns), table.full_name)
-    return _record_batches(table.scan_batches(*bounds, **options), reader, batch_rows)
+    await table.codec.refresh()
+    schema = (await table.codec.schema())[1]
+    reader = schema if columns is None else select_fields(schema, tuple(texts(columns, "columns")), table.full_name)
+    return record_batches(await table.open_batches(scan), reader, batch_rows)
 
 
-def _record_batches(batches: Iterable[RowBatch], reader: Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+async def record_batches(
+    batches: AsyncGenerator[RowBatch, None], reader: Schema, batch_rows: int
+) -> AsyncGenerator[pa.RecordBatch, None]:
+    """Rows of any versions, in their order, as ``reader`` sees them, about ``batch_rows`` at a time."""
     collected = _Collected(reader)
-    for batch in batches:
-        collected.add(batch)
-        if collected.rows >= batch_rows or collected.bytes >= BYTES_PER_BATCH:
-            yield collected.record_batch()
-            collected = _Collected(reader)
+    async with aclosing(batches):
+        async for batch in batches:
+            collected.add(batch)
+            if collected.rows >= batch_rows or collected.bytes >= BYTES_PER_BATCH:
+                yield collected.record_batch()
+                collected = _Collected(reader)
     if collected.rows:
         yield collected.record_batch()
 
@@ -159,47 +159,27 @@ def select_fields(schema: Schema, names: tuple[str, ...], table_name: str) -> Sc
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
-def bulk_arrow(
-    table: Table,
-    batches: Iterable[pa.RecordBatch],
-    *,
-    mode: PutMode = "upsert",
-    chunk_rows: int = 1_000,
-    unchanged_since: Timestamp | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> BulkResult:
-    """Stores the rows of record batches, as :meth:`Table.bulk_batches` does, ``chunk_rows`` a commit.
-
-    A field without a column gets its default. Raises, before anything of that batch is sent, NotFound for a column that
-    the schema lacks, InvalidArgument for one that is missing or of another type, and InvalidDocument, with path and
-    row, for a value that the schema does not admit.
-    """
-    chunk_limits(chunk_rows)
-    version, schema = table.codec.schema()
-    encoded = _encoded(batches, schema, table.full_name)
-    chunks = (
-        (version.schema_id, bodies, lengths) for each in encoded for bodies, lengths in _chunks(*each, chunk_rows)
-    )
-    return table.bulk_batches(chunks, mode=mode, unchanged_since=unchanged_since, progress=progress)
-
-
-def _encoded(
-    batches: Iterable[pa.RecordBatch], schema: Schema, table_name: str
-) -> Iterator[tuple[bytes, np.ndarray[Any, Any]]]:
+async def rows_of_arrow(
+    batches: Rows[pa.RecordBatch], schema_id: int, schema: Schema, table_name: str, chunk_rows: int
+) -> AsyncGenerator[tuple[int, bytes, bytes], None]:
+    """Record batches as runs of Avro, ``chunk_rows`` rows each. Raises as :meth:`AsyncTable.bulk_arrow` does."""
     first_row = 0
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        try:
-            yield encode_batch(batch, schema, table_name)
-        except InvalidDocument as error:
-            error.row += first_row
-            raise
-        first_row += batch.num_rows
+    async with aclosing(any_of(batches)) as source:
+        async for batch in source:
+            if not batch.num_rows:
+                continue
+            try:
+                bodies, lengths = encode_batch(batch, schema, table_name)
+            except InvalidDocument as error:
+                error.row += first_row
+                raise
+            for piece in _pieces(bodies, lengths, chunk_rows):
+                yield schema_id, *piece
+            first_row += batch.num_rows
 
 
 def encode_batch(batch: pa.RecordBatch, schema: Schema, table_name: str) -> tuple[bytes, np.ndarray[Any, Any]]:
-    """The bodies of a batch's rows, end to end, and their lengths in bytes. Raises as :func:`bulk_arrow` does."""
+    """The bodies of a batch's rows, end to end, and their lengths in bytes. Raises as :meth:`AsyncTable.bulk_arrow`."""
     given = select_fields(schema, tuple(batch.schema.names), table_name)
     for declared in schema.record.fields:
         if declared.default is NO_DEFAULT and given.record.field(declared.name) is None:
@@ -214,7 +194,7 @@ def encode_batch(batch: pa.RecordBatch, schema: Schema, table_name: str) -> tupl
     return encode_rows(schema, columns, batch.num_rows)
 
 
-def _chunks(bodies: bytes, lengths: np.ndarray[Any, Any], chunk_rows: int) -> Iterator[tuple[bytes, bytes]]:
+def _pieces(bodies: bytes, lengths: np.ndarray[Any, Any], chunk_rows: int) -> Iterator[tuple[bytes, bytes]]:
     """Pieces of at most ``chunk_rows`` rows, and those as even as they can be."""
     rows = len(lengths)
     pieces = -(-rows // min(chunk_rows, CHUNK_ROWS_MAX))

@@ -10,24 +10,24 @@ from cortado.errors import InvalidArgument
 from cortado.proto.v1 import documents_pb2
 from cortado.store.client.connection import Connection
 from cortado.store.client.retry import before_a_write
-from cortado.store.client.table import PutMode, Table, put_mode
+from cortado.store.client.table import AsyncTable, PutMode, put_mode
 from cortado.store.client.values import KeyLike, etag_condition
 from cortado.store.names import check_database
 
 
-class Batch:
-    """Collects operations, and commits them at the end of its ``with`` block, unless that ends by an exception::
+class AsyncBatch:
+    """Collects operations, and commits them at the end of its ``async with`` block, unless that ends by an exception::
 
-    with client.batch("flights") as batch:
-        batch.put("airlines", {"carrier": "ZZ", "name": "Zed Air"})
-        batch.delete("planes", ("N14228",))
+    async with client.batch("flights") as batch:
+        await batch.put("airlines", {"carrier": "ZZ", "name": "Zed Air"})
+        await batch.delete("planes", ("N14228",))
     print(batch.etag)
 
     A key of a table may appear once. Table names are those within the database.
     """
 
     def __init__(
-        self, connection: Connection, database: str, table: Callable[[str], Table], *, timeout_s: float
+        self, connection: Connection, database: str, table: Callable[[str], AsyncTable], *, timeout_s: float
     ) -> None:
         self.database = check_database(database)
         self._connection = connection
@@ -40,52 +40,56 @@ class Batch:
     def __len__(self) -> int:
         return len(self._operations)
 
-    def put(
+    async def put(
         self, table: str, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None
     ) -> None:
-        """As :meth:`Table.put`, at the commit. Raises InvalidDocument at once."""
+        """As :meth:`AsyncTable.put`, at the commit. Raises InvalidDocument at once."""
         with before_a_write():
             put = documents_pb2.BatchPut(
-                document=self._of(table).document_to_proto(document),
+                document=await self._of(table).document_to_proto(document),
                 mode=put_mode(mode),
                 condition=etag_condition(if_match),
             )
         self._operations.append(documents_pb2.BatchOperation(table=table, put=put))
 
-    def update(self, table: str, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> None:
-        """As :meth:`Table.update`, at the commit. Raises InvalidArgument or InvalidDocument at once."""
+    async def update(
+        self, table: str, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None
+    ) -> None:
+        """As :meth:`AsyncTable.update`, at the commit. Raises InvalidArgument or InvalidDocument at once."""
         handle = self._of(table)
         with before_a_write():
             update = documents_pb2.BatchUpdate(
-                key=handle.key(key), changes_json=handle.changes_to_json(changes), condition=etag_condition(if_match)
+                key=await handle.key(key),
+                changes_json=await handle.changes_to_json(changes),
+                condition=etag_condition(if_match),
             )
         self._operations.append(documents_pb2.BatchOperation(table=table, update=update))
 
-    def delete(self, table: str, key: KeyLike, *, if_match: str | None = None) -> None:
-        """As :meth:`Table.delete`, at the commit. Raises InvalidArgument at once."""
+    async def delete(self, table: str, key: KeyLike, *, if_match: str | None = None) -> None:
+        """As :meth:`AsyncTable.delete`, at the commit. Raises InvalidArgument at once."""
         with before_a_write():
-            delete = documents_pb2.BatchDelete(key=self._of(table).key(key), condition=etag_condition(if_match))
+            delete = documents_pb2.BatchDelete(key=await self._of(table).key(key), condition=etag_condition(if_match))
         self._operations.append(documents_pb2.BatchOperation(table=table, delete=delete))
 
-    def commit(self) -> str:
+    async def commit(self) -> str:
         """Writes everything durably and at once; returns the etag. Raises what any one operation was refused with."""
         if self.etag:
             raise InvalidArgument("batch", "was committed before", self.etag)
         if not self._operations:
             raise InvalidArgument("batch", "must hold at least one operation")
         request = documents_pb2.BatchRequest(database=self.database, operations=self._operations)
-        reply = self._connection.write(self._connection.stubs.documents.Batch, request, timeout_s=self._timeout_s)
+        reply = await self._connection.write(self._connection.stubs.documents.Batch, request, timeout_s=self._timeout_s)
         self.etag = reply.etag
         return self.etag
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         return self
 
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is None and self._operations and not self.etag:
-            self.commit()
+            await self.commit()
 
-    def _of(self, table: str) -> Table:
+    def _of(self, table: str) -> AsyncTable:
         return self._table(f"{self.database}.{table}")

@@ -13,10 +13,9 @@ outcome of those chunks is unknown, and the caller is told so.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from queue import SimpleQueue
 from typing import Final
 
 from cortado.errors import (
@@ -33,8 +32,9 @@ from cortado.errors import (
 from cortado.proto.v1 import documents_pb2
 from cortado.store.client.channel import Channel
 from cortado.store.client.chunks import Chunk
-from cortado.store.client.connection import Connection, receive
+from cortado.store.client.connection import Connection
 from cortado.store.client.retry import Attempts, Failed, Failure, before_a_write
+from cortado.store.client.runtime import Stream
 from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.rpc_errors import from_row_error
@@ -81,7 +81,7 @@ class BulkLoad:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self._connection = connection
-        self._start = documents_pb2.BulkRequest(start=start)
+        self._start = documents_pb2.BulkRequest(start=start).SerializeToString()
         self._timeout_s = timeout_s
         self._progress = progress
         # Each with the time at which it was first sent.
@@ -92,39 +92,51 @@ class BulkLoad:
         self._open_below = 0
         self.result = BulkResult()
 
-    def run(self, chunks: Iterable[Chunk]) -> BulkResult:
+    async def run(self, chunks: AsyncGenerator[Chunk, None]) -> BulkResult:
         """Sends every chunk and waits for every answer. Raises what ends the whole load, such as NotFound."""
-        source = iter(chunks)
-        attempts = self._new_attempts()
-        while True:
-            channel = self._channel()
-            try:
-                with closing(_Stream(self._connection, channel, self._start, self._timeout_s)) as stream:
-                    for request, _, _ in self._in_flight:
-                        stream.send(request)
-                    while self._fill(source, stream):
-                        self._take(stream.receive())
-                        attempts = self._new_attempts()
-                    return self.result
-            except Failed as failed:
-                failure = failed.failure
-            self._rest_after(attempts, failure, channel)
+        method = self._connection.stubs.documents.Bulk
+        async with aclosing(chunks):
+            attempts = self._new_attempts()
+            while True:
+                channel = self._channel()
+                try:
+                    with self._connection.stream(channel, method, None, self._timeout_s) as stream:
+                        stream.send(self._start)
+                        for request, _, _ in self._in_flight:
+                            stream.send(request.SerializeToString())
+                        while await self._fill(chunks, stream):
+                            self._take(await self._reply(stream))
+                            attempts = self._new_attempts()
+                        return self.result
+                except Failed as failed:
+                    failure = failed.failure
+                await self._rest_after(attempts, failure, channel)
 
-    def _fill(self, source: Iterator[Chunk], stream: _Stream) -> bool:
+    async def _reply(self, stream: Stream) -> documents_pb2.BulkResponse:
+        """The next answer. Raises Failed."""
+        reply: documents_pb2.BulkResponse | None = await stream.receive()
+        if reply is None:
+            ended = Internal("the server ended the bulk stream before it had answered every chunk")
+            raise Failed(Failure(ended, answered=False, sent=True))
+        self._connection.observe(reply.header)
+        return reply
+
+    async def _fill(self, source: AsyncGenerator[Chunk, None], stream: Stream) -> bool:
         """Sends until enough is under way; False once nothing is."""
         while len(self._in_flight) < CHUNKS_IN_FLIGHT_MAX:
-            chunk = self._next(source)
+            chunk = await self._next(source)
             if chunk is None:
                 break
             message = documents_pb2.BulkChunk(
                 sequence=self._sequence,
                 rows=chunk.batch,
-                request_id=self._new_request_id(),
+                request_id=await self._new_request_id(),
             )
             self._sequence += 1
             request = documents_pb2.BulkRequest(chunk=message)
             self._in_flight.append((request, chunk, self._connection.environment.monotonic_s()))
-            stream.send(request)
+            stream.send(request.SerializeToString())
+            await self._connection.runtime.give_way()
         return bool(self._in_flight)
 
     def _take(self, reply: documents_pb2.BulkResponse) -> None:
@@ -152,12 +164,12 @@ class BulkLoad:
         # Whether the load counts as a write depends on what is under way when it fails.
         return self._connection.attempts(b"", self._timeout_s)
 
-    def _rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
+    async def _rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
         if failure.may_have_happened:
             self._maybe_written = True
             self._open_below = self._sequence
         try:
-            self._connection.rest_after(attempts, failure, channel)
+            await self._connection.rest_after(attempts, failure, channel)
         except CortadoError as error:
             raise self._end(error) from None
 
@@ -167,20 +179,20 @@ class BulkLoad:
         except Cancelled as closed:
             raise self._end(closed) from None
 
-    def _next(self, source: Iterator[Chunk]) -> Chunk | None:
+    async def _next(self, source: AsyncGenerator[Chunk, None]) -> Chunk | None:
         """To encode rows the cluster may have to be asked for a schema."""
         try:
             with before_a_write():
-                return next(source, None)
+                return await anext(source, None)
         except (TryAgain, DeadlineExceeded, Cancelled, Internal) as error:
             if not self._in_flight:
                 raise
             raise self._unknown(error) from None
 
-    def _new_request_id(self) -> bytes:
+    async def _new_request_id(self) -> bytes:
         """Asks for the server's time where the source of rows was slow, and then may find that there is no server."""
         try:
-            return self._connection.new_request_id(self._timeout_s)
+            return await self._connection.new_request_id(self._timeout_s)
         except (TryAgain, DeadlineExceeded, Cancelled, Internal) as error:
             if not self._in_flight:
                 raise
@@ -201,35 +213,3 @@ class BulkLoad:
         first, last = self._in_flight[0][1].rows[0], self._in_flight[-1][1].rows[-1]
         request_id = self._in_flight[0][0].chunk.request_id.hex()
         return OutcomeUnknown(f"rows {first} to {last} of the bulk load: {error}", request_id)
-
-
-class _Stream:
-    """One try of the stream: what is sent goes through a queue that gRPC's thread empties."""
-
-    def __init__(
-        self, connection: Connection, channel: Channel, start: documents_pb2.BulkRequest, timeout_s: float
-    ) -> None:
-        self._connection = connection
-        self._outbox: SimpleQueue[bytes | None] = SimpleQueue()
-        self.send(start)
-        self._stack = ExitStack()
-        requests = iter(self._outbox.get, None)
-        opened = connection.stream(channel, connection.stubs.documents.Bulk, requests, timeout_s)
-        self._call, self._watch = self._stack.enter_context(opened)
-
-    def send(self, request: documents_pb2.BulkRequest) -> None:
-        self._outbox.put(request.SerializeToString())
-
-    def receive(self) -> documents_pb2.BulkResponse:
-        """The next answer. Raises Failed."""
-        try:
-            reply: documents_pb2.BulkResponse = receive(self._call, self._watch)
-        except StopIteration:
-            ended = Internal("the server ended the bulk stream before it had answered every chunk")
-            raise Failed(Failure(ended, answered=False, sent=True)) from None
-        self._connection.observe(reply.header)
-        return reply
-
-    def close(self) -> None:
-        self._outbox.put(None)
-        self._stack.close()

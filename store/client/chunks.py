@@ -7,7 +7,8 @@ large.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -15,6 +16,7 @@ from cortado.errors import CortadoError, InvalidArgument, InvalidDocument
 from cortado.proto.v1 import common_pb2
 from cortado.store.client.arguments import whole
 from cortado.store.client.documents import RowBatch, row_batch
+from cortado.store.client.streams import Rows, any_of
 
 Refuse: TypeAlias = Callable[[int, CortadoError], None]
 """Told the place of a row that cannot be sent, and why."""
@@ -91,37 +93,43 @@ class _PendingChunk:
         return Chunk(row_batch(self._schema_id, self._bodies), self.rows)
 
 
-def chunks_of_documents(
-    documents: Iterable[Any], encode: Callable[[Any], tuple[int, bytes]], chunk_rows: int, refuse: Refuse
-) -> Iterator[Chunk]:
+async def chunks_of_documents(
+    documents: Rows[Any], encode: Callable[[Any], Awaitable[tuple[int, bytes]]], chunk_rows: int, refuse: Refuse
+) -> AsyncGenerator[Chunk, None]:
     """Documents as chunks of at most ``chunk_rows`` rows, each of one schema; what cannot be encoded is refused."""
     pending = _PendingChunk()
-    for row, document in enumerate(documents):
-        try:
-            schema_id, body = encode(document)
-        except InvalidArgument as error:
-            if isinstance(error, InvalidDocument):
-                error.row = row
-            refuse(row, error)
-            continue
-        if pending.rows and not pending.takes(schema_id, body, chunk_rows):
-            yield pending.close()
-            pending = _PendingChunk()
-        pending.add(row, schema_id, body)
+    row = -1
+    async with aclosing(any_of(documents)) as source:
+        async for document in source:
+            row += 1
+            try:
+                schema_id, body = await encode(document)
+            except InvalidArgument as error:
+                if isinstance(error, InvalidDocument):
+                    error.row = row
+                refuse(row, error)
+                continue
+            if pending.rows and not pending.takes(schema_id, body, chunk_rows):
+                yield pending.close()
+                pending = _PendingChunk()
+            pending.add(row, schema_id, body)
     if pending.rows:
         yield pending.close()
 
 
-def chunks_of_batches(batches: Iterable[tuple[int, bytes, bytes] | RowBatch]) -> Iterator[Chunk]:
+async def chunks_of_batches(batches: Rows[tuple[int, bytes, bytes] | RowBatch]) -> AsyncGenerator[Chunk, None]:
     """Runs of Avro (schema id, bodies, lengths) as chunks; rows are counted over all of them."""
     first_row = 0
-    for batch in batches:
-        if isinstance(batch, RowBatch):
-            batch = (batch.schema_id, batch.bodies, batch.lengths)
-        if not isinstance(batch, Sequence) or len(batch) != 3:
-            raise InvalidArgument("batches", "must be tuples of schema id, bodies and lengths", type(batch).__name__)
-        schema_id, bodies, lengths = batch
-        whole(schema_id, "schema_id", 1, (1 << 32) - 1)
-        # numpy's arrays are taken as they are.
-        yield from chunks_of_batch(schema_id, bytes(bodies), bytes(lengths), first_row)
-        first_row += len(bytes(lengths)) // 4
+    async with aclosing(any_of(batches)) as source:
+        async for batch in source:
+            if isinstance(batch, RowBatch):
+                batch = (batch.schema_id, batch.bodies, batch.lengths)
+            if not isinstance(batch, Sequence) or len(batch) != 3:
+                problem = "must be tuples of schema id, bodies and lengths"
+                raise InvalidArgument("batches", problem, type(batch).__name__)
+            schema_id, bodies, lengths = batch
+            whole(schema_id, "schema_id", 1, (1 << 32) - 1)
+            # numpy's arrays are taken as they are.
+            for chunk in chunks_of_batch(schema_id, bytes(bodies), bytes(lengths), first_row):
+                yield chunk
+            first_row += len(bytes(lengths)) // 4

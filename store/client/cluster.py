@@ -155,7 +155,7 @@ def _members_from_proto(members: Iterable[cluster_pb2.MemberStatus]) -> tuple[Me
     )
 
 
-class Membership:
+class AsyncMembership:
     """Who belongs to the cluster. Changes go to the leader, one at a time, and return when they are committed.
 
     A change whose answer does not come in time raises OutcomeUnknown: :meth:`members` tells later whether it was made.
@@ -165,45 +165,45 @@ class Membership:
         self._connection = connection
         self._timeout_s = timeout_s
 
-    def members(self, *, at_leader: bool = False) -> Members:
+    async def members(self, *, at_leader: bool = False) -> Members:
         """Who belongs to the cluster, as the node that answers knows it; ``at_leader`` with everybody's progress.
 
         Raises NotLeader where ``at_leader`` and nobody leads.
         """
         stub = self._connection.stubs.cluster
         request = cluster_pb2.MembersRequest(at_leader=at_leader)
-        reply = self._connection.call(stub.Members, request, timeout_s=self._timeout_s)
+        reply = await self._connection.call(stub.Members, request, timeout_s=self._timeout_s)
         return Members(_members_from_proto(reply.members), reply.leader, reply.header.node_id)
 
-    def add(self, node_id: str, address: str) -> tuple[MemberStatus, ...]:
+    async def add(self, node_id: str, address: str) -> tuple[MemberStatus, ...]:
         """Announces a new node, which joins as a learner when it starts. Raises InvalidArgument (a known id or
         address), Unavailable (another change is under way)."""
         request = cluster_pb2.AddMemberRequest(node_id=node_id, address=address)
-        return _members_from_proto(self._change("AddMember", request).members)
+        return _members_from_proto((await self._change("AddMember", request)).members)
 
-    def promote(self, node_id: str) -> tuple[MemberStatus, ...]:
+    async def promote(self, node_id: str) -> tuple[MemberStatus, ...]:
         """Makes a learner a voter. Raises InvalidArgument (no such learner), Unavailable (not caught up yet)."""
         request = cluster_pb2.PromoteMemberRequest(node_id=node_id)
-        return _members_from_proto(self._change("PromoteMember", request).members)
+        return _members_from_proto((await self._change("PromoteMember", request)).members)
 
-    def remove(self, node_id: str) -> tuple[MemberStatus, ...]:
+    async def remove(self, node_id: str) -> tuple[MemberStatus, ...]:
         """Removes a member, for ever under this id. A leader hands leadership over first. Raises InvalidArgument."""
         request = cluster_pb2.RemoveMemberRequest(node_id=node_id)
-        return _members_from_proto(self._change("RemoveMember", request).members)
+        return _members_from_proto((await self._change("RemoveMember", request)).members)
 
-    def transfer_leader(self, to_node_id: str = "") -> str:
+    async def transfer_leader(self, to_node_id: str = "") -> str:
         """Hands leadership to a voter, or to the one that is furthest; returns the id of the node that leads then.
 
         Raises InvalidArgument (no voter), Unavailable (it can't be reached, or did not take it). That is not tried
         again, since writes wait during each attempt.
         """
         request = cluster_pb2.TransferLeaderRequest(to_node_id=to_node_id)
-        leader: str = self._change("TransferLeader", request, insists=False).leader
+        leader: str = (await self._change("TransferLeader", request, insists=False)).leader
         return leader
 
-    def _change(self, method: str, request: Any, *, insists: bool = True) -> Any:
+    async def _change(self, method: str, request: Any, *, insists: bool = True) -> Any:
         stub = getattr(self._connection.stubs.cluster, method)
         try:
-            return self._connection.call(stub, request, timeout_s=self._timeout_s, insists=insists)
+            return await self._connection.call(stub, request, timeout_s=self._timeout_s, insists=insists)
         except DeadlineExceeded as late:
             raise OutcomeUnknown(f"{late.message()}; look at the members to see whether the change was made") from late

@@ -6,39 +6,34 @@ Every unary call of the client goes through :meth:`Connection.call`, every strea
     Connection ─┬─ Attempts ......... may the call be made again, when, and what is its caller told (one for each call)
                 ├─ Route ............ where calls go: the leader, as far as is known
                 ├─ LeaderSearch ..... asks the members who leads
-                └─ Channel .......... one address: how an attempt is made there (one for each, kept)
+                ├─ Channel .......... one address: how an attempt is made there (one for each, kept)
+                └─ Runtime .......... performs all of it, with threads or on a loop
 
-No ``grpc.RpcError`` leaves this file (and :mod:`cortado.store.client.bulk`), and every header is seen in one place: its
-cluster id tells when another cluster answers, whose schemas and tables are not those in the caches. The timestamps of
-writes keep request ids recent.
+No ``grpc.RpcError`` comes here from the runtimes, and every header is seen in one place: its cluster id tells when
+another cluster answers, whose schemas and tables are not those in the caches. The timestamps of writes keep request ids
+recent.
 
-All of it may be called from many threads.
+All of it may be called by many threads, or by many tasks of one loop: whichever the runtime is for.
 """
 
 from __future__ import annotations
 
-import os
-import random
 import threading
-import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final, Literal, TypeAlias
 
-import grpc
-
-from cortado.errors import Cancelled, DeadlineExceeded, InvalidArgument, NotLeader, Unavailable
+from cortado.errors import Cancelled, InvalidArgument, NotLeader, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.client.channel import Channel
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.leader_search import LeaderSearch
 from cortado.store.client.request_ids import RequestIds
-from cortado.store.client.retry import Attempts, Failed, Failure, before_a_write, failure_of
+from cortado.store.client.retry import Attempts, Failed, Failure, before_a_write
 from cortado.store.client.route import Route
+from cortado.store.client.runtime import Runtime, Stream, WireClosed
 from cortado.store.client.stubs import Method, Stubs
 from cortado.store.client.values import timestamp_of
-from cortado.store.client.watchdog import Watch, Watchdog
 
 CONNECT_TIMEOUT_S: Final = 3.0
 TIMEOUT_S_MAX: Final = 24 * 3600.0
@@ -46,16 +41,6 @@ MEMBERS_RECENT_S: Final = 30.0
 """So often a client that calls asks who belongs to the cluster, beside its calls."""
 
 ReadFrom: TypeAlias = Literal["leader", "any"]
-
-
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """Time and chance, as a connection takes them in."""
-
-    monotonic_s: Callable[[], float] = time.monotonic
-    sleep_s: Callable[[float], None] = time.sleep
-    random: Callable[[], float] = random.random
-    random_bytes: Callable[[int], bytes] = os.urandom
 
 
 class Connection:
@@ -67,11 +52,11 @@ class Connection:
     def __init__(
         self,
         endpoints: Endpoints,
+        runtime: Runtime,
         *,
         tls: Tls | None = None,
         read_from: ReadFrom = "leader",
         coalesce: bool = True,
-        environment: Environment | None = None,
     ) -> None:
         parsed = parse_endpoints(endpoints)
         if read_from not in ("leader", "any"):
@@ -79,10 +64,10 @@ class Connection:
         if tls is not None:
             tls.credentials()
         self.endpoint = ",".join(parsed)
-        self.environment = environment or Environment()
+        self.runtime = runtime
+        self.environment = runtime.environment
         self._now_s = self.environment.monotonic_s
         self.request_ids = RequestIds(monotonic_s=self._now_s, random_bytes=self.environment.random_bytes)
-        self.watchdog = Watchdog(self._now_s)
         self.on_other_cluster: list[Callable[[], None]] = []
         self._tls = tls
         self._coalesce = coalesce
@@ -90,24 +75,24 @@ class Connection:
         self._lock = threading.Lock()
         self._channels: dict[str, Channel] = {}
         self._route = Route(parsed, self._now_s)
-        self._search = LeaderSearch(self._route, self._channel_to, self._forget_channel, self._now_s)
+        self._search = LeaderSearch(self._route, runtime, self._channel_to, self._forget_channel)
         self._members_asked_s = float("-inf")
         self._cluster_id = ""
         self._reached = False
         self._closed = False
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Ends what is running with Cancelled. May be called again."""
         with self._lock:
             self._closed = True
             channels = list(self._channels.values())
         for channel in channels:
-            channel.close()
-        self.watchdog.close()
+            await channel.close()
+        await self.runtime.close()
 
     # --- one request, one reply ------------------------------------------------------------------------------
 
-    def call(
+    async def call(
         self, method: Method, request: Any, *, timeout_s: float, started_s: float | None = None, insists: bool = True
     ) -> Any:
         """The reply to ``request``, which is repeated while that is safe and ``timeout_s`` allows it.
@@ -122,7 +107,7 @@ class Connection:
         while True:
             try:
                 channel = self._channel(anywhere=anywhere and not attempts.count)
-                reply = self._attempt(channel, method, encoded, attempts)
+                reply = await self._attempt(channel, method, encoded, attempts)
             except Failed as failed:
                 failure = failed.failure
             except Cancelled as closed:
@@ -135,30 +120,30 @@ class Connection:
             if not insists and failure.answered and not isinstance(failure.error, NotLeader):
                 raise failure.error
             # Outside of the handler, so that the attempt's error is not the context of ours.
-            self.rest_after(attempts, failure, channel)
+            await self.rest_after(attempts, failure, channel)
 
-    def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
+    async def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
         """As :meth:`call`, under a new request id."""
         started_s = self._now_s()
-        request.request_id = self.new_request_id(timeout_s)
-        return self.call(method, request, timeout_s=timeout_s, started_s=started_s)
+        request.request_id = await self.new_request_id(timeout_s)
+        return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
 
-    def new_request_id(self, timeout_s: float) -> bytes:
+    async def new_request_id(self, timeout_s: float) -> bytes:
         """An id for one write; asks for the cluster's clock where no reply was seen recently. Raises Unavailable where
         that is late."""
         if not self.request_ids.is_recent:
             asked_s = self._now_s()
             with before_a_write():
-                clock = self.call(self.stubs.cluster.Clock, cluster_pb2.ClockRequest(), timeout_s=timeout_s)
+                clock = await self.call(self.stubs.cluster.Clock, cluster_pb2.ClockRequest(), timeout_s=timeout_s)
             self.request_ids.observe(timestamp_of(clock.now), asked_s)
         return self.request_ids.new()
 
-    def _attempt(self, channel: Channel, method: Method, request: bytes, attempts: Attempts) -> Any:
+    async def _attempt(self, channel: Channel, method: Method, request: bytes, attempts: Attempts) -> Any:
         left_s = max(attempts.deadline_s - self._now_s(), 0.001)
         address = channel.address
         try:
-            return channel.call(method, request, left_s, lambda: self._search.is_elsewhere(address))
-        except ValueError:
+            return await channel.call(method, request, left_s, lambda: self._search.is_elsewhere(address))
+        except WireClosed:
             raise self._closed_channel() from None
 
     def _may_go_anywhere(self, request: Any) -> bool:
@@ -168,12 +153,12 @@ class Connection:
 
     # --- one request, many replies ---------------------------------------------------------------------------
 
-    def replies(self, method: Method, request: Any, *, timeout_s: float) -> Iterator[Any]:
+    async def replies(self, method: Method, request: Any, *, timeout_s: float) -> AsyncGenerator[Any, None]:
         """The replies of a scan, which goes on where it was when its stream breaks.
 
         ``request`` has a ``page_token``, each reply a ``next_page_token`` from which the same request goes on, at the
-        same timestamp; only the last reply has none. ``timeout_s`` bounds the wait for each reply. Closing the iterator
-        stops the server's work.
+        same timestamp; only the last reply has none. ``timeout_s`` bounds the wait for each reply. Closing the
+        generator stops the server's work.
         """
         attempts = self.attempts(b"", timeout_s)
         anywhere = method.is_read_at and self._may_go_anywhere(request)
@@ -181,8 +166,9 @@ class Connection:
         while True:
             channel = self._channel(anywhere=anywhere and not attempts.count)
             try:
-                with closing(self._replies_of(channel, method, request.SerializeToString(), timeout_s)) as stream:
-                    for reply in stream:
+                with self.stream(channel, method, request.SerializeToString(), timeout_s) as stream:
+                    while (reply := await stream.receive()) is not None:
+                        self.observe(reply.header)
                         started = True
                         yield reply
                         attempts = self.attempts(b"", timeout_s)
@@ -198,36 +184,24 @@ class Connection:
                 failure = failed.failure
             if started and not method.is_resumable:
                 raise failure.error
-            self.rest_after(attempts, failure, channel)
-
-    def _replies_of(
-        self, channel: Channel, method: Method, request: bytes, timeout_s: float
-    ) -> Generator[Any, None, None]:
-        with self.stream(channel, method, request, timeout_s) as (call, watch):
-            while True:
-                try:
-                    reply = receive(call, watch)
-                except StopIteration:
-                    return
-                self.observe(reply.header)
-                yield reply
+            await self.rest_after(attempts, failure, channel)
 
     # --- streams of any kind ---------------------------------------------------------------------------------
 
     @contextmanager
-    def stream(
-        self, channel: Channel, method: Method, request: bytes | Iterator[bytes], timeout_s: float
-    ) -> Iterator[tuple[Any, Watch]]:
-        """A call for :func:`receive`, which bounds the wait for each reply; cancelled at the end. Raises Failed."""
+    def stream(self, channel: Channel, method: Method, request: bytes | None, timeout_s: float) -> Iterator[Stream]:
+        """A call with many replies; ``request`` is None where it goes both ways. Cancelled at the end. Raises Failed.
+
+        ``timeout_s`` bounds the wait for each reply.
+        """
+        address = channel.address
         with ExitStack() as stack:
+            opened = channel.stream(method, request, timeout_s, lambda: self._search.is_elsewhere(address))
             try:
-                call = stack.enter_context(channel.stream(method, request))
-            except ValueError:
+                stream = stack.enter_context(opened)
+            except WireClosed:
                 raise self._closed_channel() from None
-            address = channel.address
-            watch = self.watchdog.watch(call.cancel, timeout_s, lambda: self._search.is_elsewhere(address))
-            stack.callback(watch.close)
-            yield call, watch
+            yield stream
 
     def leader_channel(self) -> Channel:
         """The channel to the node that is believed to lead. Raises Cancelled once the client was closed."""
@@ -241,22 +215,22 @@ class Connection:
         connect_deadline_s = None if self._reached else now_s + CONNECT_TIMEOUT_S
         return Attempts(request_id, now_s, timeout_s, self.environment.random, connect_deadline_s)
 
-    def rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
+    async def rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
         """Waits until the next attempt may be made, here or elsewhere. Raises how the call ends where there is none."""
         if failure.answered:
             self._reached = True
         if self._closed:
             failure = Failure(self._closed_meanwhile(), answered=False, sent=failure.may_have_happened)
         left_s = attempts.deadline_s - self._now_s()
-        is_known = left_s > 0 and self._redirect(failure, channel.address, left_s)
+        is_known = left_s > 0 and await self._redirect(failure, channel.address, left_s)
         has_others = len(self._route.addresses) > 1
         delay_s = attempts.delay_after(
             failure, self._now_s(), channel.address, is_known=is_known, has_others=has_others
         )
         if delay_s:
-            self.environment.sleep_s(delay_s)
+            await self.runtime.sleep(delay_s)
 
-    def _redirect(self, failure: Failure, address: str, left_s: float) -> bool:
+    async def _redirect(self, failure: Failure, address: str, left_s: float) -> bool:
         """Turns to where the next attempt should go; True where that is known to be better than here."""
         error = failure.error
         if isinstance(error, NotLeader):
@@ -269,7 +243,7 @@ class Connection:
             avoid = address
         else:
             return False
-        if self._search.look(avoid, left_s) not in ("", address):
+        if await self._search.look(avoid, left_s) not in ("", address):
             return True
         if isinstance(error, NotLeader) or not failure.answered:
             self._route.turn_from(address)
@@ -289,9 +263,10 @@ class Connection:
                     forget()
 
     def check_open(self) -> None:
-        """Raises Cancelled once the client was closed."""
+        """Raises Cancelled once the client was closed, and where it may not be used from here."""
         if self._closed:
             raise self._closed_meanwhile()
+        self.runtime.check()
 
     def _closed_channel(self) -> Cancelled | Failed:
         """The channel of a call is closed: with the client, or because its node has just left the cluster."""
@@ -311,20 +286,20 @@ class Connection:
         if channel is None or channel.is_closed:
             try:
                 channel = self._channel_to(address)
-            except ValueError as error:
-                raise self._closed_meanwhile() from error
+            except WireClosed:
+                raise self._closed_meanwhile() from None
         if self._reached and self._now_s() - self._members_asked_s > MEMBERS_RECENT_S:
             self._ask_members(channel)
         return channel
 
     def _channel_to(self, address: str) -> Channel:
-        """Raises ValueError where the client was closed."""
+        """Raises WireClosed where the client was closed."""
         with self._lock:
             if self._closed:
-                raise ValueError("the client was closed")
+                raise WireClosed
             channel = self._channels.get(address)
             if channel is None or channel.is_closed:
-                channel = self._channels[address] = Channel(address, self._tls, self._now_s, coalesce=self._coalesce)
+                channel = self._channels[address] = Channel(address, self._tls, self.runtime, coalesce=self._coalesce)
             return channel
 
     def _forget_channel(self, address: str) -> None:
@@ -332,31 +307,15 @@ class Connection:
         with self._lock:
             channel = self._channels.pop(address, None)
         if channel is not None:
-            # It may be one of that channel's own threads that learned of it, and nobody closes a channel from within.
-            threading.Thread(target=channel.retire, name="cortado-retire", daemon=True).start()
+            channel.retire()
 
     def _ask_members(self, channel: Channel) -> None:
         """Learns of the members beside the calls: when their node is gone it is too late to ask it for the others."""
         self._members_asked_s = self._now_s()
         try:
             self._search.ask_beside(channel)
-        except ValueError:
+        except WireClosed:
             return  # Closed meanwhile: the call says so.
-
-
-def receive(call: Any, watch: Watch) -> Any:
-    """The next reply of a stream. Raises StopIteration at its end, Failed where it broke or was silent for long."""
-    try:
-        with watch:
-            return next(call)
-    except grpc.RpcError as error:
-        if watch.is_late:
-            failure = Failure(DeadlineExceeded(timeout_ms=round(watch.timeout_s * 1000)), answered=False, sent=True)
-        elif watch.is_moved:
-            failure = Failure(Unavailable("the node is silent, and another leads"), answered=False, sent=True)
-        else:
-            failure = failure_of(error)
-    raise Failed(failure)
 
 
 def check_timeout(timeout_s: float) -> float:

@@ -8,9 +8,9 @@ to the newest one, so that old and new rows look alike. A table handle that was 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from cortado.errors import InvalidDocument
 from cortado.proto.v1 import common_pb2
@@ -18,8 +18,10 @@ from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import from_json_value, to_json_value
 from cortado.schema.model import AvroType, Record, Schema, Union
 from cortado.store.client.arguments import text
-from cortado.store.client.schemas import Schemas, SchemaVersion
+from cortado.store.client.schemas import AsyncSchemas, SchemaVersion
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,88 +76,70 @@ class RowBatch:
         )
 
 
-class DocumentCodec:
+class AsyncDocumentCodec:
     """Encodes and decodes documents of one subject, with its newest version or with a chosen one."""
 
-    def __init__(self, schemas: Schemas, subject: str, version: int | None) -> None:
+    def __init__(self, schemas: AsyncSchemas, subject: Callable[[], Awaitable[str]], version: int | None) -> None:
         self._schemas = schemas
         self._subject = subject
         self._version = version
 
-    def schema(self) -> tuple[SchemaVersion, Schema]:
+    async def schema(self) -> tuple[SchemaVersion, Schema]:
         """What documents are written and read with now."""
         if self._version is not None:
-            return self._schemas.version(self._subject, self._version)
-        return self._schemas.newest(self._subject)
+            return await self._schemas.version(await self._subject(), self._version)
+        return await self._schemas.newest(await self._subject())
 
-    def refresh(self) -> bool:
+    async def refresh(self) -> bool:
         """Asks for the newest version again; True where there is a newer one than was known."""
         if self._version is not None:
             return False
-        before = self.schema()[0].schema_id
-        self._schemas.forget_newest(self._subject)
-        return self.schema()[0].schema_id != before
+        before = (await self.schema())[0].schema_id
+        self._schemas.forget_newest(await self._subject())
+        return (await self.schema())[0].schema_id != before
 
-    def encode(self, document: Mapping[str, Any]) -> tuple[int, bytes]:
+    async def encode(self, document: Mapping[str, Any]) -> tuple[int, bytes]:
         """Schema id and Avro body. Raises InvalidDocument with the field's path."""
-        version, schema = self.schema()
-        try:
-            return version.schema_id, encode_document(schema, document)
-        except InvalidDocument:
-            # The document may be right by a version that someone else registered meanwhile.
-            if not self.refresh():
-                raise
-        version, schema = self.schema()
-        return version.schema_id, encode_document(schema, document)
+        return await self._with_newest(lambda version, schema: (version.schema_id, encode_document(schema, document)))
 
-    def reader_of(self, writer_id: int) -> tuple[Schema, Schema | None]:
+    async def reader_of(self, writer_id: int) -> tuple[Schema, Schema | None]:
         """How to read what that schema wrote: writer, and reader where it is another one."""
-        writer_version, writer = self._schemas.version_by_id(writer_id)
-        reader_version, reader = self.schema()
-        is_newer = writer_version.subject == self._subject and writer_version.version > reader_version.version
-        if is_newer and self.refresh():
-            reader = self.schema()[1]
+        writer_version, writer = await self._schemas.version_by_id(writer_id)
+        reader_version, reader = await self.schema()
+        is_newer = writer_version.subject == await self._subject() and writer_version.version > reader_version.version
+        if is_newer and await self.refresh():
+            reader = (await self.schema())[1]
         return writer, None if reader is writer else reader
 
-    def decode(self, schema_id: int, body: bytes) -> tuple[dict[str, Any], Schema]:
+    async def decode(self, schema_id: int, body: bytes) -> tuple[dict[str, Any], Schema]:
         """The document and the schema it is shaped by. Raises InvalidDocument for bytes that do not fit."""
-        writer, reader = self.reader_of(schema_id)
+        writer, reader = await self.reader_of(schema_id)
         return decode_document(writer, body, reader), reader or writer
 
-    def encode_json(self, value: Any) -> tuple[int, bytes]:
+    async def encode_json(self, value: Any) -> tuple[int, bytes]:
         """As :meth:`encode`, for a document in its JSON form."""
-        return self.encode(self.from_json(value))
+        return await self.encode(await self.from_json(value))
 
-    def from_json(self, value: Any) -> dict[str, Any]:
+    async def from_json(self, value: Any) -> dict[str, Any]:
         """A document out of its JSON form. Raises InvalidDocument with the field's path."""
-        try:
-            return self._from_json(value)
-        except InvalidDocument:
-            if not self.refresh():
-                raise
-        return self._from_json(value)
+        return await self._with_newest(lambda _, schema: _from_json(schema, value))
 
-    def _from_json(self, value: Any) -> dict[str, Any]:
-        document: dict[str, Any] = from_json_value(self.schema()[1].root, value)
-        return document
-
-    def changes_from_json(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+    async def changes_from_json(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Values at field paths out of their JSON form. Raises InvalidDocument with the path."""
-        try:
-            return _changes_from_json(self.schema()[1], changes)
-        except InvalidDocument:
-            if not self.refresh():
-                raise
-        return _changes_from_json(self.schema()[1], changes)
+        return await self._with_newest(lambda _, schema: _changes_from_json(schema, changes))
 
-    def changes_to_json(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+    async def changes_to_json(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """New values at field paths, as JSON. Raises InvalidDocument for a path that the schema lacks."""
+        return await self._with_newest(lambda _, schema: _changes_to_json(schema, changes))
+
+    async def _with_newest(self, attempt: Callable[[SchemaVersion, Schema], T]) -> T:
+        """What ``attempt`` makes of the schema; what is wrong by it may be right by one that was registered since."""
         try:
-            return _changes_to_json(self.schema()[1], changes)
+            return attempt(*await self.schema())
         except InvalidDocument:
-            if not self.refresh():
+            if not await self.refresh():
                 raise
-        return _changes_to_json(self.schema()[1], changes)
+        return attempt(*await self.schema())
 
 
 def type_at(root: AvroType, path: str) -> AvroType:
@@ -182,6 +166,11 @@ def _change_to_json(schema: Schema, path: str, value: Any) -> Any:
     except InvalidDocument as error:
         below = error.field.removeprefix(path)
         raise InvalidDocument(f"{path}.{below}" if below else path, error.problem, error.value) from None
+
+
+def _from_json(schema: Schema, value: Any) -> dict[str, Any]:
+    document: dict[str, Any] = from_json_value(schema.root, value)
+    return document
 
 
 def _changes_from_json(schema: Schema, changes: Mapping[str, Any]) -> dict[str, Any]:

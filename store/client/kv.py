@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from itertools import repeat
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -10,6 +11,7 @@ from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2, kv_pb2
 from cortado.store.client.arguments import sequence, text
 from cortado.store.client.connection import Connection
+from cortado.store.client.streams import items
 from cortado.store.client.values import At, at_to_proto
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.names import check_namespace
@@ -50,7 +52,7 @@ class Delete(NamedTuple):
 Operation: TypeAlias = Put | Delete
 
 
-class KeyValue:
+class AsyncKeyValue:
     """One namespace. Raises InvalidArgument for a namespace that is not a name."""
 
     def __init__(self, connection: Connection, namespace: str, *, timeout_s: float) -> None:
@@ -59,13 +61,13 @@ class KeyValue:
         self._stub = connection.stubs.kv
         self._timeout_s = timeout_s
 
-    def get(self, key: bytes, *, at: At = None) -> KvPair | None:
+    async def get(self, key: bytes, *, at: At = None) -> KvPair | None:
         """The pair of ``key``, or None. ``at`` reads in the past."""
         request = kv_pb2.KvGetRequest(namespace=self.namespace, key=_bytes(key, "key"), at=at_to_proto(at))
-        reply = self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
+        reply = await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
         return _pair(reply.pair) if reply.HasField("pair") else None
 
-    def put(
+    async def put(
         self,
         key: bytes,
         value: bytes,
@@ -86,10 +88,11 @@ class KeyValue:
             value=_bytes(value, "value"),
             condition=condition(if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value),
         )
-        etag: str = self._connection.write(self._stub.Put, request, timeout_s=self._timeout_s).etag
+        reply = await self._connection.write(self._stub.Put, request, timeout_s=self._timeout_s)
+        etag: str = reply.etag
         return etag
 
-    def delete(
+    async def delete(
         self, key: bytes, *, if_present: bool = False, if_match: str | None = None, if_value: bytes | None = None
     ) -> bool:
         """Deletes ``key`` durably; True where it existed. Raises ConditionFailed."""
@@ -98,10 +101,11 @@ class KeyValue:
             key=_bytes(key, "key"),
             condition=condition(if_present=if_present, if_match=if_match, if_value=if_value),
         )
-        existed: bool = self._connection.write(self._stub.Delete, request, timeout_s=self._timeout_s).existed
+        reply = await self._connection.write(self._stub.Delete, request, timeout_s=self._timeout_s)
+        existed: bool = reply.existed
         return existed
 
-    def delete_range(self, start: bytes = b"", end: bytes = b"", *, prefix: bytes | None = None) -> int:
+    async def delete_range(self, start: bytes = b"", end: bytes = b"", *, prefix: bytes | None = None) -> int:
         """Deletes ``[start, end)``, or all keys that begin with ``prefix``, at once; returns how many there were.
 
         A range must be given: to delete a whole namespace, say ``prefix=b""``. Raises TooLarge where the range holds
@@ -112,7 +116,7 @@ class KeyValue:
                 "range", "must be given: start, end or prefix (an empty prefix is the whole namespace)"
             )
         request = kv_pb2.KvDeleteRangeRequest(namespace=self.namespace, range=_range(start, end, prefix))
-        reply = self._connection.write(self._stub.DeleteRange, request, timeout_s=self._timeout_s)
+        reply = await self._connection.write(self._stub.DeleteRange, request, timeout_s=self._timeout_s)
         deleted: int = reply.deleted
         return deleted
 
@@ -125,8 +129,24 @@ class KeyValue:
         reverse: bool = False,
         limit: int | None = None,
         at: At = None,
-    ) -> Iterator[KvPair]:
-        """Pairs of ``[start, end)``, or with ``prefix``, in key order, all as of one timestamp."""
+    ) -> AsyncIterator[KvPair]:
+        """Pairs of ``[start, end)``, or with ``prefix``, in key order, all as of one timestamp.
+
+        Closing the iterator stops the server's work.
+        """
+        return items(self.scan_pages(start, end, prefix=prefix, reverse=reverse, limit=limit, at=at))
+
+    def scan_pages(
+        self,
+        start: bytes = b"",
+        end: bytes = b"",
+        *,
+        prefix: bytes | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        at: At = None,
+    ) -> AsyncGenerator[Iterable[KvPair], None]:
+        """As :meth:`scan`, many pairs at a time, as they come."""
         request = kv_pb2.KvScanRequest(
             namespace=self.namespace,
             range=_range(start, end, prefix),
@@ -135,26 +155,31 @@ class KeyValue:
             at=at_to_proto(at),
             packed=True,
         )
-        return self._pairs(request) if limit != 0 else iter(())
+        return self._pages(request, is_empty=limit == 0)
 
-    def _pairs(self, request: kv_pb2.KvScanRequest) -> Iterator[KvPair]:
+    async def _pages(self, request: kv_pb2.KvScanRequest, *, is_empty: bool) -> AsyncGenerator[Iterable[KvPair], None]:
+        if is_empty:
+            return
         if 0 < request.limit <= _PAGE_PAIRS_MAX:
             # Most often all of it, for less than a stream costs.
-            page = self._connection.call(self._stub.ScanPage, request, timeout_s=self._timeout_s)
-            yield from _unpacked(page.packed)
+            page = await self._connection.call(self._stub.ScanPage, request, timeout_s=self._timeout_s)
+            yield _unpacked(page.packed)
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
-        for reply in self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s):
-            yield from _unpacked(reply.packed)
-            # Of a server that does not pack.
-            yield from map(_pair, reply.pairs)
+        replies = self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s)
+        async with aclosing(replies):
+            async for reply in replies:
+                yield _unpacked(reply.packed)
+                if reply.pairs:  # Of a server that does not pack.
+                    yield map(_pair, reply.pairs)
 
-    def batch(self, operations: Sequence[Operation]) -> str:
+    async def batch(self, operations: Sequence[Operation]) -> str:
         """All or nothing; returns the etag of everything written. A key may appear once. Raises ConditionFailed."""
         request = kv_pb2.KvBatchRequest(namespace=self.namespace)
         _pack(sequence(operations, "operations"), request.packed)
-        etag: str = self._connection.write(self._stub.Batch, request, timeout_s=self._timeout_s).etag
+        reply = await self._connection.write(self._stub.Batch, request, timeout_s=self._timeout_s)
+        etag: str = reply.etag
         return etag
 
 

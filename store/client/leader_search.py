@@ -1,4 +1,4 @@
-"""Who leads? All known members are asked at once, by one thread for all that want to know.
+"""Who leads? All known members are asked at once, by one caller for all that want to know.
 
 It is asked when a call failed and nobody said where to go, and while a call waits in vain: a node that is stopped
 (SIGSTOP), or cut off, keeps its connections and says nothing. Whoever waits asks the *others*. Where they name another
@@ -8,15 +8,16 @@ the call goes on waiting, since an answer that takes long is no sign of anything
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-import grpc
+from google.protobuf.message import DecodeError
 
 from cortado.proto.v1 import cluster_pb2
 from cortado.store.client.channel import Channel
+from cortado.store.client.retry import Failed
 from cortado.store.client.route import Route
+from cortado.store.client.runtime import Question, Runtime, WireClosed
 from cortado.store.client.stubs import Stubs
 
 ASK_S: Final = 0.3
@@ -34,28 +35,28 @@ class LeaderSearch:
     def __init__(
         self,
         route: Route,
+        runtime: Runtime,
         channel_of: Callable[[str], Channel],
         forget: Callable[[str], None],
-        now_s: Callable[[], float],
     ) -> None:
         self._route = route
         self._channel_of = channel_of
         self._forget = forget
-        self._now_s = now_s
-        self._lock = threading.Lock()
+        self._now_s = runtime.environment.monotonic_s
+        self._lock = runtime.lock()
         self._asked_s = float("-inf")
         self._found: str = ""
 
-    def is_elsewhere(self, silent: str) -> bool:
+    async def is_elsewhere(self, silent: str) -> bool:
         """Whether another node than ``silent`` leads now; the route then goes there.
 
-        Of many threads that wait for an answer one asks. The others go on waiting: theirs may come at any moment.
+        Of many callers that wait for an answer one asks. The others go on waiting: theirs may come at any moment.
         """
         if self._lock.locked():
             return self._route.known_leader not in ("", silent)
-        return self.look(silent) not in ("", silent)
+        return await self.look(silent) not in ("", silent)
 
-    def look(self, avoid: str = "", wait_s: float = ASK_S) -> str:
+    async def look(self, avoid: str = "", wait_s: float = ASK_S) -> str:
         """The leader's address, where members other than ``avoid`` name one that may be gone to; else empty.
 
         Takes about ``wait_s`` at most, where that is less than :data:`ASK_S`.
@@ -63,30 +64,30 @@ class LeaderSearch:
         target = self._route.known_leader
         if avoid and target not in ("", avoid):
             return target  # Somebody has found out meanwhile.
-        with self._lock:
+        async with self._lock:
             if self._now_s() - self._asked_s >= AGAIN_S:
                 try:
-                    self._found = self._ask(avoid, min(wait_s, ASK_S))
+                    self._found = await self._ask(avoid, min(wait_s, ASK_S))
                 finally:
                     self._asked_s = self._now_s()
             return "" if self._found == avoid else self._found
 
     def ask_beside(self, channel: Channel) -> None:
-        """Ask one node who the members are, and do not wait for it. Raises ValueError where the client was closed."""
-        channel.ask(Stubs.cluster.Members, _REQUEST, ASK_BESIDE_S).add_done_callback(self._learn)
+        """Ask one node who the members are, and do not wait for it. Raises WireClosed where the client was closed."""
+        channel.ask(Stubs.cluster.Members, _REQUEST, ASK_BESIDE_S).when_ended(self._learn)
 
-    def _learn(self, call: Any) -> None:
+    def _learn(self, call: Question) -> None:
         reply = self._answer(call)
         if reply is not None:
             for gone in self._route.learn(member.address for member in reply.members):
                 self._forget(gone)
 
-    def _ask(self, avoid: str, wait_s: float) -> str:
+    async def _ask(self, avoid: str, wait_s: float) -> str:
         asked = [self._begin(each, wait_s) for each in self._route.addresses if each != avoid]
         term, leader = -1, ""
         known: list[str] = []
         for call in asked:
-            reply = self._answer(call)
+            reply = None if call is None else await self._answer_in_time(call)
             if reply is None or reply.header.term < term:
                 continue
             named = _leader_of(reply)
@@ -97,18 +98,26 @@ class LeaderSearch:
             self._forget(gone)
         return leader if leader and leader != avoid and self._route.lead(leader, term) else ""
 
-    def _begin(self, address: str, wait_s: float) -> Any:
+    def _begin(self, address: str, wait_s: float) -> Question | None:
         try:
             return self._channel_of(address).ask(Stubs.cluster.Members, _REQUEST, wait_s)
-        except ValueError:
+        except WireClosed:
             return None  # The client was closed.
 
-    def _answer(self, call: Any) -> cluster_pb2.MembersResponse | None:
+    async def _answer_in_time(self, call: Question) -> cluster_pb2.MembersResponse | None:
         try:
-            reply: cluster_pb2.MembersResponse | None = None if call is None else call.result()
-        except (grpc.RpcError, grpc.FutureCancelledError):
+            while not await call.wait(ASK_S):
+                pass  # Its own deadline ends it.
+        except BaseException:
+            call.give_up()
+            raise
+        return self._answer(call)
+
+    def _answer(self, call: Question) -> cluster_pb2.MembersResponse | None:
+        try:
+            return cluster_pb2.MembersResponse.FromString(call.outcome())
+        except (Failed, DecodeError):
             return None
-        return reply
 
 
 def _leader_of(reply: cluster_pb2.MembersResponse) -> str:

@@ -76,7 +76,7 @@ class SchemaCache:
             self.newest.clear()
 
 
-class Schemas:
+class AsyncSchemas:
     """The registry."""
 
     def __init__(self, connection: Connection, cache: SchemaCache, *, timeout_s: float) -> None:
@@ -87,32 +87,32 @@ class Schemas:
 
     # --- the registry's calls --------------------------------------------------------------------------------
 
-    def register(self, subject: str, schema: str | Mapping[str, Any]) -> SchemaVersion:
+    async def register(self, subject: str, schema: str | Mapping[str, Any]) -> SchemaVersion:
         """Registers a version of ``subject``; the same schema again gives the same version.
 
         Raises InvalidSchema, or IncompatibleSchema with every incompatibility and its path.
         """
         request = schemas_pb2.RegisterSchemaRequest(subject=check_subject(subject), schema=schema_text(schema))
-        reply = self._connection.write(self._stub.Register, request, timeout_s=self._timeout_s)
+        reply = await self._connection.write(self._stub.Register, request, timeout_s=self._timeout_s)
         self.forget_newest(subject)
         return self._remember(reply.version, created=reply.created)[0]
 
-    def get(self, subject: str, version: int | None = None) -> SchemaVersion:
+    async def get(self, subject: str, version: int | None = None) -> SchemaVersion:
         """A version of ``subject``, by default the newest. Raises NotFound."""
-        return self._fetch_version(subject, version)[0]
+        return (await self._fetch_version(subject, version))[0]
 
-    def versions(self, subject: str) -> list[SchemaVersion]:
+    async def versions(self, subject: str) -> list[SchemaVersion]:
         """All versions of ``subject``, oldest first. Raises NotFound."""
         request = schemas_pb2.ListVersionsRequest(subject=check_subject(subject))
-        reply = self._connection.call(self._stub.ListVersions, request, timeout_s=self._timeout_s)
+        reply = await self._connection.call(self._stub.ListVersions, request, timeout_s=self._timeout_s)
         return [_version(each) for each in reply.versions]
 
-    def subjects(self) -> list[SubjectSummary]:
+    async def subjects(self) -> list[SubjectSummary]:
         """All subjects, by name."""
         found: list[SubjectSummary] = []
         request = schemas_pb2.ListSubjectsRequest()
         while True:
-            reply = self._connection.call(self._stub.ListSubjects, request, timeout_s=self._timeout_s)
+            reply = await self._connection.call(self._stub.ListSubjects, request, timeout_s=self._timeout_s)
             found += [
                 SubjectSummary(each.subject, each.versions, mode_from_proto(each.mode), tuple(each.tables))
                 for each in reply.subjects
@@ -121,7 +121,7 @@ class Schemas:
                 return found
             request.page_token = reply.next_page_token
 
-    def check(
+    async def check(
         self, subject: str, schema: str | Mapping[str, Any], mode: CompatibilityMode | str | None = None
     ) -> SchemaCheck:
         """What :meth:`register` would say, under the subject's mode or another; changes nothing."""
@@ -130,42 +130,40 @@ class Schemas:
             schema=schema_text(schema),
             mode=None if mode is None else mode_to_proto(mode),
         )
-        reply = self._connection.call(self._stub.Check, request, timeout_s=self._timeout_s)
+        reply = await self._connection.call(self._stub.Check, request, timeout_s=self._timeout_s)
         problems = tuple(
             Incompatibility(each.path, each.kind, each.message, each.version) for each in reply.incompatibilities
         )
         return SchemaCheck(reply.compatible, mode_from_proto(reply.mode), problems)
 
-    def compatibility(self, subject: str) -> CompatibilityMode:
+    async def compatibility(self, subject: str) -> CompatibilityMode:
         """The mode under which versions of ``subject`` are checked. Raises NotFound."""
         request = schemas_pb2.GetCompatibilityRequest(subject=check_subject(subject))
-        return mode_from_proto(
-            self._connection.call(self._stub.GetCompatibility, request, timeout_s=self._timeout_s).mode
-        )
+        reply = await self._connection.call(self._stub.GetCompatibility, request, timeout_s=self._timeout_s)
+        return mode_from_proto(reply.mode)
 
-    def set_compatibility(self, subject: str, mode: CompatibilityMode | str) -> CompatibilityMode:
+    async def set_compatibility(self, subject: str, mode: CompatibilityMode | str) -> CompatibilityMode:
         """Sets the mode for versions to come. Raises NotFound, or InvalidArgument for an unknown mode."""
         request = schemas_pb2.SetCompatibilityRequest(subject=check_subject(subject), mode=mode_to_proto(mode))
-        return mode_from_proto(
-            self._connection.write(self._stub.SetCompatibility, request, timeout_s=self._timeout_s).mode
-        )
+        reply = await self._connection.write(self._stub.SetCompatibility, request, timeout_s=self._timeout_s)
+        return mode_from_proto(reply.mode)
 
     # --- parsed and cached -----------------------------------------------------------------------------------
 
-    def by_id(self, schema_id: int) -> Schema:
+    async def by_id(self, schema_id: int) -> Schema:
         """The parsed schema of an id; asked for once. Raises NotFound."""
-        return self.version_by_id(schema_id)[1]
+        return (await self.version_by_id(schema_id))[1]
 
-    def version_by_id(self, schema_id: int) -> tuple[SchemaVersion, Schema]:
+    async def version_by_id(self, schema_id: int) -> tuple[SchemaVersion, Schema]:
         """As :meth:`by_id`, with the subject and the version that the id names."""
         known = self._cache.by_id.get(whole(schema_id, "schema_id", 1, _UINT32_MAX))
         if known is not None:
             return known
         request = schemas_pb2.GetSchemaRequest(schema_id=schema_id)
-        reply = self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
+        reply = await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
         return self._remember(reply.version)
 
-    def newest(self, subject: str) -> tuple[SchemaVersion, Schema]:
+    async def newest(self, subject: str) -> tuple[SchemaVersion, Schema]:
         """The newest version of ``subject``, as of at most :data:`NEWEST_RECENT_S` ago. Raises NotFound."""
         remembered = self._cache.newest.get(subject)
         if remembered is not None:
@@ -173,28 +171,29 @@ class Schemas:
             known = self._cache.by_id.get(schema_id)
             if known is not None and self._connection.environment.monotonic_s() < until_s:
                 return known
-        found = self._fetch_version(subject, None)
+        found = await self._fetch_version(subject, None)
         until_s = self._connection.environment.monotonic_s() + NEWEST_RECENT_S
         with self._cache.lock:
             self._cache.newest[subject] = (until_s, found[0].schema_id)
         return found
 
-    def version(self, subject: str, version: int) -> tuple[SchemaVersion, Schema]:
+    async def version(self, subject: str, version: int) -> tuple[SchemaVersion, Schema]:
         """That version of ``subject``, parsed; asked for once. Raises NotFound."""
         for known in list(self._cache.by_id.values()):
             if known[0].subject == subject and known[0].version == version:
                 return known
-        return self._fetch_version(subject, version)
+        return await self._fetch_version(subject, version)
 
     def forget_newest(self, subject: str) -> None:
         """Something shows that there may be a newer version."""
         with self._cache.lock:
             self._cache.newest.pop(subject, None)
 
-    def _fetch_version(self, subject: str, version: int | None) -> tuple[SchemaVersion, Schema]:
+    async def _fetch_version(self, subject: str, version: int | None) -> tuple[SchemaVersion, Schema]:
         number = 0 if version is None else whole(version, "version", 1, _UINT32_MAX)
         request = schemas_pb2.GetSchemaRequest(subject=check_subject(subject), version=number)
-        return self._remember(self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s).version)
+        reply = await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
+        return self._remember(reply.version)
 
     def _remember(self, message: schemas_pb2.SchemaVersion, *, created: bool = False) -> tuple[SchemaVersion, Schema]:
         known = self._cache.by_id.get(message.schema_id)

@@ -30,6 +30,11 @@ class Method:
     is_read_at: bool
     is_resumable: bool
 
+    @property
+    def stream_reply_of(self) -> Callable[[bytes], Any] | None:
+        """How gRPC makes the replies of a stream; None where whoever reads does that."""
+        return self.reply_of if self.server_streaming and self.name != "cortado.v1.Calls/Exchange" else None
+
 
 def _method(descriptor: MethodDescriptor) -> Method:
     service = descriptor.containing_service.full_name

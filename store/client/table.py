@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -13,15 +14,16 @@ from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
 from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.client.arguments import iterable, optional_text, sequence, texts, whole
+from cortado.store.client.arguments import iterable, sequence, whole
 from cortado.store.client.bulk import BulkLoad, BulkResult
 from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_of_documents
 from cortado.store.client.connection import Connection
-from cortado.store.client.documents import Document, DocumentCodec, RowBatch, decoder_of
-from cortado.store.client.kv import check_limit
+from cortado.store.client.documents import AsyncDocumentCodec, Document, RowBatch, decoder_of
 from cortado.store.client.retry import before_a_write
-from cortado.store.client.schemas import Schemas
-from cortado.store.client.tables import Tables
+from cortado.store.client.scans import Scan
+from cortado.store.client.schemas import AsyncSchemas
+from cortado.store.client.streams import Rows, items, opened
+from cortado.store.client.tables import AsyncTables
 from cortado.store.client.values import (
     At,
     Key,
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 PutMode: TypeAlias = Literal["upsert", "insert", "replace"]
 
+ARROW_BATCH_ROWS: Final = 20_000
+
 _UINT32_MAX: Final = (1 << 32) - 1
 _MODES: Final[dict[str, documents_pb2.PutMode]] = {
     "upsert": documents_pb2.PUT_MODE_UPSERT,
@@ -60,7 +64,7 @@ class KeyRange:
     rows: int
 
 
-class Table:
+class AsyncTable:
     """A table. Made by ``client.table("database.table")``; holds no state but caches, and may be shared by threads.
 
     Keys are a tuple of parts, or a single value where the key has one part. ``at`` reads in the past: a
@@ -70,8 +74,8 @@ class Table:
     def __init__(
         self,
         connection: Connection,
-        tables: Tables,
-        schemas: Schemas,
+        tables: AsyncTables,
+        schemas: AsyncSchemas,
         full_name: str,
         *,
         timeout_s: float,
@@ -87,40 +91,45 @@ class Table:
         self._timeout_s = timeout_s
         self._schema_version = schema_version
 
-    @property
-    def descriptor(self) -> TableDescriptor:
+    async def descriptor(self) -> TableDescriptor:
         """The table's key, subject and indexes, as this client last saw them. Raises NotFound."""
-        return self._tables.known(self.full_name)
+        return await self._tables.known(self.full_name)
 
     @property
-    def codec(self) -> DocumentCodec:
+    def codec(self) -> AsyncDocumentCodec:
         """How documents of this table become bytes."""
-        return DocumentCodec(self._schemas, self.descriptor.subject, self._schema_version)
+        return AsyncDocumentCodec(self._schemas, self._subject, self._schema_version)
+
+    async def _subject(self) -> str:
+        return (await self.descriptor()).subject
 
     # --- by key ----------------------------------------------------------------------------------------------
 
-    def get(self, key: KeyLike, *, at: At = None) -> Document | None:
+    async def get(self, key: KeyLike, *, at: At = None) -> Document | None:
         """The document of ``key``, or None."""
 
-        def request() -> documents_pb2.GetDocumentRequest:
-            return documents_pb2.GetDocumentRequest(table=self._name, key=self.key(key), at=at_to_proto(at))
+        async def attempt() -> Any:
+            request = documents_pb2.GetDocumentRequest(table=self._name, key=await self.key(key), at=at_to_proto(at))
+            return await self._call(self._stub.Get, request)
 
-        reply = self._with_descriptor(lambda: self._call(self._stub.Get, request()))
-        return self._document(reply.found) if reply.HasField("found") else None
+        reply = await self._with_descriptor(attempt)
+        return await self._document(reply.found) if reply.HasField("found") else None
 
-    def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document | None]:
+    async def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document | None]:
         """The documents of ``keys``, in their order, None where there is none; all as of one timestamp."""
         listed = sequence(keys, "keys")
 
-        def request() -> documents_pb2.MultiGetRequest:
-            return documents_pb2.MultiGetRequest(
-                table=self._name, keys=[self.key(key) for key in listed], at=at_to_proto(at)
+        async def attempt() -> Any:
+            parts = (await self.descriptor()).key
+            request = documents_pb2.MultiGetRequest(
+                table=self._name, keys=[key_to_proto(key, parts) for key in listed], at=at_to_proto(at)
             )
+            return await self._call(self._stub.MultiGet, request)
 
-        reply = self._with_descriptor(lambda: self._call(self._stub.MultiGet, request()))
-        return [self._document(found) if found.HasField("document") else None for found in reply.found]
+        reply = await self._with_descriptor(attempt)
+        return [await self._document(found) if found.HasField("document") else None for found in reply.found]
 
-    def put(self, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None) -> str:
+    async def put(self, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None) -> str:
         """Stores a whole document durably, under the key that it holds; returns its etag.
 
         ``mode`` "insert" wants no document there, "replace" wants one. Raises InvalidDocument with the field's path,
@@ -129,38 +138,38 @@ class Table:
         with before_a_write():
             request = documents_pb2.PutDocumentRequest(
                 table=self._name,
-                document=self.document_to_proto(document),
+                document=await self.document_to_proto(document),
                 mode=put_mode(mode),
                 condition=etag_condition(if_match),
             )
-        etag: str = self._write(self._stub.Put, request).etag
+        etag: str = (await self._write(self._stub.Put, request)).etag
         return etag
 
-    def update(self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> Document:
+    async def update(self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> Document:
         """Sets the fields at these paths (``a`` or ``a.b``) and no others; returns the document after it.
 
         Raises NotFound where there is no document, InvalidDocument, ConditionFailed, UniqueViolation.
         """
 
-        def request() -> documents_pb2.UpdateDocumentRequest:
+        async def request() -> documents_pb2.UpdateDocumentRequest:
             return documents_pb2.UpdateDocumentRequest(
                 table=self._name,
-                key=self.key(key),
-                changes_json=self.changes_to_json(changes),
+                key=await self.key(key),
+                changes_json=await self.changes_to_json(changes),
                 condition=etag_condition(if_match),
             )
 
-        return self._written(self._write_by_key(self._stub.Update, request).found)
+        return await self._written((await self._write_by_key(self._stub.Update, request)).found)
 
-    def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
+    async def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
         """Deletes the document of ``key`` durably; True where there was one. Raises ConditionFailed."""
 
-        def request() -> documents_pb2.DeleteDocumentRequest:
+        async def request() -> documents_pb2.DeleteDocumentRequest:
             return documents_pb2.DeleteDocumentRequest(
-                table=self._name, key=self.key(key), condition=etag_condition(if_match)
+                table=self._name, key=await self.key(key), condition=etag_condition(if_match)
             )
 
-        existed: bool = self._write_by_key(self._stub.Delete, request).existed
+        existed: bool = (await self._write_by_key(self._stub.Delete, request)).existed
         return existed
 
     # --- in ranges -------------------------------------------------------------------------------------------
@@ -177,7 +186,7 @@ class Table:
         limit: int | None = None,
         reverse: bool = False,
         at: At = None,
-    ) -> Iterator[Document]:
+    ) -> AsyncIterator[Document]:
         """Documents in key order, all as of one timestamp.
 
         ``lower`` and ``upper`` bound the primary key, or the ``index``, to ``[lower, upper)``; a bound may leave
@@ -185,19 +194,8 @@ class Table:
         by an index. ``columns`` are field paths, and ``filter`` follows the filter grammar. Closing the iterator
         stops the server's work.
         """
-        batches = self.scan_batches(
-            lower,
-            upper,
-            prefix=prefix,
-            index=index,
-            filter=filter,
-            columns=columns,
-            limit=limit,
-            reverse=reverse,
-            at=at,
-            with_versions=True,
-        )
-        return self._documents(batches)
+        scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions=True)
+        return items(opened(lambda: self.open_scan(scan)))
 
     def scan_batches(
         self,
@@ -212,36 +210,33 @@ class Table:
         reverse: bool = False,
         at: At = None,
         with_versions: bool = False,
-    ) -> Iterator[RowBatch]:
+    ) -> AsyncIterator[RowBatch]:
         """As :meth:`scan`, but many rows at a time as raw Avro, each batch of one schema."""
-        limit_rows = check_limit(limit)
-        paths = [] if columns is None else texts(columns, "columns")
-        request = documents_pb2.ScanRequest(
-            table=self._name,
-            index=optional_text(index, "index"),
-            range=range_to_proto(lower, upper, prefix, self._parts_of(index)),
-            reverse=reverse,
-            filter=optional_text(filter, "filter"),
-            columns=paths,
-            limit=limit_rows,
-            at=at_to_proto(at),
-            schema_id=self.codec.schema()[0].schema_id if paths else 0,
-            with_versions=with_versions,
-        )
-        return iter(()) if limit == 0 else self._batches(request)
+        scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions)
+        return opened(lambda: self.open_batches(scan))
 
-    def split(
+    async def open_scan(self, scan: Scan) -> AsyncGenerator[Iterable[Document], None]:
+        """The documents of a scan, many at a time, as they come."""
+        return self._documents(await self.open_batches(scan))
+
+    async def open_batches(self, scan: Scan) -> AsyncGenerator[RowBatch, None]:
+        """The rows of a scan. Raises NotFound, InvalidArgument for bounds that do not fit the key or index."""
+        schema_id = (await self.codec.schema())[0].schema_id if scan.columns else 0
+        request = scan.to_proto(self._name, await self._parts_of(scan.index), schema_id)
+        return self._batches(request, is_empty=scan.is_empty)
+
+    async def split(
         self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None
     ) -> tuple[Timestamp, list[KeyRange]]:
         """Up to ``parts`` adjacent ranges with about equal amounts of data, and the timestamp to read them all at."""
-        key_parts = self.descriptor.key
+        key_parts = (await self.descriptor()).key
         request = documents_pb2.SplitRequest(
             table=self._name,
             range=range_to_proto(lower, upper, None, key_parts),
             parts=whole(parts, "parts", 1, _UINT32_MAX),
             at=at_to_proto(at),
         )
-        reply = self._call(self._stub.Split, request)
+        reply = await self._call(self._stub.Split, request)
         ranges = [
             KeyRange(
                 key_from_proto(each.lower) if each.HasField("lower") else None,
@@ -254,9 +249,9 @@ class Table:
 
     # --- in bulk ---------------------------------------------------------------------------------------------
 
-    def bulk(
+    async def bulk(
         self,
-        documents: Iterable[Mapping[str, Any]],
+        documents: Rows[Mapping[str, Any]],
         *,
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
@@ -270,13 +265,12 @@ class Table:
         """
         load = self._bulk_load(mode, unchanged_since, progress)
         rows_max = chunk_limits(chunk_rows)
-        return load.run(
-            chunks_of_documents(iterable(documents, "documents"), self.codec.encode, rows_max, load.result.refuse)
-        )
+        source = iterable(documents, "documents")
+        return await load.run(chunks_of_documents(source, self.codec.encode, rows_max, load.result.refuse))
 
-    def bulk_json(
+    async def bulk_json(
         self,
-        values: Iterable[Any],
+        values: Rows[Any],
         *,
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
@@ -285,13 +279,12 @@ class Table:
         """As :meth:`bulk`, for documents in their JSON form (as :meth:`Document.to_json` gives them)."""
         load = self._bulk_load(mode, None, progress)
         rows_max = chunk_limits(chunk_rows)
-        return load.run(
-            chunks_of_documents(iterable(values, "documents"), self.codec.encode_json, rows_max, load.result.refuse)
-        )
+        source = iterable(values, "documents")
+        return await load.run(chunks_of_documents(source, self.codec.encode_json, rows_max, load.result.refuse))
 
-    def bulk_batches(
+    async def bulk_batches(
         self,
-        batches: Iterable[tuple[int, bytes, bytes] | RowBatch],
+        batches: Rows[tuple[int, bytes, bytes] | RowBatch],
         *,
         mode: PutMode = "upsert",
         unchanged_since: Timestamp | None = None,
@@ -299,103 +292,149 @@ class Table:
     ) -> BulkResult:
         """As :meth:`bulk`, for rows that are Avro already: (schema id, bodies end to end, lengths as 4 bytes each)."""
         load = self._bulk_load(mode, unchanged_since, progress)
-        return load.run(chunks_of_batches(iterable(batches, "batches")))
+        return await load.run(chunks_of_batches(iterable(batches, "batches")))
 
     # --- as Arrow --------------------------------------------------------------------------------------------
 
-    def scan_arrow(self, *args: Any, **options: Any) -> Iterator[pa.RecordBatch]:
-        """As :meth:`scan`, as Arrow record batches of one schema. Needs pyarrow and numpy."""
+    def scan_arrow(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        prefix: KeyLike = None,
+        index: str | None = None,
+        filter: str | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+        at: At = None,
+        batch_rows: int = ARROW_BATCH_ROWS,
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """As :meth:`scan`, as Arrow record batches of one schema. Needs pyarrow and numpy.
+
+        Batches hold about ``batch_rows`` rows in key order, of the table's newest schema (or the handle's version), or
+        of the fields that ``columns`` names, in that order. Old and new rows come alike. Raises NotFound for a field
+        that the schema lacks, InvalidDocument for a stored row that the schema cannot read.
+        """
+        scan = Scan(lower, upper, prefix, index, filter, None, limit, reverse, at)
+        return opened(lambda: self.open_arrow(scan, columns, batch_rows))
+
+    async def open_arrow(
+        self, scan: Scan, columns: Sequence[str] | None, batch_rows: int
+    ) -> AsyncGenerator[pa.RecordBatch, None]:
+        """The record batches of a scan."""
         from cortado.store.client.arrow import scan_arrow
 
-        return scan_arrow(self, *args, **options)
+        return await scan_arrow(self, scan, columns, batch_rows)
 
-    def bulk_arrow(self, batches: Iterable[pa.RecordBatch], **options: Any) -> BulkResult:
-        """As :meth:`bulk`, from Arrow record batches. Needs pyarrow and numpy."""
-        from cortado.store.client.arrow import bulk_arrow
+    async def bulk_arrow(
+        self,
+        batches: Rows[pa.RecordBatch],
+        *,
+        mode: PutMode = "upsert",
+        chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult:
+        """As :meth:`bulk`, from Arrow record batches. Needs pyarrow and numpy.
 
-        return bulk_arrow(self, batches, **options)
+        A field without a column gets its default. Raises, before anything of that batch is sent, NotFound for a column
+        that the schema lacks, InvalidArgument for one that is missing or of another type, and InvalidDocument, with
+        path and row, for a value that the schema does not admit.
+        """
+        from cortado.store.client.arrow import rows_of_arrow
+
+        chunk_limits(chunk_rows)
+        version, schema = await self.codec.schema()
+        rows = rows_of_arrow(iterable(batches, "batches"), version.schema_id, schema, self.full_name, chunk_rows)
+        return await self.bulk_batches(rows, mode=mode, unchanged_since=unchanged_since, progress=progress)
 
     # --- messages --------------------------------------------------------------------------------------------
 
-    def key(self, key: KeyLike) -> common_pb2.Key:
+    async def key(self, key: KeyLike) -> common_pb2.Key:
         """A primary key as a message. Raises InvalidArgument naming the part."""
-        return key_to_proto(key, self.descriptor.key)
+        return key_to_proto(key, (await self.descriptor()).key)
 
-    def document_to_proto(self, document: Mapping[str, Any]) -> common_pb2.Document:
+    async def document_to_proto(self, document: Mapping[str, Any]) -> common_pb2.Document:
         """A document as a message. Raises InvalidDocument naming the field."""
-        schema_id, body = self.codec.encode(document)
+        schema_id, body = await self.codec.encode(document)
         return common_pb2.Document(schema_id=schema_id, avro=body)
 
-    def changes_to_json(self, changes: Mapping[str, Any]) -> str:
+    async def changes_to_json(self, changes: Mapping[str, Any]) -> str:
         """New values at field paths, as the API carries them. Raises InvalidDocument naming the path."""
-        return json.dumps(self.codec.changes_to_json(changes))
+        return json.dumps(await self.codec.changes_to_json(changes))
 
-    def _document(self, found: documents_pb2.FoundDocument) -> Document:
-        value, schema = self.codec.decode(found.document.schema_id, found.document.avro)
+    async def _document(self, found: documents_pb2.FoundDocument) -> Document:
+        value, schema = await self.codec.decode(found.document.schema_id, found.document.avro)
         return Document(value, found.etag, schema)
 
-    def _documents(self, batches: Iterator[RowBatch]) -> Iterator[Document]:
+    async def _documents(self, batches: AsyncGenerator[RowBatch, None]) -> AsyncGenerator[Iterable[Document], None]:
         codec = self.codec
-        for batch in batches:
-            if batch.schema_id:
-                writer, reader = codec.reader_of(batch.schema_id)
-            else:
-                writer, reader = batch.schema, None
-            shape = reader or writer
-            decode = decoder_of(writer, reader)
-            for body, etag in zip(batch.each_body(), batch.etags(), strict=True):
-                yield Document(decode(body), etag, shape)
+        async with aclosing(batches):
+            async for batch in batches:
+                if batch.schema_id:
+                    writer, reader = await codec.reader_of(batch.schema_id)
+                else:
+                    writer, reader = batch.schema, None
+                yield _decoded(batch, reader or writer, decoder_of(writer, reader))
 
-    def _batches(self, request: documents_pb2.ScanRequest) -> Iterator[RowBatch]:
+    async def _batches(self, request: documents_pb2.ScanRequest, *, is_empty: bool) -> AsyncGenerator[RowBatch, None]:
+        if is_empty:
+            return
         projected, projected_text = None, ""
-        for reply in self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s):
-            if reply.projected_schema and reply.projected_schema != projected_text:
-                projected_text = reply.projected_schema
-                projected = _projection(projected_text)
-            for batch in reply.batches:
-                schema = self._schemas.by_id(batch.schema_id) if batch.schema_id else projected
-                if schema is None:
-                    raise NotFound("schema", "of the selected columns")
-                yield RowBatch(batch.schema_id, batch.bodies, batch.lengths, batch.versions, schema)
+        replies = self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s)
+        async with aclosing(replies):
+            async for reply in replies:
+                if reply.projected_schema and reply.projected_schema != projected_text:
+                    projected_text = reply.projected_schema
+                    projected = _projection(projected_text)
+                for batch in reply.batches:
+                    schema = await self._schemas.by_id(batch.schema_id) if batch.schema_id else projected
+                    if schema is None:
+                        raise NotFound("schema", "of the selected columns")
+                    yield RowBatch(batch.schema_id, batch.bodies, batch.lengths, batch.versions, schema)
 
     # --- calls -----------------------------------------------------------------------------------------------
 
-    def _call(self, method: Any, request: Any) -> Any:
-        return self._connection.call(method, request, timeout_s=self._timeout_s)
+    async def _call(self, method: Any, request: Any) -> Any:
+        return await self._connection.call(method, request, timeout_s=self._timeout_s)
 
-    def _write(self, method: Any, request: Any) -> Any:
-        return self._connection.write(method, request, timeout_s=self._timeout_s)
+    async def _write(self, method: Any, request: Any) -> Any:
+        return await self._connection.write(method, request, timeout_s=self._timeout_s)
 
-    def _write_by_key(self, method: Any, request: Callable[[], Any]) -> Any:
+    async def _write_by_key(self, method: Any, request: Callable[[], Awaitable[Any]]) -> Any:
+        async def attempt() -> Any:
+            return await self._write(method, await request())
+
         with before_a_write():
-            return self._with_descriptor(lambda: self._write(method, request()))
+            return await self._with_descriptor(attempt)
 
-    def _written(self, found: documents_pb2.FoundDocument) -> Document:
+    async def _written(self, found: documents_pb2.FoundDocument) -> Document:
         """What a write answered. To show it a schema may have to be asked for, and that may fail."""
         try:
-            return self._document(found)
+            return await self._document(found)
         except CortadoError as error:
             raise OutcomeUnknown(f"it was written, as {found.etag}, but can't be shown: {error}") from error
 
-    def _with_descriptor(self, attempt: Callable[[], Any]) -> Any:
+    async def _with_descriptor(self, attempt: Callable[[], Awaitable[Any]]) -> Any:
         """Runs ``attempt``; once more where it was refused and the table turns out to have been made anew."""
-        before = self.descriptor
+        before = await self.descriptor()
         try:
-            return attempt()
+            return await attempt()
         except InvalidDocument:
             raise
         except InvalidArgument:
-            if self._tables.describe(self.full_name) == before:
+            if await self._tables.describe(self.full_name) == before:
                 raise
         except NotFound:
             self._tables.forget(self.full_name)
             raise
-        return attempt()
+        return await attempt()
 
-    def _parts_of(self, index: str | None) -> Sequence[KeyPart]:
+    async def _parts_of(self, index: str | None) -> Sequence[KeyPart]:
         if not index:
-            return self.descriptor.key
-        found = self.descriptor.index(index) or self._tables.describe(self.full_name).index(index)
+            return (await self.descriptor()).key
+        found = (await self.descriptor()).index(index) or (await self._tables.describe(self.full_name)).index(index)
         if found is None:
             raise NotFound("index", f"{index} of table {self.full_name}")
         return found.parts
@@ -409,6 +448,11 @@ class Table:
             unchanged_since=None if unchanged_since is None else timestamp_to_proto(unchanged_since),
         )
         return BulkLoad(self._connection, start, timeout_s=self._timeout_s, progress=progress)
+
+
+def _decoded(batch: RowBatch, shape: Schema, decode: Callable[[bytes], dict[str, Any]]) -> Iterator[Document]:
+    for body, etag in zip(batch.each_body(), batch.etags(), strict=True):
+        yield Document(decode(body), etag, shape)
 
 
 def put_mode(mode: str) -> documents_pb2.PutMode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from cortado.errors import Internal, InvalidArgument, NotFound
@@ -69,7 +70,7 @@ class TableCache:
             self._known.clear()
 
 
-class Tables:
+class AsyncTables:
     """The catalogue's calls. Table names are ``database.table``."""
 
     def __init__(self, connection: Connection, cache: TableCache, *, timeout_s: float) -> None:
@@ -78,17 +79,18 @@ class Tables:
         self._cache = cache
         self._timeout_s = timeout_s
 
-    def create_database(self, name: str) -> None:
+    async def create_database(self, name: str) -> None:
         """Raises AlreadyExists."""
         request = tables_pb2.CreateDatabaseRequest(database=check_database(name))
-        self._connection.write(self._stub.CreateDatabase, request, timeout_s=self._timeout_s)
+        await self._connection.write(self._stub.CreateDatabase, request, timeout_s=self._timeout_s)
 
-    def databases(self) -> list[str]:
+    async def databases(self) -> list[str]:
         """All databases, by name."""
         request = tables_pb2.ListDatabasesRequest()
-        return list(self._connection.call(self._stub.ListDatabases, request, timeout_s=self._timeout_s).databases)
+        reply = await self._connection.call(self._stub.ListDatabases, request, timeout_s=self._timeout_s)
+        return [*reply.databases]
 
-    def create(
+    async def create(
         self, full_name: str, key: Sequence[str], subject: str | None, indexes: Sequence[Index]
     ) -> TableDescriptor:
         """Makes a table whose documents follow ``subject`` (by default the table's full name).
@@ -109,49 +111,51 @@ class Tables:
                 for index in _indexes(indexes)
             ],
         )
-        reply = self._connection.write(self._stub.CreateTable, request, timeout_s=self._timeout_s)
+        reply = await self._connection.write(self._stub.CreateTable, request, timeout_s=self._timeout_s)
         return self._remember(reply.table)
 
-    def list(self, database: str | None) -> list[TableDescriptor]:
+    async def list(self, database: str | None) -> list[TableDescriptor]:
         """The tables of one database, or of all. Raises NotFound."""
         found: list[TableDescriptor] = []
         request = tables_pb2.ListTablesRequest(database="" if database is None else check_database(database))
         while True:
-            reply = self._connection.call(self._stub.ListTables, request, timeout_s=self._timeout_s)
+            reply = await self._connection.call(self._stub.ListTables, request, timeout_s=self._timeout_s)
             found += [self._remember(table) for table in reply.tables]
             if not reply.next_page_token:
                 return found
             request.page_token = reply.next_page_token
 
-    def describe(self, full_name: str) -> TableDescriptor:
+    async def describe(self, full_name: str) -> TableDescriptor:
         """The table as it is now. Raises NotFound."""
         database, name = split_table_name(full_name)
         request = tables_pb2.DescribeTableRequest(database=database, name=name)
         try:
-            reply = self._connection.call(self._stub.DescribeTable, request, timeout_s=self._timeout_s)
+            reply = await self._connection.call(self._stub.DescribeTable, request, timeout_s=self._timeout_s)
         except NotFound:
             self._cache.forget(full_name)
             raise
         return self._remember(reply.table)
 
-    def known(self, full_name: str) -> TableDescriptor:
+    async def known(self, full_name: str) -> TableDescriptor:
         """The table as this client last saw it; described where it has not. Raises NotFound."""
-        return self._cache.get(full_name) or self.describe(full_name)
+        return self._cache.get(full_name) or await self.describe(full_name)
 
     def forget(self, full_name: str) -> None:
         """Something shows that the table is not what this client last saw."""
         self._cache.forget(full_name)
 
-    def check(self, full_name: str, at: At, progress: Callable[[int, int], None] | None) -> CheckReport:
+    async def check(self, full_name: str, at: At, progress: Callable[[int, int], None] | None) -> CheckReport:
         """Proves that every index holds what the rows say, and nothing else. ``progress`` is told rows and entries."""
         database, name = split_table_name(full_name)
         request = tables_pb2.CheckTableRequest(database=database, name=name, at=at_to_proto(at))
         problems: list[CheckProblem] = []
         reply = None
-        for reply in self._connection.replies(self._stub.CheckTable, request, timeout_s=self._timeout_s):
-            problems += [CheckProblem(each.index, each.kind, each.key, each.message) for each in reply.problems]
-            if progress is not None:
-                progress(reply.rows_checked, reply.entries_checked)
+        replies = self._connection.replies(self._stub.CheckTable, request, timeout_s=self._timeout_s)
+        async with aclosing(replies):
+            async for reply in replies:
+                problems += [CheckProblem(each.index, each.kind, each.key, each.message) for each in reply.problems]
+                if progress is not None:
+                    progress(reply.rows_checked, reply.entries_checked)
         if reply is None or not reply.done:
             raise Internal(f"the check of {full_name} ended early")
         return CheckReport(

@@ -20,9 +20,9 @@ from typing import Any, Final, cast
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import to_json_value
 from cortado.schema.model import Schema
+from cortado.store.client import Table
 from cortado.store.client.documents import RowBatch
 from cortado.store.client.kv import KvPair
-from cortado.store.client.table import Table
 from cortado.store.client.values import At, Key
 from cortado.store.transfer.avro_file import ContainerWriter
 from cortado.store.transfer.files import Sink

@@ -29,6 +29,7 @@ from cortado.proto.v1 import (
     tables_pb2,
 )
 from cortado.store.client import Client
+from cortado.store.client.blocking.drive import run
 from cortado.store.client.request_ids import RANDOM_BYTES
 from cortado.store.client.values import timestamp_of
 from cortado.store.rpc_errors import DETAILS_KEY
@@ -137,8 +138,8 @@ def test_an_outcome_is_the_same_byte_for_byte(client: Client, calls: Calls, what
 
 
 def new_request_id(client: Client) -> bytes:
-    connection = client._connection
-    clock = connection.call(connection.stubs.cluster.Clock, cluster_pb2.ClockRequest(), timeout_s=5)
+    connection = client._core._connection
+    clock = run(connection.call(connection.stubs.cluster.Clock, cluster_pb2.ClockRequest(), timeout_s=5))
     return bytes(timestamp_of(clock.now)) + next(_NUMBERS).to_bytes(RANDOM_BYTES, "big")
 
 

@@ -12,6 +12,7 @@ import pytest
 from cortado.errors import DeadlineExceeded, InvalidArgument, OutcomeUnknown, Unavailable
 from cortado.proto.v1 import kv_pb2
 from cortado.store.client import Client, Table
+from cortado.store.client.blocking.drive import run
 from support.server_process import ServerProcess, running_server, wait_until
 
 pytestmark = pytest.mark.process
@@ -79,15 +80,15 @@ def test_a_hanging_server_makes_reads_late_and_writes_unknown(own_server: Server
         namespace="n", key=b"k", value=b"2", request_id=bytes.fromhex(raised.value.request_id)
     )
     request.condition.value = b"1"
-    connection = own_client._connection
-    connection.call(connection.stubs.kv.Put, request, timeout_s=10)
-    connection.call(connection.stubs.kv.Put, request, timeout_s=10)
+    connection = own_client._core._connection
+    run(connection.call(connection.stubs.kv.Put, request, timeout_s=10))
+    run(connection.call(connection.stubs.kv.Put, request, timeout_s=10))
     found = kv.get(b"k")
     assert found is not None
     assert found.value == b"2"
     request.value = b"3"
     with pytest.raises(InvalidArgument):
-        connection.call(connection.stubs.kv.Put, request, timeout_s=10)
+        run(connection.call(connection.stubs.kv.Put, request, timeout_s=10))
 
 
 def test_a_bulk_load_outlives_crashes_and_writes_every_row_once(

@@ -141,7 +141,7 @@ def test_one_endpoint_is_enough_for_a_client_that_has_called_once(cluster: Clust
         kv = client.kv("one")
         kv.put(b"k", b"1")
         kv.put(b"k", b"2")
-        wait_until(lambda: len(client._connection._route.addresses) == 3, "the members are known")
+        wait_until(lambda: len(client._core._connection._route.addresses) == 3, "the members are known")
         cluster.kill(leader)
         kv.put(b"k", b"3", if_value=b"2")
 
@@ -154,7 +154,7 @@ def test_a_follower_answers_what_may_be_stale_and_what_is_past(cluster: Cluster,
     cluster.wait_converged()
     with Client(cluster.endpoints, read_from="any") as reader:
         answered = set()
-        connection = reader._connection
+        connection = reader._core._connection
         observe = connection.observe
         connection.observe = lambda header: (answered.add(header.node_id), observe(header))[1]  # type: ignore[func-returns-value, method-assign]
         for _ in range(6):

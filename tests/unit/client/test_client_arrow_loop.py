@@ -15,7 +15,9 @@ from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_document_schema
 from cortado.store.client import arrow
+from cortado.store.client.blocking.drive import steps
 from cortado.store.client.documents import RowBatch
+from cortado.store.client.streams import any_of
 
 pa = pytest.importorskip("pyarrow")
 
@@ -48,7 +50,7 @@ def _runs(versions: list[int]) -> list[RowBatch]:
 
 
 def _read(versions: list[int], reader: Schema, batch_rows: int = 1_000) -> list[Any]:
-    return list(arrow._record_batches(iter(_runs(versions)), reader, batch_rows))
+    return list(steps(arrow.record_batches(any_of(_runs(versions)), reader, batch_rows)))
 
 
 def test_rows_of_interleaved_versions_keep_their_order() -> None:
@@ -92,7 +94,7 @@ def test_a_field_that_old_rows_lack_can_be_the_only_one() -> None:
 def test_a_malformed_stored_row_is_refused() -> None:
     damaged = RowBatch(1, b"\x02\x08ab", struct.pack("<I", 4), b"", OLD)
     with pytest.raises(InvalidDocument):
-        list(arrow._record_batches(iter([damaged]), OLD, 10))
+        list(steps(arrow.record_batches(any_of([damaged]), OLD, 10)))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_a_missing_column_without_a_default_is_refused_by_name() -> None:
 def test_a_refused_value_is_told_by_its_place_among_all_rows() -> None:
     batches = [pa.RecordBatch.from_pydict({"id": ids, "size": [1] * len(ids)}) for ids in ([1, 2, 3], [], [4, None])]
     with pytest.raises(InvalidDocument) as refused:
-        list(arrow._encoded(batches, NEW, "d.t"))
+        list(steps(arrow.rows_of_arrow(batches, 1, NEW, "d.t", 10)))
     assert (refused.value.field, refused.value.row) == ("id", 4)
 
 
@@ -136,7 +138,7 @@ def test_a_refused_value_is_told_by_its_place_among_all_rows() -> None:
 def test_chunks_are_whole_rows_in_order(chunk_rows: int) -> None:
     ids = list(range(10))
     bodies, lengths = arrow.encode_batch(pa.RecordBatch.from_pydict({"id": ids, "size": ids}), NEW, "d.t")
-    chunks = list(arrow._chunks(bodies, lengths, chunk_rows))
+    chunks = list(arrow._pieces(bodies, lengths, chunk_rows))
     assert b"".join(chunk for chunk, _ in chunks) == bodies
     assert b"".join(sizes for _, sizes in chunks) == lengths.astype("<u4").tobytes()
     counts = [len(sizes) // 4 for _, sizes in chunks]

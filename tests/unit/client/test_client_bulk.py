@@ -23,8 +23,8 @@ from cortado.proto.v1 import documents_pb2
 from cortado.store.client.bulk import CHUNKS_IN_FLIGHT_MAX
 from cortado.store.client.chunks import CHUNK_BYTES_MAX, CHUNK_ROWS_MAX, chunks_of_batch
 from cortado.store.client.client import Client
-from cortado.store.client.connection import Environment
 from cortado.store.client.request_ids import RECENT_S
+from cortado.store.client.runtime import Environment
 from cortado.store.rpc_errors import to_row_error
 from support.fake_server import FakeServer, break_off, header, refuse
 

@@ -21,8 +21,8 @@ from cortado.errors import (
     Unsupported,
 )
 from cortado.proto.v1 import calls_pb2, kv_pb2
-from cortado.store.client import Client, call_stream
-from cortado.store.client.call_stream import CallStream
+from cortado.store.client import Client, call_queue
+from cortado.store.client.blocking.call_stream import CallStream
 from cortado.store.client.retry import Failed, Failure
 from cortado.store.rpc_errors import from_status, rpc_status
 from support.fake_server import FakeServer, break_off, header, refuse
@@ -102,12 +102,12 @@ def test_what_came_while_a_message_was_sent_leaves_together(wire: Wire) -> None:
 
 
 def test_a_message_has_bounds(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_stream, "MESSAGE_CALLS_MAX", 2)
+    monkeypatch.setattr(call_queue, "MESSAGE_CALLS_MAX", 2)
     for _ in range(5):
         wire.stream.submit(METHOD, b"", 5)
     assert [len(wire.send().calls) for _ in range(3)] == [2, 2, 1]
-    monkeypatch.setattr(call_stream, "MESSAGE_CALLS_MAX", 100)
-    monkeypatch.setattr(call_stream, "MESSAGE_BYTES_MAX", 2_500)
+    monkeypatch.setattr(call_queue, "MESSAGE_CALLS_MAX", 100)
+    monkeypatch.setattr(call_queue, "MESSAGE_BYTES_MAX", 2_500)
     for _ in range(3):
         wire.stream.submit(METHOD, b"x" * 1_000, 5)
     assert [len(wire.send().calls) for _ in range(2)] == [2, 1]
@@ -135,7 +135,7 @@ def test_replies_find_their_callers_in_any_order(wire: Wire) -> None:
 def test_a_call_past_the_bounds_is_refused_at_once_and_was_not_sent(
     wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_stream, "CALLS_MAX", 2)
+    monkeypatch.setattr(call_queue, "CALLS_MAX", 2)
     waiters = [wire.stream.submit(METHOD, b"", 5) for _ in range(2)]
     with pytest.raises(Failed) as raised:
         wire.stream.submit(METHOD, b"", 5)
@@ -145,8 +145,8 @@ def test_a_call_past_the_bounds_is_refused_at_once_and_was_not_sent(
     wire.reply(reply(waiters[0].call_id))
     assert waiters[0].settled.acquire(timeout=5)
     wire.stream.submit(METHOD, b"", 5)
-    monkeypatch.setattr(call_stream, "CALLS_MAX", 10)
-    monkeypatch.setattr(call_stream, "BYTES_MAX", 1_000)
+    monkeypatch.setattr(call_queue, "CALLS_MAX", 10)
+    monkeypatch.setattr(call_queue, "BYTES_MAX", 1_000)
     with pytest.raises(Failed, match="bytes"):
         wire.stream.submit(METHOD, b"x" * 1_000, 5)
 
@@ -202,7 +202,7 @@ def test_replies_that_cannot_be_read_end_the_stream(wire: Wire) -> None:
 
 
 def test_an_idle_stream_ends_and_one_with_a_call_does_not(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_stream, "IDLE_S", 0.01)
+    monkeypatch.setattr(call_queue, "IDLE_S", 0.01)
     waiter = wire.stream.submit(METHOD, b"", 5)
     wire.send()
     sending = threading.Thread(target=lambda: next(wire._messages, None))

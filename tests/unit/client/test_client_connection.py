@@ -22,9 +22,10 @@ from cortado.errors import (
     Unsupported,
 )
 from cortado.proto.v1 import cluster_pb2, common_pb2, kv_pb2
+from cortado.store.client.blocking.runtime import BlockingWire
 from cortado.store.client.client import Client
-from cortado.store.client.connection import Environment
 from cortado.store.client.request_ids import RECENT_S
+from cortado.store.client.runtime import Environment
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.packing import join
 from support.fake_server import FakeServer, break_off, header, refuse
@@ -216,8 +217,8 @@ def test_another_cluster_behind_the_address_empties_the_caches(server: FakeServe
     cluster = ["fake"]
     server.handlers["KeyValue.Get"] = lambda request, context: kv_pb2.KvGetResponse(header=header(10, cluster[0]))
     forgotten: list[bool] = []
-    client._connection.on_other_cluster.append(lambda: forgotten.append(True))
-    request_ids = client._connection.request_ids
+    client._core._connection.on_other_cluster.append(lambda: forgotten.append(True))
+    request_ids = client._core._connection.request_ids
     client.kv("n").get(b"k")
     request_ids.observe(Timestamp(0, 5_000, 0), time.monotonic())
     cluster[0] = "two"
@@ -277,10 +278,11 @@ def test_closing_a_scan_stops_the_servers_work(server: FakeServer, client: Clien
             yield kv_pb2.KvScanResponse(header=header(), pairs=[kv_pb2.KvPair(key=b"k")], next_page_token=b"t")
 
     server.handlers["KeyValue.Scan"] = endless
-    channel = client._connection.leader_channel()
-    multicallable, held = channel.multicallable, []
+    wire = client._core._connection.leader_channel()._wire
+    assert isinstance(wire, BlockingWire)
+    multicallable, held = wire.multicallable, []
     # Somebody else may hold the call: it must not be the garbage collector that ends it.
-    channel.multicallable = lambda method: lambda request: held.append(multicallable(method)(request)) or held[-1]  # type: ignore[func-returns-value, method-assign]
+    wire.multicallable = lambda method: lambda request: held.append(multicallable(method)(request)) or held[-1]  # type: ignore[func-returns-value, method-assign]
     found = client.kv("n").scan()
     assert next(found).key == b"k"
     found.close()  # type: ignore[attr-defined]

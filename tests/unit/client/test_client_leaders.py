@@ -14,6 +14,7 @@ import pytest
 from cortado.errors import ConditionFailed, DeadlineExceeded, NotLeader, OutcomeUnknown, Unavailable
 from cortado.proto.v1 import cluster_pb2, documents_pb2, kv_pb2
 from cortado.store.client import Client, Stale
+from cortado.store.client.blocking.drive import run
 from support.fake_server import FakeServer, break_off, header, refuse
 from support.server_process import wait_until
 
@@ -146,7 +147,7 @@ def test_one_endpoint_is_enough_to_find_the_next_leader(cluster: FakeCluster) ->
         kv = client.kv("n")
         kv.put(b"k", b"v")
         kv.put(b"k", b"v")
-        wait_until(lambda: len(client._connection._route.addresses) == 3, "the members are known")
+        wait_until(lambda: len(client._core._connection._route.addresses) == 3, "the members are known")
         cluster.elect(1)
         cluster.servers[0].stop()
         kv.put(b"k", b"w")
@@ -261,8 +262,8 @@ def test_a_slow_call_of_any_kind_is_made_once(cluster: FakeCluster, client: Clie
         return documents_pb2.SplitResponse(header=header())
 
     cluster.servers[0].handlers["Documents.Split"] = split
-    connection = client._connection
-    reply = connection.call(connection.stubs.documents.Split, documents_pb2.SplitRequest(), timeout_s=5)
+    connection = client._core._connection
+    reply = run(connection.call(connection.stubs.documents.Split, documents_pb2.SplitRequest(), timeout_s=5))
     assert reply.header.node_id == "node"
     assert len(cluster.servers[0].calls("Documents.Split")) == 1
 
@@ -386,7 +387,7 @@ def test_a_member_that_is_too_stale_is_no_obstacle(cluster: FakeCluster, client:
 def test_a_member_that_left_is_forgotten(cluster: FakeCluster) -> None:
     stranger = "127.0.0.1:9"
     with Client(cluster.servers[0].endpoint) as client:
-        route = client._connection._route
+        route = client._core._connection._route
         assert route.learn([cluster.servers[0].endpoint, stranger]) == set()
         assert route.addresses == (cluster.servers[0].endpoint, stranger)
         assert route.learn([cluster.servers[0].endpoint]) == {stranger}

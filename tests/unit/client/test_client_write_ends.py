@@ -30,8 +30,8 @@ from cortado.errors import (
 )
 from cortado.proto.v1 import kv_pb2
 from cortado.store.client.client import Client
-from cortado.store.client.connection import Environment
 from cortado.store.client.retry import Attempts, Failure, failure_of
+from cortado.store.client.runtime import Environment
 from cortado.store.rpc_errors import trailing_metadata
 from support.fake_server import FakeServer, break_off, header, refuse
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from cortado.store.client.channel import SILENCE_AGAIN_S, SILENCE_S, IsMoved
+from cortado.store.client.runtime import SILENCE_AGAIN_S, SILENCE_S
 
 _NEVER: Final = float("inf")
 
@@ -23,7 +23,9 @@ _NEVER: Final = float("inf")
 class Watch:
     """One stream's bound. Once the stream was cancelled, ``is_late`` or ``is_moved`` says why."""
 
-    def __init__(self, watchdog: Watchdog, cancel: Callable[[], object], timeout_s: float, moved: IsMoved) -> None:
+    def __init__(
+        self, watchdog: Watchdog, cancel: Callable[[], object], timeout_s: float, moved: Callable[[], bool]
+    ) -> None:
         self._watchdog = watchdog
         self._cancel = cancel
         self._moved = moved
@@ -73,7 +75,7 @@ class Watchdog:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def watch(self, cancel: Callable[[], object], timeout_s: float, moved: IsMoved) -> Watch:
+    def watch(self, cancel: Callable[[], object], timeout_s: float, moved: Callable[[], bool]) -> Watch:
         """A watch that calls ``cancel`` when one wait takes longer than ``timeout_s``, or takes a while and ``moved``
         says that there is no use in it. Use it as ``with watch:``."""
         watch = Watch(self, cancel, timeout_s, moved)

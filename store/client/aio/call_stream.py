@@ -1,0 +1,142 @@
+"""The coalescing stream of tasks: what is submitted in one step of the loop leaves as one message.
+
+Two tasks serve a stream: one writes, one reads. While a message is on its way to gRPC, further calls gather for the
+next; the replies of a message settle all their callers in one step. What is sent and what is bounded decides
+:mod:`cortado.store.client.call_queue`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from cortado.errors import Cancelled, Internal
+from cortado.store.client import call_queue
+from cortado.store.client.aio.tasks import Tasks
+from cortado.store.client.call_queue import ENDED_BY_SERVER, ENDED_IDLE, CallQueue, Waiter
+from cortado.store.client.retry import Failure, failure_of
+
+
+class TaskWaiter(Waiter):
+    """A call whose task waits for a future; a new one for each wait, since waits have bounds and the call goes on."""
+
+    __slots__ = ("_has_ended", "_loop", "_stream", "_waking")
+
+    def __init__(self, stream: CallStream, loop: asyncio.AbstractEventLoop, call_id: int, encoded: bytes) -> None:
+        super().__init__(call_id, encoded)
+        self._stream = stream
+        self._loop = loop
+        self._has_ended = False
+        self._waking: asyncio.Future[None] | None = None
+
+    async def wait(self, wait_s: float) -> bool:
+        if not self._has_ended:
+            self._waking = waking = self._loop.create_future()
+            bound = self._loop.call_later(wait_s, _finish, waking)
+            try:
+                await waking
+            finally:
+                bound.cancel()
+        return self._has_ended
+
+    def give_up(self) -> bool:
+        return self._stream.give_up(self)
+
+    def wake(self) -> None:
+        self._has_ended = True
+        if self._waking is not None:
+            _finish(self._waking)
+
+
+class CallStream:
+    """One stream, opened at once. ``call`` is gRPC's, which takes messages and gives those that come."""
+
+    def __init__(self, call: Any, on_end: Callable[[CallStream, Failure], None], tasks: Tasks) -> None:
+        self._call = call
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._calls: CallQueue[TaskWaiter] = CallQueue()
+        self._news: asyncio.Future[None] | None = None
+        self._was_used = False
+        self._idle_check = self._loop.call_later(call_queue.IDLE_S, self._check_idle)
+        tasks.start(self._write())
+        tasks.start(self._read())
+
+    def submit(self, method: str, request: bytes, timeout_s: float) -> TaskWaiter:
+        """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
+        waiter = TaskWaiter(self, self._loop, *self._calls.encode(method, request, timeout_s))
+        self._calls.add(waiter)
+        self._wake_writer()
+        return waiter
+
+    def give_up(self, waiter: TaskWaiter) -> bool:
+        """Its caller waits no longer: the server need not work on it. False where the outcome is there."""
+        is_given_up = self._calls.remove(waiter)
+        if self._calls.has_news:
+            self._wake_writer()
+        return is_given_up
+
+    def close(self, failure: Failure) -> None:
+        """Ends the stream, and every call on it with ``failure``."""
+        self._end(failure)
+        self._call.cancel()
+
+    def _wake_writer(self) -> None:
+        self._was_used = True
+        if self._news is not None:
+            _finish(self._news)
+
+    async def _write(self) -> None:
+        try:
+            while self._calls.ended is None:
+                message = self._calls.take()
+                if message:
+                    await self._call.write(message)
+                    continue
+                self._news = self._loop.create_future()
+                await self._news
+                self._news = None
+            await self._call.done_writing()
+        except (Exception, asyncio.CancelledError):
+            return  # The stream is over, and the reading task is told why.
+
+    async def _read(self) -> None:
+        try:
+            while (message := await self._call.read()) is not grpc.aio.EOF:
+                settled = self._calls.settle(message)
+                self._calls.free(settled)
+                for waiter in settled:
+                    waiter.wake()
+            failure = ENDED_BY_SERVER
+        except grpc.RpcError as error:
+            failure = failure_of(error)
+        except asyncio.CancelledError:
+            failure = Failure(Cancelled("the client's loop has ended"), answered=False, sent=True)
+        except Exception as defect:
+            failure = Failure(Internal(f"reading replies: {defect!r}"), answered=False, sent=True)
+        self._call.cancel()
+        self._end(failure)
+
+    def _check_idle(self) -> None:
+        if self._was_used or self._calls.in_flight:
+            self._was_used = False
+            self._idle_check = self._loop.call_later(call_queue.IDLE_S, self._check_idle)
+            return
+        # Whoever comes now opens another stream.
+        self._end(ENDED_IDLE)
+
+    def _end(self, failure: Failure) -> None:
+        self._idle_check.cancel()
+        left = self._calls.end(failure)
+        self._wake_writer()
+        self._on_end(self, failure)
+        for waiter in left:
+            waiter.wake()
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

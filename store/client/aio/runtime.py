@@ -1,0 +1,245 @@
+"""The runtime of asyncio: calls, streams and waits are those of one loop, the one in which it is first used.
+
+Nothing is bound to a loop before that, so that a client may be made where none runs. What the loop's tasks wait for has
+a bound by a timer of the loop; a task that is cancelled while it waits for an answer takes its call back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import grpc
+
+from cortado.errors import Cancelled, DeadlineExceeded, Unavailable, Unsupported
+from cortado.store.client.aio.call_stream import CallStream
+from cortado.store.client.aio.tasks import Tasks
+from cortado.store.client.endpoints import Tls
+from cortado.store.client.retry import Failed, Failure, failure_of
+from cortado.store.client.runtime import (
+    CHANNEL_OPTIONS,
+    SILENCE_AGAIN_S,
+    SILENCE_S,
+    Environment,
+    IsMoved,
+    WireClosed,
+)
+from cortado.store.client.stubs import Method, Stubs
+
+
+class AsyncioRuntime:
+    """For any number of tasks of one loop."""
+
+    def __init__(self, environment: Environment | None = None) -> None:
+        self.environment = environment or Environment()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks = Tasks()
+
+    def check(self) -> None:
+        """Raises Unsupported in another loop than that of the first use."""
+        running = asyncio.get_running_loop()
+        if self._loop is running:
+            return
+        if self._loop is None:
+            self._loop = running
+            return
+        if self._loop.is_closed():
+            raise Unsupported("an AsyncClient after its event loop has ended", "its connections ended with the loop")
+        raise Unsupported("an AsyncClient in two event loops", "make one for each loop")
+
+    def wire(self, address: str, tls: Tls | None) -> AsyncioWire:
+        """Raises InvalidArgument for files that hold no certificates."""
+        return AsyncioWire(address, tls, self.environment, self._tasks)
+
+    def lock(self) -> asyncio.Lock:
+        """One that tasks wait for."""
+        return asyncio.Lock()
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """In a task of its own."""
+        self._tasks.start(work)
+
+    async def sleep(self, seconds: float) -> None:
+        """The task sleeps."""
+        await asyncio.sleep(seconds)
+
+    async def give_way(self) -> None:
+        """Other tasks run."""
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Its tasks end."""
+        await self._tasks.ended()
+
+
+class AsyncioWire:
+    """grpc.aio's channel to one address."""
+
+    def __init__(self, address: str, tls: Tls | None, environment: Environment, tasks: Tasks) -> None:
+        if tls is None:
+            self._channel = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+        else:
+            self._channel = grpc.aio.secure_channel(address, tls.credentials(), options=CHANNEL_OPTIONS)
+        self._environment = environment
+        self._tasks = tasks
+        self._multicallables: dict[str, Any] = {}
+        self._is_closed = False
+
+    def begin(self, method: Method, request: bytes, timeout_s: float) -> UnaryCall:
+        """A unary call of its own. Raises WireClosed."""
+        return UnaryCall(self._multicallable(method)(request, timeout=timeout_s), self._tasks)
+
+    def open_calls(self, on_end: Callable[[CallStream, Failure], None]) -> CallStream:
+        """A new coalescing stream. Raises WireClosed."""
+        return CallStream(self._multicallable(Stubs.calls.Exchange)(), on_end, self._tasks)
+
+    def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> ReplyStream:
+        """A call with many replies. Raises WireClosed."""
+        outbox: asyncio.Queue[bytes | None] = asyncio.Queue()
+        call = self._multicallable(method)(_taken(outbox) if request is None else request)
+        return ReplyStream(call, timeout_s, is_moved, outbox, self._environment, self._tasks)
+
+    async def close(self) -> None:
+        """Ends everything that runs on it."""
+        self._is_closed = True
+        await self._channel.close()
+
+    def _multicallable(self, method: Method) -> Any:
+        """What gRPC makes of a method: requests are bytes, and so are the replies of all but streams of replies."""
+        if self._is_closed:
+            raise WireClosed
+        known = self._multicallables.get(method.name)
+        if known is None:
+            make: Any = {
+                (False, False): self._channel.unary_unary,
+                (False, True): self._channel.unary_stream,
+                (True, True): self._channel.stream_stream,
+            }[method.client_streaming, method.server_streaming]
+            known = self._multicallables[method.name] = make(f"/{method.name}", None, method.stream_reply_of)
+        return known
+
+
+class UnaryCall:
+    """A call beside the task, which can be given up while it runs."""
+
+    is_sent = True
+
+    def __init__(self, call: Any, tasks: Tasks) -> None:
+        self._task = tasks.start(_reply_of(call))
+
+    async def wait(self, wait_s: float) -> bool:
+        """Until it has ended, and no longer than ``wait_s``."""
+        ended, _ = await asyncio.wait({self._task}, timeout=wait_s)
+        return bool(ended)
+
+    def outcome(self) -> bytes:
+        """The reply's bytes. Raises Failed."""
+        if self._task.cancelled():
+            raise Failed(Failure(Cancelled("the client was closed"), answered=False, sent=True))
+        try:
+            reply: bytes = self._task.result()
+        except grpc.RpcError as error:
+            failure = failure_of(error)
+        else:
+            return reply
+        raise Failed(failure)
+
+    def give_up(self) -> bool:
+        """Cancels it."""
+        return self._task.cancel()
+
+    def when_ended(self, tell: Callable[[UnaryCall], None]) -> None:
+        """``tell`` is called in a step of the loop."""
+        self._task.add_done_callback(lambda _: tell(self))
+
+
+async def _reply_of(call: Any) -> bytes:
+    reply: bytes = await call
+    return reply
+
+
+async def _taken(outbox: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
+    while (message := await outbox.get()) is not None:
+        yield message
+
+
+class ReplyStream:
+    """A call with many replies; a timer bounds each wait, and cancels the call."""
+
+    def __init__(
+        self,
+        call: Any,
+        timeout_s: float,
+        is_moved: IsMoved,
+        outbox: asyncio.Queue[bytes | None],
+        environment: Environment,
+        tasks: Tasks,
+    ) -> None:
+        self._call = call
+        self._timeout_s = timeout_s
+        self._is_moved = is_moved
+        self._outbox = outbox
+        self._now_s = environment.monotonic_s
+        self._tasks = tasks
+        self._loop = asyncio.get_running_loop()
+        self._waits = 0
+        self._began_s = 0.0
+        self._given_up: Failure | None = None
+
+    def send(self, message: bytes) -> None:
+        """A task of gRPC's takes it from there."""
+        self._outbox.put_nowait(message)
+
+    async def receive(self) -> Any:
+        """The next reply, None at the end. Raises Failed."""
+        self._waits += 1
+        self._began_s = self._now_s()
+        bound = self._loop.call_later(min(SILENCE_S, self._timeout_s), self._begin_looking, self._waits)
+        try:
+            reply = await self._call.read()
+            return None if reply is grpc.aio.EOF else reply
+        except grpc.RpcError as error:
+            failure = self._given_up or failure_of(error)
+        except asyncio.CancelledError:
+            if not self._call.cancelled() or _is_cancelled_itself():
+                raise
+            closed = Failure(Cancelled("the client was closed"), answered=False, sent=True)
+            failure = self._given_up or closed
+        finally:
+            bound.cancel()
+            self._waits += 1
+        raise Failed(failure)
+
+    def close(self) -> None:
+        """Cancels it, and ends the task that sends."""
+        self._outbox.put_nowait(None)
+        self._call.cancel()
+
+    def _begin_looking(self, wait: int) -> None:
+        self._tasks.start(self._look_around(wait))
+
+    async def _look_around(self, wait: int) -> None:
+        """Beside a wait that takes long: cancels the call where it is too long, or there is a better node to ask."""
+        while self._waits == wait:
+            waited_s = self._now_s() - self._began_s
+            if waited_s >= self._timeout_s:
+                late = DeadlineExceeded(timeout_ms=round(self._timeout_s * 1000))
+                self._give_up(Failure(late, answered=False, sent=True))
+                return
+            if await self._is_moved():
+                if self._waits == wait:
+                    moved = Unavailable("the node is silent, and another leads")
+                    self._give_up(Failure(moved, answered=False, sent=True))
+                return
+            again_s = max(SILENCE_AGAIN_S, waited_s / 8)
+            await asyncio.sleep(max(0.001, min(again_s, self._timeout_s - waited_s)))
+
+    def _give_up(self, failure: Failure) -> None:
+        self._given_up = failure
+        self._call.cancel()
+
+
+def _is_cancelled_itself() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

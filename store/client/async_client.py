@@ -1,0 +1,223 @@
+"""The client: a cluster, all of its services, for many callers at once. The core of both faces, and the asyncio one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from types import TracebackType
+from typing import Self
+
+from cortado.proto.v1 import cluster_pb2, kv_pb2
+from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.client.aio.runtime import AsyncioRuntime
+from cortado.store.client.arguments import whole
+from cortado.store.client.batch import AsyncBatch
+from cortado.store.client.cluster import AsyncMembership, ClockReading, Status, clock_from_proto, status_from_proto
+from cortado.store.client.connection import Connection, ReadFrom, check_timeout
+from cortado.store.client.endpoints import Endpoints, Tls
+from cortado.store.client.kv import AsyncKeyValue
+from cortado.store.client.runtime import Environment, Runtime
+from cortado.store.client.schemas import AsyncSchemas, SchemaCache
+from cortado.store.client.table import AsyncTable
+from cortado.store.client.tables import AsyncTables, CheckReport, Index, TableCache
+from cortado.store.client.values import At, timestamp_of
+from cortado.store.clock.timestamp import Timestamp
+
+DEFAULT_ENDPOINT = "127.0.0.1:7621"
+_EPOCH_MAX = (1 << 16) - 1
+
+
+class AsyncClient:
+    """A connection to a cluster, for asyncio::
+
+        async with AsyncClient("10.0.0.1:7621,10.0.0.2:7621", timeout_s=5) as client:
+            flights = client.table("flights.flights")
+            async for document in flights.scan(prefix="N14228", index="by_tailnum"):
+                print(document.value)
+
+    ``timeout_s`` bounds each call, all its retries included, and of a stream each wait for the next message. Reads and
+    writes are repeated where that is safe; what cannot be decided in time is OutcomeUnknown, never a failure. All
+    errors are :mod:`cortado.errors`.
+
+    ``endpoint`` is one ``host:port``, or several (with commas between them, or a list); one that answers is enough to
+    find the others. Calls go to the node that leads, which the client finds and follows. ``read_from`` "any" lets reads
+    at a time (``at=``) go to any member; the newest is always read at the leader. ``tls`` encrypts the connections.
+    Concurrent calls share messages on one stream; without ``coalesce`` each is a gRPC call of its own.
+
+    It belongs to the loop in which it is first used. A call whose task is cancelled is cancelled at the server, too; a
+    write that was cancelled may have happened, or may not.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoints = DEFAULT_ENDPOINT,
+        *,
+        timeout_s: float = 10.0,
+        tls: Tls | None = None,
+        read_from: ReadFrom = "leader",
+        coalesce: bool = True,
+        environment: Environment | None = None,
+    ) -> None:
+        self._over(AsyncioRuntime(environment), endpoint, timeout_s, tls, read_from, coalesce)
+
+    @classmethod
+    def over(
+        cls,
+        runtime: Runtime,
+        endpoint: Endpoints,
+        *,
+        timeout_s: float,
+        tls: Tls | None,
+        read_from: ReadFrom,
+        coalesce: bool,
+    ) -> Self:
+        """The core over another runtime."""
+        core = cls.__new__(cls)
+        core._over(runtime, endpoint, timeout_s, tls, read_from, coalesce)
+        return core
+
+    def _over(
+        self,
+        runtime: Runtime,
+        endpoint: Endpoints,
+        timeout_s: float,
+        tls: Tls | None,
+        read_from: ReadFrom,
+        coalesce: bool,
+    ) -> None:
+        self._timeout_s = check_timeout(timeout_s)
+        self._connection = Connection(endpoint, runtime, tls=tls, read_from=read_from, coalesce=coalesce)
+        self._schema_cache = SchemaCache()
+        self._table_cache = TableCache()
+        self._connection.on_other_cluster += [self._schema_cache.clear, self._table_cache.clear]
+
+    def with_timeout(self, timeout_s: float) -> Self:
+        """The same client with another timeout; both share the connection, and closing either closes it."""
+        view = copy(self)
+        view._timeout_s = check_timeout(timeout_s)
+        return view
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoints that it was given, with commas between them."""
+        return self._connection.endpoint
+
+    async def close(self) -> None:
+        """Ends the connection; what is running ends with Cancelled."""
+        await self._connection.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # --- services --------------------------------------------------------------------------------------------
+
+    def kv(self, namespace: str) -> AsyncKeyValue:
+        """The key-value API in a namespace, which needs no making."""
+        return AsyncKeyValue(self._connection, namespace, timeout_s=self._timeout_s)
+
+    @property
+    def schemas(self) -> AsyncSchemas:
+        """The schema registry."""
+        return AsyncSchemas(self._connection, self._schema_cache, timeout_s=self._timeout_s)
+
+    def table(self, full_name: str, *, schema_version: int | None = None) -> AsyncTable:
+        """A handle of ``database.table``; asks the server for nothing yet.
+
+        Documents are written and read with the subject's newest schema, or with ``schema_version``.
+        """
+        return AsyncTable(
+            self._connection,
+            self._tables,
+            self.schemas,
+            full_name,
+            timeout_s=self._timeout_s,
+            schema_version=schema_version,
+        )
+
+    def batch(self, database: str) -> AsyncBatch:
+        """An atomic batch on the tables of ``database``; a context manager that commits at its end."""
+        return AsyncBatch(self._connection, database, self.table, timeout_s=self._timeout_s)
+
+    # --- databases and tables --------------------------------------------------------------------------------
+
+    @property
+    def _tables(self) -> AsyncTables:
+        return AsyncTables(self._connection, self._table_cache, timeout_s=self._timeout_s)
+
+    async def create_database(self, name: str) -> None:
+        """Raises AlreadyExists."""
+        await self._tables.create_database(name)
+
+    async def databases(self) -> list[str]:
+        """All databases, by name."""
+        return await self._tables.databases()
+
+    async def create_table(
+        self, full_name: str, key: Sequence[str], *, subject: str | None = None, indexes: Sequence[Index] = ()
+    ) -> TableDescriptor:
+        """Makes ``database.table`` with a primary key and indexes.
+
+        ``key`` and the indexes' parts are field paths of the newest schema of ``subject`` (by default the table's full
+        name), each perhaps followed by ``desc``. Raises NotFound (database, subject), AlreadyExists, InvalidArgument.
+        """
+        return await self._tables.create(full_name, key, subject, indexes)
+
+    async def tables(self, database: str | None = None) -> list[TableDescriptor]:
+        """The tables of a database, or of all. Raises NotFound."""
+        return await self._tables.list(database)
+
+    async def describe(self, full_name: str) -> TableDescriptor:
+        """A table's key, subject and indexes as they are now. Raises NotFound."""
+        return await self._tables.describe(full_name)
+
+    async def check_table(
+        self, full_name: str, *, at: At = None, progress: Callable[[int, int], None] | None = None
+    ) -> CheckReport:
+        """Proves that the table's indexes hold what its rows say, and nothing else, at one timestamp."""
+        return await self._tables.check(full_name, at, progress)
+
+    # --- the node and its clock, the cluster and its nodes ---------------------------------------------------
+
+    @property
+    def membership(self) -> AsyncMembership:
+        """Who belongs to the cluster, and the changes of that."""
+        return AsyncMembership(self._connection, timeout_s=self._timeout_s)
+
+    async def status(self) -> Status:
+        """What the node says of itself."""
+        stub = self._connection.stubs.cluster
+        return status_from_proto(
+            await self._connection.call(stub.Status, cluster_pb2.StatusRequest(), timeout_s=self._timeout_s)
+        )
+
+    async def clock(self) -> ClockReading:
+        """The node's clock."""
+        stub = self._connection.stubs.cluster
+        return clock_from_proto(
+            await self._connection.call(stub.Clock, cluster_pb2.ClockRequest(), timeout_s=self._timeout_s)
+        )
+
+    async def now(self) -> Timestamp:
+        """A timestamp to read at: what is committed by now is at or below it, what is written later above.
+
+        It is that of a linearizable read, not the clock's: of a time above what is stored the server would know nothing
+        after a crash, and if its clock then went back, a later write might come to stand below.
+        """
+        request = kv_pb2.KvGetRequest(namespace="now", key=b"now")
+        reply = await self._connection.call(self._connection.stubs.kv.Get, request, timeout_s=self._timeout_s)
+        return timestamp_of(reply.header.timestamp)
+
+    async def bump_epoch(self, from_epoch: int) -> int:
+        """Begins a new epoch, after which every timestamp sorts after every earlier one; returns it.
+
+        Raises InvalidArgument where the epoch is not ``from_epoch`` any more.
+        """
+        request = cluster_pb2.BumpEpochRequest(from_epoch=whole(from_epoch, "from_epoch", 0, _EPOCH_MAX))
+        stub = self._connection.stubs.cluster
+        epoch: int = (await self._connection.write(stub.BumpEpoch, request, timeout_s=self._timeout_s)).epoch
+        return epoch

@@ -1,0 +1,33 @@
+"""Who belongs to the cluster, synchronous."""
+
+from __future__ import annotations
+
+from cortado.store.client.blocking.drive import run
+from cortado.store.client.blocking.forward import forwards
+from cortado.store.client.cluster import AsyncMembership, Members, MemberStatus
+
+
+@forwards(AsyncMembership)
+class Membership:
+    """Who belongs to the cluster. Changes go to the leader, one at a time, and return when they are committed.
+
+    A change whose answer does not come in time raises OutcomeUnknown: :meth:`members` tells later whether it was made.
+    """
+
+    def __init__(self, core: AsyncMembership) -> None:
+        self._core = core
+
+    def members(self, *, at_leader: bool = False) -> Members:
+        return run(self._core.members(at_leader=at_leader))
+
+    def add(self, node_id: str, address: str) -> tuple[MemberStatus, ...]:
+        return run(self._core.add(node_id, address))
+
+    def promote(self, node_id: str) -> tuple[MemberStatus, ...]:
+        return run(self._core.promote(node_id))
+
+    def remove(self, node_id: str) -> tuple[MemberStatus, ...]:
+        return run(self._core.remove(node_id))
+
+    def transfer_leader(self, to_node_id: str = "") -> str:
+        return run(self._core.transfer_leader(to_node_id))

@@ -1,0 +1,40 @@
+"""Runs the core's coroutines where nothing suspends: each is over after one step."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable, Iterator
+from contextlib import closing
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine of the core over the blocking runtime returns, or raises."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    work.close()
+    raise AssertionError("a coroutine over the blocking runtime must not suspend")
+
+
+def steps(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+    """What a stream of the core gives. Closing it closes ``stream``."""
+    try:
+        while True:
+            try:
+                item = run(stream.__anext__())
+            except StopAsyncIteration:
+                return
+            yield item
+    finally:
+        run(stream.aclose())
+
+
+def each(pages: AsyncGenerator[Iterable[T], None]) -> Iterator[T]:
+    """The items of all pages, one after the other. Closing it closes ``pages``."""
+    with closing(steps(pages)) as stream:
+        for page in stream:
+            yield from page

@@ -1,0 +1,59 @@
+"""The key-value API, synchronous."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cortado.store.client.blocking.drive import each, run
+from cortado.store.client.blocking.forward import forwards
+from cortado.store.client.kv import AsyncKeyValue, KvPair, Operation
+from cortado.store.client.values import At
+
+
+@forwards(AsyncKeyValue)
+class KeyValue:
+    """One namespace. Made by ``client.kv(namespace)``, and may be shared by threads."""
+
+    def __init__(self, core: AsyncKeyValue) -> None:
+        self._core = core
+        self.namespace = core.namespace
+
+    def get(self, key: bytes, *, at: At = None) -> KvPair | None:
+        return run(self._core.get(key, at=at))
+
+    def put(
+        self,
+        key: bytes,
+        value: bytes,
+        *,
+        if_absent: bool = False,
+        if_present: bool = False,
+        if_match: str | None = None,
+        if_value: bytes | None = None,
+    ) -> str:
+        return run(
+            self._core.put(key, value, if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value)
+        )
+
+    def delete(
+        self, key: bytes, *, if_present: bool = False, if_match: str | None = None, if_value: bytes | None = None
+    ) -> bool:
+        return run(self._core.delete(key, if_present=if_present, if_match=if_match, if_value=if_value))
+
+    def delete_range(self, start: bytes = b"", end: bytes = b"", *, prefix: bytes | None = None) -> int:
+        return run(self._core.delete_range(start, end, prefix=prefix))
+
+    def scan(
+        self,
+        start: bytes = b"",
+        end: bytes = b"",
+        *,
+        prefix: bytes | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        at: At = None,
+    ) -> Iterator[KvPair]:
+        return each(self._core.scan_pages(start, end, prefix=prefix, reverse=reverse, limit=limit, at=at))
+
+    def batch(self, operations: Sequence[Operation]) -> str:
+        return run(self._core.batch(operations))

@@ -1,0 +1,205 @@
+"""The runtime of threads: an await returns when what it waits for is over, or its time.
+
+A thread that waits for a reply sleeps on a lock; streams are watched by one thread (:mod:`.watchdog`), which may cancel
+them; what runs beside the calls is a thread of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any
+
+import grpc
+
+from cortado.errors import Cancelled, DeadlineExceeded, Unavailable
+from cortado.store.client.blocking.call_stream import CallStream
+from cortado.store.client.blocking.drive import run
+from cortado.store.client.blocking.watchdog import Watch, Watchdog
+from cortado.store.client.endpoints import Tls
+from cortado.store.client.retry import Failed, Failure, failure_of
+from cortado.store.client.runtime import CHANNEL_OPTIONS, Environment, IsMoved, WireClosed
+from cortado.store.client.stubs import Method, Stubs
+
+
+class BlockingRuntime:
+    """For any number of threads."""
+
+    def __init__(self, environment: Environment | None = None) -> None:
+        self.environment = environment or Environment()
+        self._watchdog = Watchdog(self.environment.monotonic_s)
+
+    def check(self) -> None:
+        """Any thread may use it."""
+
+    def wire(self, address: str, tls: Tls | None) -> BlockingWire:
+        """Raises InvalidArgument for files that hold no certificates."""
+        return BlockingWire(address, tls, self._watchdog)
+
+    def lock(self) -> ThreadLock:
+        """One that threads wait for."""
+        return ThreadLock()
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """In a thread of its own: it may be one of gRPC's threads that asks, which must not wait for itself."""
+        threading.Thread(target=run, args=(work,), name="cortado-beside", daemon=True).start()
+
+    async def sleep(self, seconds: float) -> None:
+        """The thread sleeps."""
+        self.environment.sleep_s(seconds)
+
+    async def give_way(self) -> None:
+        """Other threads run anyhow."""
+
+    async def close(self) -> None:
+        """Its thread ends."""
+        self._watchdog.close()
+
+
+class ThreadLock:
+    """A thread's lock, taken as a coroutine takes one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def locked(self) -> bool:
+        return self._lock.locked()
+
+    async def __aenter__(self) -> None:
+        self._lock.acquire()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._lock.release()
+
+
+class BlockingWire:
+    """gRPC's blocking channel to one address."""
+
+    def __init__(self, address: str, tls: Tls | None, watchdog: Watchdog) -> None:
+        if tls is None:
+            self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        else:
+            self._channel = grpc.secure_channel(address, tls.credentials(), options=CHANNEL_OPTIONS)
+        self._watchdog = watchdog
+        self._multicallables: dict[str, Any] = {}
+
+    def begin(self, method: Method, request: bytes, timeout_s: float) -> UnaryCall:
+        """A unary call of its own. Raises WireClosed."""
+        try:
+            return UnaryCall(self.multicallable(method).future(request, timeout=timeout_s))
+        except ValueError:
+            raise WireClosed from None
+
+    def open_calls(self, on_end: Callable[[CallStream, Failure], None]) -> CallStream:
+        """A new coalescing stream. Raises WireClosed."""
+        try:
+            return CallStream(self.multicallable(Stubs.calls.Exchange), on_end)
+        except ValueError:
+            raise WireClosed from None
+
+    def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> ReplyStream:
+        """A call with many replies. Raises WireClosed."""
+        outbox: SimpleQueue[bytes | None] = SimpleQueue()
+        messages: bytes | Iterator[bytes] = iter(outbox.get, None) if request is None else request
+        try:
+            call = self.multicallable(method)(messages)
+        except ValueError:
+            raise WireClosed from None
+        watch = self._watchdog.watch(call.cancel, timeout_s, lambda: run(is_moved()))
+        return ReplyStream(call, watch, outbox)
+
+    async def close(self) -> None:
+        """Ends everything that runs on it."""
+        self._channel.close()
+
+    def multicallable(self, method: Method) -> Any:
+        """What gRPC makes of a method: requests are bytes, and so are the replies of all but streams of replies."""
+        known = self._multicallables.get(method.name)
+        if known is None:
+            make = {
+                (False, False): self._channel.unary_unary,
+                (False, True): self._channel.unary_stream,
+                (True, True): self._channel.stream_stream,
+            }[method.client_streaming, method.server_streaming]
+            known = self._multicallables[method.name] = make(f"/{method.name}", None, method.stream_reply_of)
+        return known
+
+
+class UnaryCall:
+    """A call beside the thread, which can be given up while it runs."""
+
+    is_sent = True
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    async def wait(self, wait_s: float) -> bool:
+        """Until it has ended, and no longer than ``wait_s``."""
+        try:
+            self._call.exception(timeout=wait_s)
+        except grpc.FutureTimeoutError:
+            return False
+        except grpc.FutureCancelledError:
+            return True
+        return True
+
+    def outcome(self) -> bytes:
+        """The reply's bytes. Raises Failed."""
+        try:
+            reply: bytes = self._call.result()
+        except grpc.FutureCancelledError:
+            failure = Failure(Cancelled("the client was closed"), answered=False, sent=True)
+        except grpc.RpcError as error:
+            failure = failure_of(error)
+        else:
+            return reply
+        raise Failed(failure)
+
+    def give_up(self) -> bool:
+        """Cancels it."""
+        self._call.cancel()
+        return True
+
+    def when_ended(self, tell: Callable[[UnaryCall], None]) -> None:
+        """``tell`` is called in one of gRPC's threads."""
+        self._call.add_done_callback(lambda _: tell(self))
+
+
+class ReplyStream:
+    """A call with many replies, and the bound on each wait."""
+
+    def __init__(self, call: Any, watch: Watch, outbox: SimpleQueue[bytes | None]) -> None:
+        self._call = call
+        self._watch = watch
+        self._outbox = outbox
+
+    def send(self, message: bytes) -> None:
+        """gRPC's thread takes it from there."""
+        self._outbox.put(message)
+
+    async def receive(self) -> Any:
+        """The next reply, None at the end. Raises Failed."""
+        try:
+            with self._watch:
+                return next(self._call)
+        except StopIteration:
+            return None
+        except grpc.RpcError as error:
+            if self._watch.is_late:
+                late = DeadlineExceeded(timeout_ms=round(self._watch.timeout_s * 1000))
+                failure = Failure(late, answered=False, sent=True)
+            elif self._watch.is_moved:
+                failure = Failure(Unavailable("the node is silent, and another leads"), answered=False, sent=True)
+            else:
+                failure = failure_of(error)
+        raise Failed(failure)
+
+    def close(self) -> None:
+        """Cancels it, and ends the thread that sends."""
+        self._outbox.put(None)
+        self._call.cancel()
+        self._watch.close()

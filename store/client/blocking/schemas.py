@@ -1,0 +1,58 @@
+"""The schema registry, synchronous."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cortado.schema.compatibility import CompatibilityMode
+from cortado.schema.model import Schema
+from cortado.store.client.blocking.drive import run
+from cortado.store.client.blocking.forward import forwards
+from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary
+
+
+@forwards(AsyncSchemas)
+class Schemas:
+    """The registry. It is ``client.schemas``, and may be shared by threads."""
+
+    def __init__(self, core: AsyncSchemas) -> None:
+        self._core = core
+
+    def register(self, subject: str, schema: str | Mapping[str, Any]) -> SchemaVersion:
+        return run(self._core.register(subject, schema))
+
+    def get(self, subject: str, version: int | None = None) -> SchemaVersion:
+        return run(self._core.get(subject, version))
+
+    def versions(self, subject: str) -> list[SchemaVersion]:
+        return run(self._core.versions(subject))
+
+    def subjects(self) -> list[SubjectSummary]:
+        return run(self._core.subjects())
+
+    def check(
+        self, subject: str, schema: str | Mapping[str, Any], mode: CompatibilityMode | str | None = None
+    ) -> SchemaCheck:
+        return run(self._core.check(subject, schema, mode))
+
+    def compatibility(self, subject: str) -> CompatibilityMode:
+        return run(self._core.compatibility(subject))
+
+    def set_compatibility(self, subject: str, mode: CompatibilityMode | str) -> CompatibilityMode:
+        return run(self._core.set_compatibility(subject, mode))
+
+    def by_id(self, schema_id: int) -> Schema:
+        return run(self._core.by_id(schema_id))
+
+    def version_by_id(self, schema_id: int) -> tuple[SchemaVersion, Schema]:
+        return run(self._core.version_by_id(schema_id))
+
+    def newest(self, subject: str) -> tuple[SchemaVersion, Schema]:
+        return run(self._core.newest(subject))
+
+    def version(self, subject: str, version: int) -> tuple[SchemaVersion, Schema]:
+        return run(self._core.version(subject, version))
+
+    def forget_newest(self, subject: str) -> None:
+        self._core.forget_newest(subject)

@@ -1,0 +1,169 @@
+"""One table in the hands of an application, synchronous."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.client.blocking.documents import DocumentCodec
+from cortado.store.client.blocking.drive import each, run, steps
+from cortado.store.client.blocking.forward import forwards
+from cortado.store.client.bulk import BulkResult
+from cortado.store.client.documents import Document, RowBatch
+from cortado.store.client.scans import Scan
+from cortado.store.client.table import ARROW_BATCH_ROWS, AsyncTable, KeyRange, PutMode
+from cortado.store.client.values import At, KeyLike
+from cortado.store.clock.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@forwards(AsyncTable)
+class Table:
+    """A table. Made by ``client.table("database.table")``; holds no state but caches, and may be shared by threads.
+
+    Keys are a tuple of parts, or a single value where the key has one part. ``at`` reads in the past: a
+    :class:`Timestamp`, its text, or a ``datetime`` with a time zone.
+    """
+
+    def __init__(self, core: AsyncTable) -> None:
+        self._core = core
+        self.full_name = core.full_name
+
+    @property
+    def descriptor(self) -> TableDescriptor:
+        return run(self._core.descriptor())
+
+    @property
+    def codec(self) -> DocumentCodec:
+        return DocumentCodec(self._core.codec)
+
+    # --- by key ----------------------------------------------------------------------------------------------
+
+    def get(self, key: KeyLike, *, at: At = None) -> Document | None:
+        return run(self._core.get(key, at=at))
+
+    def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document | None]:
+        return run(self._core.get_many(keys, at=at))
+
+    def put(self, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None) -> str:
+        return run(self._core.put(document, mode=mode, if_match=if_match))
+
+    def update(self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> Document:
+        return run(self._core.update(key, changes, if_match=if_match))
+
+    def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
+        return run(self._core.delete(key, if_match=if_match))
+
+    # --- in ranges -------------------------------------------------------------------------------------------
+
+    def scan(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        prefix: KeyLike = None,
+        index: str | None = None,
+        filter: str | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+        at: At = None,
+    ) -> Iterator[Document]:
+        scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions=True)
+        return each(run(self._core.open_scan(scan)))
+
+    def scan_batches(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        prefix: KeyLike = None,
+        index: str | None = None,
+        filter: str | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+        at: At = None,
+        with_versions: bool = False,
+    ) -> Iterator[RowBatch]:
+        scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions)
+        return steps(run(self._core.open_batches(scan)))
+
+    def split(
+        self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None
+    ) -> tuple[Timestamp, list[KeyRange]]:
+        return run(self._core.split(parts, lower, upper, at=at))
+
+    # --- in bulk ---------------------------------------------------------------------------------------------
+
+    def bulk(
+        self,
+        documents: Iterable[Mapping[str, Any]],
+        *,
+        mode: PutMode = "upsert",
+        chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult:
+        return run(
+            self._core.bulk(
+                documents, mode=mode, chunk_rows=chunk_rows, unchanged_since=unchanged_since, progress=progress
+            )
+        )
+
+    def bulk_json(
+        self,
+        values: Iterable[Any],
+        *,
+        mode: PutMode = "upsert",
+        chunk_rows: int = 1_000,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult:
+        return run(self._core.bulk_json(values, mode=mode, chunk_rows=chunk_rows, progress=progress))
+
+    def bulk_batches(
+        self,
+        batches: Iterable[tuple[int, bytes, bytes] | RowBatch],
+        *,
+        mode: PutMode = "upsert",
+        unchanged_since: Timestamp | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult:
+        return run(self._core.bulk_batches(batches, mode=mode, unchanged_since=unchanged_since, progress=progress))
+
+    # --- as Arrow --------------------------------------------------------------------------------------------
+
+    def scan_arrow(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        prefix: KeyLike = None,
+        index: str | None = None,
+        filter: str | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+        at: At = None,
+        batch_rows: int = ARROW_BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        scan = Scan(lower, upper, prefix, index, filter, None, limit, reverse, at)
+        return steps(run(self._core.open_arrow(scan, columns, batch_rows)))
+
+    def bulk_arrow(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        mode: PutMode = "upsert",
+        chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult:
+        return run(
+            self._core.bulk_arrow(
+                batches, mode=mode, chunk_rows=chunk_rows, unchanged_since=unchanged_since, progress=progress
+            )
+        )

@@ -1,0 +1,200 @@
+"""The coalescing stream: calls of many callers share messages on one stream to a server.
+
+::
+
+    callers   submit(call) ─► queue ─► everything queued leaves as one message ─► server
+              wait ◄───────────────── each waiter woken once ◄──────────── replies, in any order
+
+A call that comes while a message is being sent joins the next one, so the busier the stream, the larger the messages
+and the cheaper each call; nobody waits for others to come. Each caller encodes its own call, and a message is those
+encodings end to end (a repeated field on the wire is just that).
+
+Bounds: so many calls and bytes in flight; one more is refused at once, as an overloaded server refuses it. A call whose
+caller gives up is taken out of the queue, or the server is told. When the stream ends, for whatever reason, all its
+calls end: those that never left as *not sent*, the others as calls on a broken connection. A stream on which nothing
+happened for a while ends by itself.
+
+This file decides; it neither waits nor locks. Threads do that in :mod:`cortado.store.client.blocking.call_stream`,
+tasks in :mod:`cortado.store.client.aio.call_stream`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import suppress
+from copy import copy
+from typing import Final, Generic, TypeVar
+
+from cortado.errors import Cancelled, ResourceExhausted, TryAgain, Unavailable, Unsupported
+from cortado.proto.v1 import calls_pb2
+from cortado.store.client.retry import Failed, Failure
+from cortado.store.rpc_errors import from_status
+
+CALLS_MAX: Final = 1_536
+"""In flight on one stream: below what a server allows."""
+BYTES_MAX: Final = 24 << 20
+MESSAGE_BYTES_MAX: Final = 1 << 20
+MESSAGE_CALLS_MAX: Final = 512
+REQUEST_BYTES_MAX: Final = 128 << 10
+"""A larger request makes a call of its own: it would hold up the others."""
+IDLE_S: Final = 10.0
+
+ENDED_BY_SERVER: Final = Failure(Unavailable("the server ended the stream of calls"), answered=False, sent=True)
+ENDED_IDLE: Final = Failure(Unavailable("the stream of calls was idle and ends"), answered=False, sent=False)
+
+_TIMEOUT_MS_MAX: Final = (1 << 32) - 1
+_RETRY_DELAY_MS: Final = 20
+
+
+class Waiter:
+    """One call in flight: it has ended when ``reply`` or ``failure`` is there, and ``wake`` was called."""
+
+    __slots__ = ("call_id", "encoded", "failure", "is_sent", "reply", "size_bytes")
+
+    def __init__(self, call_id: int, encoded: bytes) -> None:
+        self.call_id = call_id
+        self.encoded = encoded
+        self.size_bytes = len(encoded)
+        self.is_sent = False
+        self.reply = b""
+        self.failure: Failure | None = None
+
+    def outcome(self) -> bytes:
+        """The reply's bytes. Raises Failed."""
+        if self.failure is not None:
+            raise Failed(self.failure)
+        return self.reply
+
+    def wake(self) -> None:
+        """Its outcome is there."""
+        raise NotImplementedError
+
+
+W = TypeVar("W", bound=Waiter)
+
+
+class CallQueue(Generic[W]):
+    """The calls of one stream. Where threads share it, a lock is held around every method but :meth:`settle`."""
+
+    def __init__(self) -> None:
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, W] = {}
+        self._bytes = 0
+        self._queue: list[W] = []
+        self._cancelled: list[int] = []
+        self.ended: Failure | None = None
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to send."""
+        return bool(self._queue or self._cancelled)
+
+    def encode(self, method: str, request: bytes, timeout_s: float) -> tuple[int, bytes]:
+        """A new call's id, and a message with this one call in it. Needs no lock."""
+        call_id = next(self._ids)
+        timeout_ms = min(max(1, int(timeout_s * 1_000)), _TIMEOUT_MS_MAX)
+        batch = calls_pb2.CallBatch()
+        batch.calls.add(id=call_id, method=method, request=request, timeout_ms=timeout_ms)
+        return call_id, batch.SerializeToString()
+
+    def add(self, waiter: W) -> None:
+        """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
+        if self.ended is not None:
+            raise Failed(_not_sent(self.ended))
+        if len(self._waiting) >= CALLS_MAX:
+            raise Failed(_full(f"{CALLS_MAX} calls are in flight on this connection", CALLS_MAX))
+        if self._bytes + waiter.size_bytes > BYTES_MAX:
+            raise Failed(_full(f"{self._bytes} bytes of calls are in flight on this connection", BYTES_MAX))
+        self._waiting[waiter.call_id] = waiter
+        self._bytes += waiter.size_bytes
+        self._queue.append(waiter)
+
+    def remove(self, waiter: W) -> bool:
+        """Its caller waits no longer. False where the outcome came just now."""
+        if self._waiting.pop(waiter.call_id, None) is None:
+            return False
+        self._bytes -= waiter.size_bytes
+        if waiter.is_sent:
+            self._cancelled.append(waiter.call_id)
+        else:
+            self._queue.remove(waiter)
+        return True
+
+    def take(self) -> bytes:
+        """What is queued, as one message within the bounds; empty where there is nothing."""
+        if not self.has_news:
+            return b""
+        size_bytes = count = 0
+        for waiter in self._queue:
+            if count and (size_bytes + waiter.size_bytes > MESSAGE_BYTES_MAX or count >= MESSAGE_CALLS_MAX):
+                break
+            waiter.is_sent = True
+            size_bytes += waiter.size_bytes
+            count += 1
+        parts = [waiter.encoded for waiter in self._queue[:count]]
+        del self._queue[:count]
+        if self._cancelled:
+            parts.append(calls_pb2.CallBatch(cancelled=self._cancelled).SerializeToString())
+            self._cancelled.clear()
+        return b"".join(parts)
+
+    def settle(self, message: bytes) -> list[W]:
+        """Give each reply of a message to its waiter; the waiters, which are still to be woken, and freed.
+
+        It takes each waiter by one step, so that no lock is needed beside callers that give up.
+        """
+        settled: list[W] = []
+        for reply in calls_pb2.ReplyBatch.FromString(message).replies:
+            waiter = self._waiting.pop(reply.id, None)
+            if waiter is None:
+                continue  # Its caller gave up.
+            if reply.status:
+                waiter.failure = Failure(from_status(reply.status), answered=True, sent=True)
+            else:
+                waiter.reply = reply.reply
+            settled.append(waiter)
+        return settled
+
+    def free(self, settled: list[W]) -> None:
+        """Others may take the room of waiters that were settled."""
+        for waiter in settled:
+            self._bytes -= waiter.size_bytes
+
+    def end(self, failure: Failure) -> list[W]:
+        """The stream is over: no call is taken any more. The waiters, which are still to be woken."""
+        if self.ended is None:
+            self.ended = failure
+        left: list[W] = []
+        while self._waiting:
+            # One by one: another thread may settle some at this moment.
+            with suppress(KeyError):
+                left.append(self._waiting.popitem()[1])
+        for waiter in left:
+            waiter.failure = _ended_with(failure) if waiter.is_sent else _not_sent(failure)
+        self._queue.clear()
+        return left
+
+
+def _ended_with(failure: Failure) -> Failure:
+    """Of a call that was on its way when the stream ended. Each caller raises an error of its own."""
+    error = failure.error
+    if isinstance(error, Unsupported):
+        return _not_sent(failure)  # The server has no such stream, so it has read nothing.
+    # The server's word is about the stream; only before it took any call does it say what became of them.
+    return Failure(copy(error), failure.answered and isinstance(error, TryAgain), failure.sent)
+
+
+def _not_sent(failure: Failure) -> Failure:
+    """Of a call that never left: whatever ended the stream, nothing was done."""
+    error = failure.error
+    error = copy(error) if isinstance(error, TryAgain | Cancelled) else Unavailable(str(error))
+    return Failure(error, answered=False, sent=False)
+
+
+def _full(problem: str, limit: int) -> Failure:
+    error = ResourceExhausted(f"{problem}, the limit is {limit}", _RETRY_DELAY_MS, "calls of a connection", limit)
+    return Failure(error, answered=False, sent=False)

@@ -1,0 +1,178 @@
+"""What the core of the client asks of the world it runs in: to call, to receive, to wait.
+
+The client is written once, as coroutines. What they await in the end is one of the methods below, and there are two
+worlds that perform them::
+
+    AsyncClient, AsyncTable, ...      Client, Table, ...     the faces
+               │                           │ drives each coroutine to its end, in one step
+               └────── the core ───────────┘
+                          │ awaits
+                       Runtime ─┬─ aio ........ grpc.aio on the caller's loop, no threads of ours
+                                └─ blocking ... threads and locks: an await is over when it returns
+
+A coroutine over the blocking runtime never suspends, so that a function can run it by a single ``send(None)``
+(:func:`cortado.store.client.blocking.drive.run`). That binds whoever writes for the core: it awaits nothing but other
+parts of the core and this runtime, and holds a thread's lock over no await.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+from cortado.store.client.endpoints import Tls
+from cortado.store.client.retry import Failure
+from cortado.store.client.stubs import Method
+
+SILENCE_S: Final = 0.8
+"""How long nothing may come before a caller asks whether somebody else leads. Longer than most elections' first half:
+whoever asks earlier hears of the old leader."""
+SILENCE_AGAIN_S: Final = 0.2
+
+CHANNEL_OPTIONS: Final = [
+    # The server bounds what it takes, and a scan's replies are bounded by the server too.
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+    # The core would wait a second and more before it connects again; our own backoff decides that.
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    # Two clients of a process are two connections.
+    ("grpc.use_local_subchannel_pool", 1),
+    # Members that are not asked anything need no connection.
+    ("grpc.client_idle_timeout_ms", 60_000),
+]
+
+IsMoved: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
+"""Asked while an answer is late: whether there is a better place to ask."""
+
+
+class WireClosed(Exception):
+    """The wire was closed, and takes no call any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Time and chance, as a connection takes them in. ``sleep_s`` is how a thread waits; a loop has its own way."""
+
+    monotonic_s: Callable[[], float] = time.monotonic
+    sleep_s: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = random.random
+    random_bytes: Callable[[int], bytes] = os.urandom
+
+
+class Pending(Protocol):
+    """A call that was begun. ``is_sent``: it may have left."""
+
+    @property
+    def is_sent(self) -> bool: ...
+
+    async def wait(self, wait_s: float) -> bool:
+        """Wait for the end of the call, and no longer than that; whether it has come."""
+        ...
+
+    def outcome(self) -> bytes:
+        """The encoded reply of a call that has ended. Raises Failed."""
+        ...
+
+    def give_up(self) -> bool:
+        """Nobody waits any longer: the server need not work on it. False where the end is coming at this moment."""
+        ...
+
+
+class Question(Pending, Protocol):
+    """A call of its own, which may be left alone."""
+
+    def when_ended(self, tell: Callable[[Question], None]) -> None:
+        """Call ``tell`` once the call has ended, whoever's thread that is in."""
+        ...
+
+
+class Calls(Protocol):
+    """The coalescing stream to one address (:mod:`cortado.store.client.call_queue`)."""
+
+    def submit(self, method: str, request: bytes, timeout_s: float) -> Pending:
+        """Put a call in line. Raises Failed where the stream is full or over; nothing was sent then."""
+        ...
+
+    def close(self, failure: Failure) -> None:
+        """End the stream, and every call on it with ``failure``."""
+        ...
+
+
+class Stream(Protocol):
+    """A call with many replies."""
+
+    def send(self, message: bytes) -> None:
+        """Put a message in line, on a stream that goes both ways."""
+        ...
+
+    async def receive(self) -> Any:
+        """The next reply, None at the end. Raises Failed where the stream broke or was silent for too long."""
+        ...
+
+    def close(self) -> None:
+        """Cancel it, unless it has ended. May be called again."""
+        ...
+
+
+class Wire(Protocol):
+    """gRPC's channel to one address. It connects when it is first used, and again when that breaks."""
+
+    def begin(self, method: Method, request: bytes, timeout_s: float) -> Question:
+        """A unary call of its own. Raises WireClosed."""
+        ...
+
+    def open_calls(self, on_end: Callable[[Calls, Failure], None]) -> Calls:
+        """A new coalescing stream; ``on_end`` is told once when it is over. Raises WireClosed."""
+        ...
+
+    def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> Stream:
+        """A call with many replies; ``request`` is None where it goes both ways. Raises WireClosed.
+
+        Each wait for a reply is bounded by ``timeout_s``, and ends earlier where ``is_moved`` says so.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End everything that runs on it."""
+        ...
+
+
+class Lock(AbstractAsyncContextManager[None], Protocol):
+    """Held by one at a time, also over awaits."""
+
+    def locked(self) -> bool: ...
+
+
+class Runtime(Protocol):
+    """One world, for one connection."""
+
+    environment: Environment
+
+    def check(self) -> None:
+        """Raises where the connection may not be used from here: another loop, say."""
+        ...
+
+    def wire(self, address: str, tls: Tls | None) -> Wire:
+        """Raises InvalidArgument for files that hold no certificates."""
+        ...
+
+    def lock(self) -> Lock: ...
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run ``work``, which raises nothing, beside whoever asks for it."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    async def give_way(self) -> None:
+        """Let others run, in the middle of work that takes long and waits for nothing."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,59 @@
+"""What a scan of a table asks for, checked as far as that needs no server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cortado.proto.v1 import documents_pb2
+from cortado.store.client.arguments import optional_text, texts
+from cortado.store.client.kv import check_limit
+from cortado.store.client.values import At, KeyLike, at_to_proto, range_to_proto
+from cortado.store.keys.types import KeyPart
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The arguments of :meth:`AsyncTable.scan`. Raises InvalidArgument."""
+
+    lower: KeyLike = None
+    upper: KeyLike = None
+    prefix: KeyLike = None
+    index: str | None = None
+    filter: str | None = None
+    columns: Sequence[str] | None = None
+    limit: int | None = None
+    reverse: bool = False
+    at: At = None
+    with_versions: bool = False
+
+    def __post_init__(self) -> None:
+        check_limit(self.limit)
+        optional_text(self.index, "index")
+        optional_text(self.filter, "filter")
+        if self.columns is not None:
+            texts(self.columns, "columns")
+        at_to_proto(self.at)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is asked for."""
+        return self.limit == 0
+
+    def to_proto(
+        self, table: documents_pb2.TableName, parts: Sequence[KeyPart], schema_id: int
+    ) -> documents_pb2.ScanRequest:
+        """The request; ``parts`` are those of the key or index, ``schema_id`` that of the columns, 0 for all. Raises
+        InvalidArgument for bounds that do not fit the parts."""
+        return documents_pb2.ScanRequest(
+            table=table,
+            index=self.index or "",
+            range=range_to_proto(self.lower, self.upper, self.prefix, parts),
+            reverse=self.reverse,
+            filter=self.filter or "",
+            columns=self.columns or (),
+            limit=check_limit(self.limit),
+            at=at_to_proto(self.at),
+            schema_id=schema_id,
+            with_versions=self.with_versions,
+        )
