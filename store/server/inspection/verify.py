@@ -38,6 +38,8 @@ ITEMS_MAX: Final = 10_000
 PROBLEMS_MAX: Final = 100
 DIGEST_BYTES: Final = 16
 _PAGE_BYTES: Final = 1 << 20
+_WHOLE_PAGE_BYTES: Final = 4 << 20
+"""Of a range whose end is given: it was one piece of another replica, and is to be one here."""
 _END: Final = b"\xff" * 512
 """Above every key."""
 
@@ -102,8 +104,9 @@ def digest_of(keys: list[bytes], values: list[bytes]) -> bytes:
 def _page(stored: Stored, space: Space, start: bytes, end: bytes, items_max: int) -> tuple[bytes, Page, bytes]:
     """Where it begins, the items, and where the next piece begins (empty at the end)."""
     start = start or b"\0"
+    max_bytes = _WHOLE_PAGE_BYTES if end else _PAGE_BYTES
     with stored.engine.read() as txn:
-        page = txn.page(space, start, end or _END, max_items=items_max, max_bytes=_PAGE_BYTES)
+        page = txn.page(space, start, end or _END, max_items=items_max, max_bytes=max_bytes)
     if page.exhausted:
         return start, page, b""
     # Of keys out of order the last may be below the start: go on behind the largest, so that there is an end to it.

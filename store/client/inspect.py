@@ -1,0 +1,162 @@
+"""One node, asked for what it has stored: whoever leads, and without going to another node.
+
+Where :class:`~cortado.store.client.Client` finds the node that may answer, this asks the one that is meant, since what
+its disk holds is the question. Calls change nothing, so one that is refused for the moment is made again until its time
+is over. Messages are those of ``cortado.v1.Inspect``; the directory of a stopped node is behind the same methods
+(``cortado.store.server.inspection.stopped``), see :class:`Inspected`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Final, Protocol, Self, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from cortado.errors import CortadoError, NotLeader, TryAgain, Unavailable
+from cortado.proto.v1 import cluster_pb2, common_pb2, inspect_pb2, tables_pb2
+from cortado.store.client.endpoints import Tls
+from cortado.store.client.values import timestamp_of, timestamp_to_proto
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.rpc_errors import from_rpc_error
+
+M = TypeVar("M", bound=Message)
+
+_OPTIONS: Final = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+_PACKAGE: Final = "/cortado.v1."
+_PAUSE_S: Final = 0.05
+
+
+class Inspected(Protocol):
+    """What can be looked at: a running node, or the directory of a stopped one."""
+
+    @property
+    def name(self) -> str:
+        """The node's id."""
+
+    def last_applied(self) -> Timestamp:
+        """The timestamp up to which all is there. Raises Unavailable or Unsupported where the data is no state."""
+
+    def read_log(self, request: inspect_pb2.ReadLogRequest) -> inspect_pb2.ReadLogResponse: ...
+
+    def read_versions(self, request: inspect_pb2.ReadVersionsRequest) -> inspect_pb2.ReadVersionsResponse: ...
+
+    def verify_range(self, request: inspect_pb2.VerifyRangeRequest) -> inspect_pb2.VerifyRangeResponse: ...
+
+    def list_items(self, request: inspect_pb2.ListItemsRequest) -> inspect_pb2.ListItemsResponse: ...
+
+    def check_table(self, table: str, at: Timestamp) -> Iterator[tables_pb2.CheckTableResponse]:
+        """Progress and problems of a table check (``database.table``), the last reply being ``done``."""
+
+
+class NodeInspector:
+    """A running node at one of ``addresses`` (host:port each): the first that answers, and that one alone from then on.
+
+    A context manager. ``timeout_s`` bounds each call, and of a table check each wait for the next reply. Raises
+    Unavailable where none answers; a call raises what the node refused with, or DeadlineExceeded.
+    """
+
+    def __init__(self, addresses: Sequence[str], *, tls: Tls | None = None, timeout_s: float = 10.0) -> None:
+        self._timeout_s = timeout_s
+        problems: list[str] = []
+        for address in addresses:
+            channel = _channel(address, tls)
+            try:
+                self._channel, self.address = channel, address
+                self._status = self._asked("Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse, insists=False)
+            except CortadoError as problem:
+                channel.close()
+                problems.append(f"{address}: {problem.message()}")
+            else:
+                return
+        raise Unavailable("; ".join(problems))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._channel.close()
+
+    @property
+    def name(self) -> str:
+        """The node's id."""
+        return self._status.header.node_id
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster that it belongs to."""
+        return self._status.header.cluster_id
+
+    def last_applied(self) -> Timestamp:
+        """The timestamp of the last entry that is applied there."""
+        status = self._asked("Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse)
+        return timestamp_of(status.header.timestamp)
+
+    def members(self) -> cluster_pb2.MembersResponse:
+        """The cluster's members, as this node knows them."""
+        return self._asked("Cluster/Members", cluster_pb2.MembersRequest(), cluster_pb2.MembersResponse)
+
+    def read_log(self, request: inspect_pb2.ReadLogRequest) -> inspect_pb2.ReadLogResponse:
+        """A page of its log. Raises InvalidArgument, DataLoss."""
+        return self._asked("Inspect/ReadLog", request, inspect_pb2.ReadLogResponse)
+
+    def read_versions(self, request: inspect_pb2.ReadVersionsRequest) -> inspect_pb2.ReadVersionsResponse:
+        """A page of versions. Raises InvalidArgument, NotFound (a table or an index), DataLoss (the catalogue)."""
+        return self._asked("Inspect/ReadVersions", request, inspect_pb2.ReadVersionsResponse)
+
+    def verify_range(self, request: inspect_pb2.VerifyRangeRequest) -> inspect_pb2.VerifyRangeResponse:
+        """What is wrong with a piece of what it has stored, and a digest of it."""
+        return self._asked("Inspect/VerifyRange", request, inspect_pb2.VerifyRangeResponse)
+
+    def list_items(self, request: inspect_pb2.ListItemsRequest) -> inspect_pb2.ListItemsResponse:
+        """The items of a piece, each as a digest."""
+        return self._asked("Inspect/ListItems", request, inspect_pb2.ListItemsResponse)
+
+    def check_table(self, table: str, at: Timestamp) -> Iterator[tables_pb2.CheckTableResponse]:
+        """Prove that indexes and rows agree, here. Raises NotFound, DataLoss."""
+        database, _, name = table.partition(".")
+        read_at = common_pb2.ReadAt(timestamp=timestamp_to_proto(at))
+        request = tables_pb2.CheckTableRequest(database=database, name=name, at=read_at)
+        try:
+            # No deadline: it takes as long as the table is large, and whoever takes its replies sets the pace.
+            yield from self._channel.unary_stream(
+                f"{_PACKAGE}Tables/CheckTable",
+                tables_pb2.CheckTableRequest.SerializeToString,
+                tables_pb2.CheckTableResponse.FromString,
+            )(request)
+        except grpc.RpcError as error:
+            raise from_rpc_error(error) from None
+
+    def _asked(self, method: str, request: Message, reply_type: type[M], insists: bool = True) -> M:
+        """The reply; where it ``insists``, a refusal for the moment is asked again until the time is over."""
+        ask = self._channel.unary_unary(
+            _PACKAGE + method, type(request).SerializeToString, response_deserializer=reply_type.FromString
+        )
+        until_s = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                reply: M = ask(request, timeout=max(until_s - time.monotonic(), 0.001))
+                return reply
+            except grpc.RpcError as error:
+                problem = from_rpc_error(error)
+            if not insists or not isinstance(problem, TryAgain) or isinstance(problem, NotLeader):
+                raise problem
+            pause_s = max(_PAUSE_S, problem.retry_delay_ms / 1000)
+            if until_s - time.monotonic() < pause_s:
+                raise problem
+            time.sleep(pause_s)
+
+
+def _channel(address: str, tls: Tls | None) -> grpc.Channel:
+    if tls is None:
+        return grpc.insecure_channel(address, options=_OPTIONS)
+    return grpc.secure_channel(address, tls.credentials(), options=_OPTIONS)
