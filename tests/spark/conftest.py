@@ -1,9 +1,8 @@
-"""One Spark session, one node, and tables made for each test."""
+"""One node, and tables made for each test."""
 
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,39 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cortado import Client
-from examples.nycflights.session import python_for_spark
-from support.needs import need_java
 from support.server_process import running_server
 from support.spark_tables import SparkTables
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Two worker threads; a task that fails is run again, once. The time zone is not UTC."""
-    need_java()
-    scratch = tmp_path_factory.mktemp("spark")
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python_for_spark(scratch)
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.local.dir": str(scratch),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.session.timeZone": "America/New_York",
-        "spark.sql.shuffle.partitions": "2",
-        # Many small jobs: with the second compiler the JVM takes twice the time.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.log.level": "OFF",
-    }
-    builder = SparkSession.builder.master("local[2,2]").appName("cortado-tests")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,222 @@
+"""Runs the blocks of a page, one after the other, as a reader would who types them.
+
+Each command runs in a shell of its own that finds the working directory and the variables as the last one left them.
+The page's servers are on 127.0.0.1:7621 and the next ports; the test's are elsewhere, so addresses are replaced in what
+is run, and put back in what is compared.
+
+What a ``console`` block shows is compared by lines and words. Numbers and ids differ from run to run: a run of digits
+stands for any other, as does a long hexadecimal number; the frames of tables are left out, since widths differ with
+what stands in them. A line ``...`` stands for any number of lines, and ``...`` in a line for any text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from support.pages import ROOT, Block, Page
+
+COMMAND_S: Final = 120.0
+ANSWERS: Final = b"y\n" * 10
+"""What the reader types where a command asks."""
+FIRST_PORT: Final = 7621
+PORTS: Final = 9
+
+_FRAME = re.compile(r"[─━│┃┏┓┗┛┡┩├┤┬┴┼╇╞╡╪└┘┌┐╭╮╰╯+|-]{2,}|[│┃|]")
+_HEX = re.compile(r"\b(?=\w*\d)[0-9a-f]{8,}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+_DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
+
+
+def free_ports() -> list[int]:
+    """Ports in a row that nobody listens on, below those that the system gives to connections."""
+    for first in range(17_621, 30_000, 10):
+        with ExitStack() as stack:
+            try:
+                for port in range(first, first + PORTS):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return list(range(first, first + PORTS))
+    raise AssertionError("no free ports")
+
+
+class PageRunner:
+    """Runs blocks in ``directory``. ``ports`` are what the page's ports stand for here, ``names`` what its Python
+    finds already."""
+
+    def __init__(self, directory: Path, ports: Sequence[int], names: Mapping[str, Any] | None = None) -> None:
+        self.directory = directory
+        self._ports = list(ports)
+        self._state = directory.with_name(f"{directory.name}.state")
+        self._names: dict[str, Any] = dict(names or {})
+        self._background: list[subprocess.Popen[bytes]] = []
+        directory.mkdir(exist_ok=True)
+
+    @contextmanager
+    def running(self) -> Iterator[PageRunner]:
+        """Ends what the page left running."""
+        try:
+            yield self
+        finally:
+            if (self.directory / "cortado-cluster").exists():
+                self._start("cortado cluster down").communicate(timeout=COMMAND_S)
+            for process in self._background:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGTERM)
+            for process in self._background:
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    def run(self, page: Page, block: Block) -> None:
+        """Runs one block, or writes its file. Raises AssertionError naming the page and the line."""
+        place = f"{page.name}:{block.line}"
+        if block.file:
+            (self.directory / block.file).write_text(self._here(block.text))
+        elif not block.is_run:
+            return
+        elif block.until:
+            self._run_beside(place, block)
+        elif block.language == "python":
+            self._run_python(place, page, block)
+        elif block.language == "sh":
+            self.shell(place, block.text, block.exit_code)
+        else:
+            for command, expected in sessions(block.text):
+                shown = self.shell(place, command, block.exit_code)
+                difference = differs(expected, self._there(shown))
+                assert not difference, f"{place}: $ {command}\n{difference}\n--- it wrote:\n{shown}"
+
+    def prepare(self, script: Path) -> None:
+        """Runs a script that makes what the page's commands speak of."""
+        self.shell(script.name, script.read_text())
+
+    # --- addresses ---------------------------------------------------------------------------------------------
+
+    def _here(self, text: str) -> str:
+        # What looks at the default address by itself is told another one.
+        text = text.replace("cortado cluster up", f"cortado cluster up --port {self._ports[0]}")
+        endpoint = f'.option("endpoint", "127.0.0.1:{self._ports[0]}")'
+        text = text.replace('.format("cortado").option("table"', f'.format("cortado"){endpoint}.option("table"')
+        for place, port in enumerate(self._ports):
+            text = re.sub(rf"\b{FIRST_PORT + place}\b", str(port), text)
+        return text
+
+    def _there(self, text: str) -> str:
+        for place, port in enumerate(self._ports):
+            text = re.sub(rf"\b{port}\b", str(FIRST_PORT + place), text)
+        return text
+
+    # --- shells ------------------------------------------------------------------------------------------------
+
+    def shell(self, place: str, script: str, exit_code: int = 0) -> str:
+        """What it wrote, both streams as a terminal would show them."""
+        state = shlex.quote(str(self._state))
+        whole = (
+            f"[ -f {state} ] && . {state}\n"
+            f'trap \'code=$?; {{ export -p; echo cd "$(printf %q "$PWD")"; }} > {state}; exit $code\' EXIT\n'
+            f"set -ea\n{self._here(script)}"
+        )
+        process = self._start(whole)
+        try:
+            shown, _ = process.communicate(ANSWERS, timeout=COMMAND_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise AssertionError(f"{place}: not done within {COMMAND_S:.0f} s:\n{script}") from None
+        text = shown.decode()
+        assert process.returncode == exit_code, f"{place}: ended with {process.returncode}:\n{script}\n---\n{text}"
+        return text
+
+    def _run_beside(self, place: str, block: Block) -> None:
+        state = shlex.quote(str(self._state))
+        shown = self.directory.with_name(f"{self.directory.name}.background{len(self._background)}")
+        script = (
+            "\n".join(command for command, _ in sessions(block.text)) if block.language == "console" else block.text
+        )
+        with shown.open("wb") as file:
+            process = self._start(f"[ -f {state} ] && . {state}\n{self._here(script)}", file)
+        self._background.append(process)
+        deadline_s = time.monotonic() + COMMAND_S
+        while block.until not in self._there(shown.read_text()):
+            assert process.poll() is None, f"{place}: ended with {process.returncode}:\n{shown.read_text()}"
+            assert time.monotonic() < deadline_s, f"{place}: never wrote {block.until!r}:\n{shown.read_text()}"
+            time.sleep(0.02)
+
+    def _start(self, script: str, file: io.BufferedWriter | None = None) -> subprocess.Popen[bytes]:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.Popen(
+            ["bash", "-o", "pipefail", "-c", script],
+            cwd=self.directory,
+            env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", **self._endpoints()},
+            stdin=subprocess.PIPE,
+            stdout=file or subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def _endpoints(self) -> dict[str, str]:
+        return {"CORTADO_ENDPOINTS": f"127.0.0.1:{self._ports[0]}"}
+
+    # --- Python ------------------------------------------------------------------------------------------------
+
+    def _run_python(self, place: str, page: Page, block: Block) -> None:
+        source = "\n" * (block.line - 1) + self._here(block.text)
+        shown = io.StringIO()
+        was = Path.cwd()
+        os.chdir(self.directory)
+        try:
+            with contextlib.redirect_stdout(shown):
+                exec(compile(source, str(ROOT / page.name), "exec"), self._names)
+        finally:
+            os.chdir(was)
+        # A comment behind a print says what it prints.
+        for said in re.findall(r"^ *print\(.*\)  # (.+)$", block.text, re.M):
+            got = self._there(shown.getvalue())
+            assert any(not differs(said, line) for line in got.splitlines()), f"{place}: {said!r} is not in:\n{got}"
+
+
+def sessions(text: str) -> Iterator[tuple[str, str]]:
+    """(command, what it writes) of a ``console`` block. A line that ends with a backslash goes on behind ``>``."""
+    for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
+        lines = part.splitlines()
+        command = [lines.pop(0)]
+        while lines and (lines[0].startswith("> ") or command[-1].endswith("\\")):
+            command.append(lines.pop(0).removeprefix("> "))
+        yield "\n".join(command), "\n".join(lines)
+
+
+def differs(expected: str, shown: str) -> str:
+    """How what was shown differs from what the page says, or nothing. A page that shows nothing says nothing."""
+    wanted = [line for line in map(_plain, expected.splitlines()) if line]
+    if not wanted:
+        return ""
+    got = [line for line in map(_plain, shown.splitlines()) if line]
+    pattern = "\n".join("(?:.*\n)*?.*" if line == "..." else _pattern_of(line) for line in wanted)
+    if re.fullmatch(pattern, "\n".join(got)):
+        return ""
+    missing = [line for line in wanted if line != "..." and not any(re.fullmatch(_pattern_of(line), g) for g in got)]
+    return "not shown: " + "; ".join(missing) if missing else "shown in another order, or with more lines"
+
+
+def _pattern_of(line: str) -> str:
+    return ".*".join(map(re.escape, line.split("...")))
+
+
+def _plain(line: str) -> str:
+    if line.strip() == "...":
+        return "..."
+    line = _HEX.sub("#", _FRAME.sub(" ", line))
+    return " ".join(_DIGITS.sub("#", line).split())
