@@ -571,6 +571,11 @@ class Node:
         return self._engine
 
     @property
+    def gates(self) -> tuple[Gate, ...]:
+        """What stands before each queue of requests."""
+        return (self.writes, self.reads, self.scans, self.bulk_streams, self.watches.gate)
+
+    @property
     def parts(self) -> NodeParts:
         return NodeParts(self._turns, self._log, self._read_points)
 
@@ -623,7 +628,7 @@ class Node:
             map_used_bytes=use.used_bytes,
             map_limit_bytes=use.limit_bytes,
             disk_free_bytes=self._engine.disk_free_bytes(),
-            queues=[gate.use() for gate in (self.writes, self.reads, self.scans, self.bulk_streams, self.watches.gate)],
+            queues=[gate.use() for gate in self.gates],
             loop_lag_ms_max=self.lag.max_ms(),
             clock_offsets=self._peer_clocks.offsets(self.monotonic_ms()),
             snapshot="" if self.snapshots is None else snapshot_text(self.snapshots.progress),

@@ -64,7 +64,8 @@ class Requests:
         self.refusals: Counter[str] = Counter()
         self.slow: Observer | None = None
         self.slow_s = NEVER_S
-        """Calls that take longer are shown to ``slow``."""
+        """Calls that take so long are counted, and shown to ``slow``."""
+        self.slow_calls = 0
         self.tracer: Observer | None = None
         """Shown every call, where there is one."""
 
@@ -126,8 +127,10 @@ class MethodMeasures:
 
     def _show(self, ended: Ended) -> None:
         of = self._of
-        if of.slow is not None and ended.seconds >= of.slow_s:
-            of.slow.ended(ended)
+        if ended.seconds >= of.slow_s:
+            of.slow_calls += 1
+            if of.slow is not None:
+                of.slow.ended(ended)
         if of.tracer is not None:
             of.tracer.ended(ended)
 

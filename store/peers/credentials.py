@@ -39,7 +39,8 @@ _NO_CHECK_TIME: Final = 0x200000
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What the files held, checked. ``role`` and ``name`` are the certificate's; ``not_after_s`` counts from 1970."""
+    """What the files held, checked. ``role`` and ``name`` are the certificate's. It ends at ``not_after_s``, the
+    authority that lasts longest at ``authority_not_after_s``, both since 1970."""
 
     cert: bytes
     key: bytes
@@ -47,6 +48,7 @@ class Material:
     role: str
     name: str
     not_after_s: float
+    authority_not_after_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,9 @@ class TlsFiles:
         shown = _shown_certificate(self)
         if (cert, key, ca) != tuple(_read(path) for path in (self.cert, self.key, self.ca)):
             raise InvalidArgument(str(self.cert), "changed while it was read")
-        not_after_s = _check_dates(self, shown, wall_s())
+        not_after_s, authority_not_after_s = _check_dates(self, shown, wall_s())
         found_role, found_name = _check_names(self, shown, role, name)
-        return Material(cert, key, ca, found_role, found_name, not_after_s)
+        return Material(cert, key, ca, found_role, found_name, not_after_s, authority_not_after_s)
 
     def signature(self) -> tuple[object, ...]:
         """Changes when a file does."""
@@ -233,7 +235,8 @@ def _handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> dict[str, Any]
     return ends[1].getpeercert() or {}
 
 
-def _check_dates(files: TlsFiles, shown: dict[str, Any], now_s: float) -> float:
+def _check_dates(files: TlsFiles, shown: dict[str, Any], now_s: float) -> tuple[float, float]:
+    """When the certificate ends, and the authority that lasts longest. Raises InvalidArgument."""
     not_before_s, not_after_s = (ssl.cert_time_to_seconds(shown[name]) for name in ("notBefore", "notAfter"))
     if now_s > not_after_s:
         raise InvalidArgument(str(files.cert), f"expired on {_day(not_after_s)}")
@@ -243,7 +246,7 @@ def _check_dates(files: TlsFiles, shown: dict[str, Any], now_s: float) -> float:
     ends_s = [ssl.cert_time_to_seconds(authority["notAfter"]) for authority in shown["authorities"]]
     if now_s > max(ends_s):
         raise InvalidArgument(str(files.ca), f"expired on {_day(max(ends_s))}")
-    return not_after_s
+    return not_after_s, max(ends_s)
 
 
 def _check_names(files: TlsFiles, shown: dict[str, Any], role: Role | None, name: str) -> tuple[str, str]:

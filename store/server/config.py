@@ -61,6 +61,13 @@ class ServerConfig:
     heartbeat_ms: int = BY_NAME["heartbeat-ms"].default
     election_ms: int = BY_NAME["election-ms"].default
     lease: bool = BY_NAME["lease"].default
+    metrics_listen: str = BY_NAME["metrics-listen"].default
+    ready_lag_ms: int = BY_NAME["ready-lag-ms"].default
+    log_format: str = BY_NAME["log-format"].default
+    log_level: str = BY_NAME["log-level"].default
+    slow_request_ms: int = BY_NAME["slow-request-ms"].default
+    trace_endpoint: str = BY_NAME["trace-endpoint"].default
+    trace_percent: int = BY_NAME["trace-percent"].default
     faults_file: Path | None = BY_NAME["faults-file"].default
     parent_fd: int | None = BY_NAME["parent-fd"].default
     raft: Mapping[str, int] = field(default_factory=lambda: dict(RAFT_DEFAULTS))
@@ -73,6 +80,7 @@ class ServerConfig:
             setting.check(setting.name, self.value(setting))
         self._check_addresses()
         self._check_tls()
+        self._check_observing()
         # A lost heartbeat or two must not look like a lost leader.
         if self.election_ms < HEARTBEATS_MIN * self.heartbeat_ms:
             problem = f"must be at least {HEARTBEATS_MIN * self.heartbeat_ms}, four times heartbeat-ms"
@@ -156,6 +164,27 @@ class ServerConfig:
                 path.open("rb").close()
             except OSError as error:
                 raise InvalidArgument(name, f"cannot be read: {error.strerror}", str(path)) from error
+
+    def _check_observing(self) -> None:
+        if self.metrics_listen:
+            host, port = self.metrics_address()
+            if port and (host, port) == self.address():
+                raise InvalidArgument("metrics-listen", "must be another address than listen", self.metrics_listen)
+        if self.trace_endpoint:
+            scheme, _, address = self.trace_endpoint.partition("://")
+            if scheme not in ("http", "https"):
+                raise InvalidArgument("trace-endpoint", "must be http://HOST:PORT or https://HOST:PORT", address)
+            check_address("trace-endpoint", address.rstrip("/"))
+        if self.ready_lag_ms < HEARTBEATS_MIN * self.heartbeat_ms:
+            problem = f"must be at least {HEARTBEATS_MIN * self.heartbeat_ms}, four times heartbeat-ms"
+            raise InvalidArgument("ready-lag-ms", problem, str(self.ready_lag_ms))
+
+    def metrics_address(self) -> tuple[str, int]:
+        """Host and port of ``metrics_listen``. Raises InvalidArgument."""
+        written = self.metrics_listen
+        if written.removeprefix(":").isdecimal():
+            written = f"127.0.0.1:{written.removeprefix(':')}"
+        return split_address("metrics-listen", written, port_min=0)
 
     @property
     def has_tls(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from cortado.raft.settings import ENTRY_BYTES_LIMIT, RaftSettings
 from cortado.store.node.limits import NodeLimits
-from cortado.store.settings.kinds import ADDRESS, ADDRESSES, FLAG, PATH, SIZE, TEXT, WHOLE, Kind
+from cortado.store.settings.kinds import ADDRESS, ADDRESSES, FLAG, PATH, SIZE, TEXT, WHOLE, Kind, choice
 from cortado.store.settings.setting import Setting
 
 PREFIX: Final = "CORTADO_SERVER_"
@@ -23,6 +23,7 @@ SECURITY: Final = "Security"
 TIMERS: Final = "Bounds and timers"
 LIMITS: Final = "Limits of a node"
 RAFT: Final = "Replication"
+OBSERVING: Final = "Observing"
 TESTS: Final = "For tests only"
 
 COUNT_MAX: Final = 1_000_000_000
@@ -271,6 +272,66 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     _raft("retain_bytes", "Bytes of those entries, in memory and on the disk.", SIZE),
     _raft("caught_up_entries", "A learner that lacks no more entries than this may become a voter."),
+    Setting(
+        "metrics-listen",
+        ADDRESS,
+        "",
+        "Serve /metrics, /healthz and /readyz there, over HTTP. A port alone is one of 127.0.0.1; port 0 takes a free "
+        "one, which the log names.",
+        OBSERVING,
+        bound="not the address of listen; nothing is encrypted there, and nobody is asked who they are",
+        default_text="nowhere",
+    ),
+    _number(
+        "ready-lag-ms",
+        10_000,
+        "A follower that may lack what was decided so long ago is not ready.",
+        OBSERVING,
+        1,
+        3_600_000,
+        bound="at least four times heartbeat-ms",
+    ),
+    Setting(
+        "log-format",
+        choice("text", "json"),
+        "text",
+        "How the log is written, to standard error: lines for people, or JSON, one object a line.",
+        OBSERVING,
+    ),
+    Setting(
+        "log-level",
+        choice("debug", "info", "warning", "error"),
+        "info",
+        "What is less important than this is not logged.",
+        OBSERVING,
+    ),
+    _number(
+        "slow-request-ms",
+        1_000,
+        "A call that takes longer is logged, with where the time went; 0 for none.",
+        OBSERVING,
+        0,
+        3_600_000,
+    ),
+    Setting(
+        "trace-endpoint",
+        TEXT,
+        "",
+        "Send traces of calls to the OpenTelemetry collector there, by OTLP over gRPC: http://HOST:PORT, or https://. "
+        "Needs the extra [tracing].",
+        OBSERVING,
+        metavar="URL",
+        default_text="no traces",
+    ),
+    Setting(
+        "trace-percent",
+        WHOLE,
+        1,
+        "How many of a hundred calls are traced whose callers say nothing of a trace; the others follow their callers.",
+        OBSERVING,
+        low=0,
+        high=100,
+    ),
     _number(
         "clock-offset-ms",
         0,

@@ -1,0 +1,276 @@
+"""From what a node is now to samples of what is defined: worked out when somebody asks, on the node's loop.
+
+It only reads. A scrape costs a few milliseconds of the loop, most of it LMDB's and the operating system's.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from cortado import __version__
+from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.node.node import Node
+from cortado.store.node.status import NodeStatus, Role
+from cortado.store.observe.definitions import DEFINITIONS, Definition
+from cortado.store.observe.lag import LogClock
+from cortado.store.observe.measures import Histogram
+from cortado.store.observe.process import process_numbers
+from cortado.store.observe.readiness import Readiness, Reason
+from cortado.store.observe.requests import Requests
+from cortado.store.peers.credentials import Certificates
+from cortado.store.peers.transport import PeerTransport
+
+_MS: Final = 1000.0
+
+Value: TypeAlias = "float | Histogram"
+Found: TypeAlias = "tuple[str, tuple[str, ...], Value]"
+"""The name of a definition, the values of its labels, and the sample's."""
+
+
+class Sample(NamedTuple):
+    """``labels`` are the values of the definition's labels, in its order."""
+
+    labels: tuple[str, ...]
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric and what there is of it now."""
+
+    definition: Definition
+    samples: list[Sample]
+
+
+@dataclass(slots=True, eq=False)
+class Sources:
+    """What is looked at. ``calls_use`` gives open streams of calls and the calls in flight on them."""
+
+    node: Node
+    transport: PeerTransport
+    engine: LmdbEngine
+    requests: Requests
+    readiness: Readiness
+    log_clock: LogClock
+    calls_use: Callable[[], tuple[int, int]]
+    certificates: Certificates | None
+    monotonic_ms: Callable[[], float]
+
+
+def collect(sources: Sources | None) -> list[Family]:
+    """All there is, in the order of the definitions. Without sources, of a node that has not started: the process."""
+    found: dict[str, list[Sample]] = {name: [] for name in DEFINITIONS}
+    parts: Iterable[Found] = _process() if sources is None else _all(sources)
+    for name, labels, value in parts:
+        found[name].append(Sample(labels, value))
+    return [Family(DEFINITIONS[name], samples) for name, samples in found.items() if samples]
+
+
+def _all(sources: Sources) -> Iterator[Found]:
+    status = sources.node.status()
+    yield from _node(sources, status)
+    yield from _requests(sources.requests)
+    yield from _queues(sources)
+    yield from _writes_and_reads(sources)
+    yield from _watches(sources.node)
+    yield from _replication(sources, status)
+    yield from _members(sources)
+    yield from _peers(sources)
+    yield from _clock(sources, status)
+    yield from _storage(sources, status)
+    yield from _process()
+    yield from _loop_and_certificates(sources)
+
+
+def _node(sources: Sources, status: NodeStatus) -> Iterator[Found]:
+    identity = sources.node.identity
+    yield "build_info", (__version__, platform.python_version(), identity.cluster_id, identity.node_id), 1
+    reasons = {problem.reason for problem in sources.readiness.problems()}
+    yield "ready", (), not reasons
+    for reason in Reason:
+        yield "not_ready", (reason.value,), reason in reasons
+    yield "uptime_seconds", (), status.uptime_ms / _MS
+
+
+def _requests(requests: Requests) -> Iterator[Found]:
+    for name, measures in requests.methods.items():
+        ends = "streams_total" if measures.is_stream else "requests_total"
+        for code, count in measures.codes.items():
+            yield ends, (name, code), count
+        if not (measures.codes or measures.open or measures.received_bytes):
+            continue
+        yield "request_received_bytes_total", (name,), measures.received_bytes
+        yield "request_sent_bytes_total", (name,), measures.sent_bytes
+        if measures.is_stream:
+            yield "streams_open", (name,), measures.open
+            yield "stream_replies_total", (name,), measures.replies
+        else:
+            yield "request_duration_seconds", (name,), measures.durations
+    yield "slow_requests_total", (), requests.slow_calls
+    for resource, count in requests.refusals.items():
+        yield "refusals_total", (resource,), count
+
+
+def _queues(sources: Sources) -> Iterator[Found]:
+    node, turns = sources.node, sources.node.parts.turns
+    for gate in node.gates:
+        use, queue = gate.use(), (gate.name.replace(" ", "_"),)
+        yield "queue_entries", queue, use.count
+        yield "queue_entries_limit", queue, use.count_max
+        yield "queue_bytes", queue, use.bytes
+        yield "queue_bytes_limit", queue, use.bytes_max
+        yield "queue_refused_total", queue, gate.refused
+    messages, size_bytes = turns.inbox_use
+    yield "queue_entries", ("peer_inbox",), messages
+    yield "queue_bytes", ("peer_inbox",), size_bytes
+    streams, calls = sources.calls_use()
+    yield "queue_entries", ("call_streams",), streams
+    yield "queue_entries", ("calls_of_streams",), calls
+
+
+def _writes_and_reads(sources: Sources) -> Iterator[Found]:
+    node, parts = sources.node, sources.node.parts
+    turns, writes = parts.turns, parts.turns.pipeline.measures
+    in_line, in_flight = turns.pipeline.use
+    yield "writes_in_line", (), in_line
+    yield "write_wait_seconds", (), writes.waiting
+    yield "turns_total", (), turns.measures.turns
+    yield "entry_commands", (), writes.commands
+    yield "entry_bytes", (), writes.bytes
+    yield "entry_evaluate_seconds", (), writes.evaluating
+    yield "entry_decide_seconds", (), writes.deciding
+    yield "entry_apply_seconds", (), writes.applying
+    yield "entries_in_flight", (), in_flight
+    yield "entries_in_flight_limit", (), node.limits.turns_in_flight_max
+    yield "read_rounds_total", (), turns.rounds_begun
+    yield "read_wait_seconds", (), turns.measures.read_waits
+    yield "read_waits_failed_total", (), turns.measures.reads_failed
+    yield "stale_reads_refused_total", (), parts.read_points.stale_refused
+
+
+def _watches(node: Node) -> Iterator[Found]:
+    watches = node.watches.statistics()
+    yield "watches_open", (), watches.watches
+    yield "watch_ranges", (), watches.ranges
+    yield "watches_catching_up", (), watches.catching_up
+    yield "watch_queued_events", (), watches.queued_events
+    yield "watch_queued_bytes", (), watches.queued_bytes
+    yield "watch_recent_bytes", (), watches.recent_bytes
+    yield "watch_events_total", (), watches.events
+    yield "watch_overflows_total", (), watches.overflows
+    yield "watch_passes_total", (), watches.passes
+    yield "watch_lag_seconds", (), watches.resolved_lag_ms / _MS
+
+
+def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:
+    node, parts = sources.node, sources.node.parts
+    log, turns = parts.log, parts.turns
+    for role in Role:
+        yield "role", (role.value,), role is status.role
+    yield "has_leader", (), bool(status.leader)
+    yield "may_lead", (), not turns.held_back
+    yield "term", (), status.term
+    yield "log_last_index", (), status.last_index
+    yield "log_decided_index", (), log.decided
+    yield "log_applied_index", (), status.applied_index
+    entries, size_bytes = log.window
+    yield "log_entries", (), entries
+    yield "log_bytes", (), size_bytes
+    fresh_ms = sources.monotonic_ms() if turns.is_alone else log.fresh_as_of_ms
+    if fresh_ms is not None:
+        yield "staleness_seconds", (), max(sources.monotonic_ms() - fresh_ms, 0.0) / _MS
+    yield "leader_changes_total", (), turns.measures.leader_changes
+    yield "terms_led_total", (), turns.measures.terms_led
+    elections = log.election_counts
+    yield "pre_votes_total", (), elections.pre_vote_rounds
+    yield "campaigns_total", (), elections.campaigns
+    yield "votes_given_total", (), elections.votes_given
+    if node.snapshots is not None:
+        counts = node.snapshots.counts
+        yield "snapshots_made_total", (), counts.made
+        yield "snapshot_sent_bytes_total", (), counts.sent_bytes
+        yield "snapshots_installed_total", (), counts.installed
+    yield "snapshot_installing", (), node.is_installing
+
+
+def _members(sources: Sources) -> Iterator[Found]:
+    node = sources.node
+    configuration = node.configuration
+    voters = len(configuration.voters)
+    yield "members", ("voter",), voters
+    yield "members", ("learner",), len(configuration.members) - voters
+    last_index, now_ms = node.parts.log.last[0], sources.monotonic_ms()
+    for progress in node.member_progress():
+        member = (progress.member.node_id,)
+        yield "member_lag_entries", member, max(last_index - progress.match_index, 0)
+        yield "member_lag_seconds", member, sources.log_clock.behind_ms(progress.match_index, now_ms) / _MS
+        yield "member_silence_seconds", member, max(progress.last_heard_ms, 0.0) / _MS
+        yield "member_needs_snapshot", member, progress.needs_snapshot
+
+
+def _peers(sources: Sources) -> Iterator[Found]:
+    for each in sources.transport.status():
+        peer, traffic = (each.node_id,), each.traffic
+        yield "peer_connected", peer, each.is_connected
+        yield "peer_connections_total", peer, traffic.connections
+        yield "peer_sent_bytes_total", peer, traffic.sent_bytes
+        yield "peer_received_bytes_total", peer, traffic.received_bytes
+        yield "peer_sent_batches_total", peer, traffic.sent_batches
+        yield "peer_received_batches_total", peer, traffic.received_batches
+        yield "peer_dropped_total", peer, each.dropped
+        yield "peer_queue_messages", peer, each.waiting_messages
+        yield "peer_queue_bytes", peer, each.waiting_bytes
+
+
+def _clock(sources: Sources, status: NodeStatus) -> Iterator[Found]:
+    clock, applied = sources.node.clock, sources.node.applied
+    for each in status.clock_offsets:
+        yield "clock_offset_low_seconds", (each.node_id,), each.low_ms / _MS
+        yield "clock_offset_high_seconds", (each.node_id,), each.high_ms / _MS
+    yield "clock_offset_limit_seconds", (), clock.max_offset_ms / _MS
+    yield "clock_ahead_seconds", (), (clock.now().wall_ms - clock.physical_ms) / _MS
+    yield "clock_epoch", (), clock.epoch
+    yield "clock_ceiling_timestamp_seconds", (), applied.ceiling.wall_ms / _MS
+    yield "clock_last_timestamp_seconds", (), applied.last_ts.wall_ms / _MS
+
+
+def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
+    engine, storing = sources.engine, sources.node.parts.turns.storing_measures
+    applied = sources.node.applied
+    yield "storage_writable", (), not status.refused_for
+    yield "storage_transaction_seconds", (), storing.transactions
+    yield "storage_fill_seconds", (), engine.measures.filling
+    yield "storage_sync_seconds", (), engine.measures.committing
+    yield "storage_refused_total", (), storing.refused
+    yield "map_used_bytes", (), status.map_used_bytes
+    yield "map_limit_bytes", (), status.map_limit_bytes
+    use = engine.data_file_use()
+    yield "data_file_bytes", (), use.file_bytes
+    yield "disk_free_bytes", (), status.disk_free_bytes
+    yield "reserve_bytes", (), engine.reserve_bytes
+    yield "page_bytes", (), use.page_bytes
+    for space, entries in use.entries.items():
+        yield "space_entries", (space,), entries
+    yield "engine_readers", (), use.readers
+    yield "engine_readers_limit", (), use.readers_max
+    yield "engine_transactions_total", (), use.transaction_id
+    yield "remembered_requests", (), applied.requests
+    yield "remembered_request_bytes", (), applied.request_bytes
+
+
+def _process() -> Iterator[Found]:
+    for name, value in process_numbers():
+        yield name, (), value
+
+
+def _loop_and_certificates(sources: Sources) -> Iterator[Found]:
+    lag = sources.node.lag
+    yield "loop_lag_seconds", (), lag.delays
+    yield "loop_lag_max_seconds", (), lag.max_ms() / _MS
+    if sources.certificates is not None:
+        material = sources.certificates.current()
+        yield "certificate_not_after_timestamp_seconds", ("node",), material.not_after_s
+        yield "certificate_not_after_timestamp_seconds", ("authority",), material.authority_not_after_s

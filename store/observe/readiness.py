@@ -1,0 +1,99 @@
+"""Whether a node can serve, and if not, every reason why: ``/readyz`` and gRPC's health service say the same.
+
+*Ready* is not *alive*: a node that is not ready is well, as a rule, and becomes ready by itself. It means that a caller
+who has the choice is better off elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from cortado.store.node.node import Node
+from cortado.store.node.status import Role
+
+READY_LAG_MS_DEFAULT: Final = 10_000
+# A full look asks the disk. Who asks all the time is content with one that is so old.
+_LOOK_AGAIN_MS: Final = 500.0
+
+
+class Reason(StrEnum):
+    """Why a node can't serve."""
+
+    STARTING = "starting"
+    STOPPING = "stopping"
+    FAILED = "failed"
+    NO_LEADER = "no_leader"
+    LEADER_NOT_READY = "leader_not_ready"
+    BEHIND = "behind"
+    NO_ROOM = "no_room"
+    INSTALLING_SNAPSHOT = "installing_snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One reason, and a sentence about it."""
+
+    reason: Reason
+    message: str
+
+
+class Readiness:
+    """Looks at a node. ``lag_ms_max``: a follower that may have missed what was decided so long ago is not ready."""
+
+    def __init__(self, monotonic_ms: Callable[[], float], *, lag_ms_max: int = READY_LAG_MS_DEFAULT) -> None:
+        self._monotonic_ms = monotonic_ms
+        self._lag_ms_max = lag_ms_max
+        self._node: Node | None = None
+        self._looked_ms = float("-inf")
+        self._was_ready = False
+
+    def attach(self, node: Node) -> None:
+        """The node has started."""
+        self._node = node
+
+    def is_ready(self) -> bool:
+        """Cheap enough to be asked ten times a second: what takes a look at the disk may be half a second old."""
+        if self._node is None or not self._node.ready:
+            self._looked_ms = float("-inf")
+            return False
+        now_ms = self._monotonic_ms()
+        if now_ms - self._looked_ms > _LOOK_AGAIN_MS:
+            self._looked_ms, self._was_ready = now_ms, not self.problems()
+        return self._was_ready
+
+    def problems(self) -> list[Problem]:
+        """Every reason that holds now; none where the node can serve."""
+        node = self._node
+        if node is None:
+            return [Problem(Reason.STARTING, "the node starts, or joins its cluster")]
+        status, failure = node.status(), node.parts.turns.failure
+        if failure is not None:
+            return [Problem(Reason.FAILED, f"the node has stopped: {failure}")]
+        found = []
+        if status.is_stopping:
+            found.append(Problem(Reason.STOPPING, "the node is stopping"))
+        if status.unreadable:
+            found.append(Problem(Reason.INSTALLING_SNAPSHOT, status.unreadable))
+        if status.refused_for:
+            found.append(Problem(Reason.NO_ROOM, f"writes are refused: {status.refused_for}"))
+        if status.role is Role.LEADER:
+            if not node.parts.turns.may_evaluate:
+                found.append(Problem(Reason.LEADER_NOT_READY, "it leads, and has not applied what came before yet"))
+        elif not status.leader:
+            found.append(Problem(Reason.NO_LEADER, "no leader is known"))
+        else:
+            found += self._behind(node)
+        return found
+
+    def _behind(self, node: Node) -> list[Problem]:
+        fresh_ms = node.parts.log.fresh_as_of_ms
+        if fresh_ms is None:
+            return [Problem(Reason.BEHIND, "it has not heard yet what is decided")]
+        lag_ms = self._monotonic_ms() - fresh_ms
+        if lag_ms <= self._lag_ms_max:
+            return []
+        problem = f"what was decided in the last {lag_ms:.0f} ms may not be applied, {self._lag_ms_max} ms may pass"
+        return [Problem(Reason.BEHIND, problem)]
