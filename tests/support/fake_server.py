@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor
-from google.protobuf.message_factory import GetMessageClass
 
 from cortado.errors import CortadoError, Unsupported
+from cortado.proto import message_class, streams_of
 from cortado.proto.v1 import calls_pb2, cluster_pb2, common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
 from cortado.store.rpc_errors import DETAILS_KEY, rpc_status, status_code, status_message, trailing_metadata
 
@@ -119,7 +119,7 @@ class FakeServer:
             replies.put(calls_pb2.CallReply(id=call.id, status=status))
             return
         try:
-            request = GetMessageClass(_METHODS[name].input_type).FromString(call.request)
+            request = message_class(_METHODS[name].input_type).FromString(call.request)
             self.requests.append((name, request))
             reply = self.handlers[name](request, context)  # type: ignore[arg-type]
             replies.put(calls_pb2.CallReply(id=call.id, reply=reply.SerializeToString()))
@@ -160,7 +160,7 @@ class _Router(grpc.GenericRpcHandler):
 
         def remembering(request: Any, context: grpc.ServicerContext) -> Any:
             context.add_callback(lambda: server.cancelled.append(name) if context.code() is None else None)
-            if not method.client_streaming:
+            if not streams_of(method).client:
                 server.requests.append((name, request))
             return handler(request, context)
 
@@ -168,10 +168,10 @@ class _Router(grpc.GenericRpcHandler):
             (False, False): grpc.unary_unary_rpc_method_handler,
             (False, True): grpc.unary_stream_rpc_method_handler,
             (True, True): grpc.stream_stream_rpc_method_handler,
-        }[method.client_streaming, method.server_streaming]
+        }[streams_of(method)]
         return make(
             remembering,
-            request_deserializer=GetMessageClass(method.input_type).FromString,
+            request_deserializer=message_class(method.input_type).FromString,
             response_serializer=lambda message: message.SerializeToString(),
         )
 
