@@ -47,6 +47,7 @@ EXTRAS_OF = {
     "cortado.schema.columnar.arrow_read": ["spark"],
     "cortado.schema.columnar.arrow_write": ["spark"],
     "cortado.store.client.arrow": ["spark"],
+    "cortado.store.client.blocking.table": ["spark"],
     "cortado.store.client.table": ["spark"],
     "cortado.store.engine": ["server"],
     "cortado.store.filter": ["server"],
