@@ -20,8 +20,7 @@ from typing import Final
 
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.client.client import Client
-from cortado.store.client.table import KeyRange
+from cortado.store.client import Client, KeyRange
 from cortado.store.client.values import At
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart

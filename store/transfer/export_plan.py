@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2
-from cortado.store.client.table import KeyRange
+from cortado.store.client import KeyRange
 from cortado.store.client.values import At, Key, key_from_proto, key_to_proto
 from cortado.store.keys.types import KeyPart
 from cortado.store.transfer.files import PARTIAL, disk_errors, read_json, write_json

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from cortado.errors import InvalidArgument
 from cortado.store.transfer.files import read_json, write_json
@@ -150,9 +150,9 @@ class _Fields:
 
     def texts(self, name: str) -> tuple[str, ...]:
         found = self._get(name)
-        if isinstance(found, list) and all(isinstance(each, str) for each in found):
-            return tuple(found)
-        return self._refuse(name, "an array of texts")
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+            self._refuse(name, "an array of texts")
+        return tuple(found)
 
     def maybe(self, name: str, read: Callable[[str], _Entry]) -> _Entry | None:
         return None if self._get(name) is None else read(name)
@@ -160,7 +160,7 @@ class _Fields:
     def each(self, name: str, read: Callable[[_Fields], _Entry]) -> tuple[_Entry, ...]:
         found = self._get(name)
         if not isinstance(found, list):
-            return self._refuse(name, "an array")
+            self._refuse(name, "an array")
         return tuple(read(_Fields(each, f"{self._path}.{name}[{place}]")) for place, each in enumerate(found))
 
     def path(self, name: str) -> str:
@@ -180,7 +180,7 @@ class _Fields:
     def _get(self, name: str) -> Any:
         return self._value.get(name)
 
-    def _refuse(self, name: str, wanted: str) -> Any:
+    def _refuse(self, name: str, wanted: str) -> NoReturn:
         found = "nothing" if name not in self._value else repr(self._value[name])[:80]
         raise InvalidArgument(f"{self._path}.{name}", f"must be {wanted}", found)
 

@@ -9,11 +9,15 @@ An ``etag`` beside them, as ``kv scan -o json`` shows it, is left aside when pai
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument, InvalidDocument
+from cortado.schema.documents import encode_document
+from cortado.schema.model import Schema
 from cortado.schema.parse import parse_document_schema
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
+from cortado.store.transfer.rows import Target
 
 PAIR_SCHEMA_TEXT: Final = (
     '{"type": "record", "name": "Pair", "fields": [{"name": "key", "type": "bytes"}, '
@@ -47,3 +51,20 @@ def _bytes(value: dict[str, Any], name: str) -> bytes:
         return parse_bytes(text, name)
     except UnicodeEncodeError as error:
         raise InvalidArgument(name, f"must be valid Unicode: {error.reason}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class PairTarget(Target):
+    """A namespace: its pairs are rows of :data:`PAIR_SCHEMA`, and have a form of their own in JSON."""
+
+    def body_of(self, value: Any) -> bytes:
+        key, held = pair_from_json(value)
+        return encode_document(PAIR_SCHEMA, {"key": key, "value": held})
+
+    def json_of(self, row: dict[str, Any], _schema: Schema, /) -> Any:
+        return pair_to_json(row["key"], row["value"])
+
+
+def pair_target(namespace: str) -> PairTarget:
+    """What a namespace's pairs are written as."""
+    return PairTarget(f"kv:{namespace}", 1, PAIR_SCHEMA, {PAIR_SCHEMA.fingerprint: 1})

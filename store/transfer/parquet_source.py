@@ -1,0 +1,99 @@
+"""Parquet files as rows of a table, whole columns at a time, by way of Arrow.
+
+A column must be a field of the table's schema, of its Arrow type or of one that goes into it without loss; a field
+without a column takes its default. Where a value of a batch does not fit, the batch is halved until the bad row is
+alone: the others go in.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from typing import Any, BinaryIO, Final
+
+from cortado.errors import CortadoError, InvalidArgument, InvalidDocument
+from cortado.store.transfer.formats import pyarrow_for
+from cortado.store.transfer.rows import BadRow, RowChunk, Target
+
+_BATCH_ROWS: Final = 10_000
+
+
+def parquet_file(file: BinaryIO, name: str) -> Any:
+    """The file, opened by pyarrow. Raises InvalidArgument for one that is none, Unsupported without pyarrow."""
+    arrow = pyarrow_for("Parquet")
+    from pyarrow import parquet
+
+    if not file.seekable():
+        raise InvalidArgument("file", "must be a file: Parquet has its directory at the end", name)
+    try:
+        return parquet.ParquetFile(file)
+    except (arrow.ArrowException, OSError) as error:
+        raise InvalidArgument("file", f"cannot be read as Parquet: {error}", name) from None
+
+
+def parquet_batches(file: BinaryIO, name: str, rows_skipped: int = 0) -> Iterator[tuple[int, Any]]:
+    """(rows before it, record batch) behind the first ``rows_skipped`` rows."""
+    arrow = pyarrow_for("Parquet")
+    opened = parquet_file(file, name)
+    before = 0
+    try:
+        for batch in opened.iter_batches(batch_size=_BATCH_ROWS):
+            if before + batch.num_rows > rows_skipped:
+                cut = max(0, rows_skipped - before)
+                yield before + cut, batch.slice(cut)
+            before += batch.num_rows
+    except (arrow.ArrowException, OSError) as error:
+        raise InvalidArgument("file", f"is damaged behind row {before}: {error}", name) from None
+
+
+def parquet_chunks(file: BinaryIO, name: str, target: Target, rows_skipped: int = 0) -> Iterator[RowChunk]:
+    """The rows behind the first ``rows_skipped``. Raises InvalidArgument, NotFound for a column that does not fit."""
+    for before, batch in parquet_batches(file, name, rows_skipped):
+        yield from _chunks(batch, before, name, target)
+
+
+def _chunks(batch: Any, before: int, name: str, target: Target) -> Iterator[RowChunk]:
+    from cortado.store.client.arrow import encode_batch
+
+    rows = batch.num_rows
+    try:
+        data, lengths = encode_batch(batch, target.schema, target.name)
+    except InvalidDocument as error:
+        if rows == 1:
+            error.row = 0
+            refused = [BadRow(name, before + 1, error, _text_of(batch))]
+            yield RowChunk(target.schema_id, [], [], before + 1, _no_text, refused)
+            return
+        half = rows // 2
+        yield from _chunks(batch.slice(0, half), before, name, target)
+        yield from _chunks(batch.slice(half), before + half, name, target)
+        return
+    except CortadoError as error:
+        raise InvalidArgument("file", error.message(), name) from None
+    ends = lengths.cumsum(dtype="int64").tolist()
+    bodies = [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    places = range(before + 1, before + rows + 1)
+    yield RowChunk(target.schema_id, bodies, places, before + rows, target.texts(target.schema, bodies))
+
+
+def _no_text(_row: int) -> str:
+    return ""
+
+
+def _text_of(batch: Any) -> str:
+    """A row that does not fit, about as it would stand in JSON."""
+    return json.dumps(batch.to_pylist()[0], ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case bytes():
+            return base64.b64encode(value).decode()
+        case datetime() if value.tzinfo is not None:
+            return value.isoformat().replace("+00:00", "Z")
+        case date() | time():
+            return value.isoformat()
+        case _:
+            return str(value)

@@ -1,0 +1,68 @@
+"""Rows on their way in: what every reader yields, what it needs to know of where they go, and rows that are bad.
+
+A *place* is what a person finds a row by in its file: the line of JSON lines, the row's number in an Avro or a Parquet
+file, from 1 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cortado.errors import CortadoError
+from cortado.schema.documents import decode_document, encode_document
+from cortado.schema.json_format import from_json_value, to_json_value
+from cortado.schema.model import Schema
+from cortado.store.transfer.strict_json import json_line
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that was not stored, and why. ``text`` is the row as JSON to be mended, None where nobody can write it."""
+
+    file: str
+    place: int
+    error: CortadoError
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What rows are written as: a table's schema and its id; and ids of versions whose bytes may be sent as they are.
+
+    ``version_ids`` has them by fingerprint. ``schema_id`` is 0 where a table is still to be made.
+    """
+
+    name: str
+    schema_id: int
+    schema: Schema
+    version_ids: dict[bytes, int]
+
+    def body_of(self, value: Any) -> bytes:
+        """The body of a row in JSON. Raises InvalidDocument, TooLarge."""
+        return encode_document(self.schema, from_json_value(self.schema, value))
+
+    def json_of(self, row: dict[str, Any], schema: Schema, /) -> Any:
+        """A row of ``schema`` as JSON."""
+        return to_json_value(schema, row)
+
+    def texts(self, schema: Schema, bodies: Sequence[bytes]) -> Callable[[int], str]:
+        """Rows as JSON out of the bodies that ``schema`` wrote, each when it is asked for."""
+        return lambda row: json_line(self.json_of(decode_document(schema, bodies[row]), schema))
+
+
+@dataclass(frozen=True, slots=True)
+class RowChunk:
+    """Rows of one file that follow each other: Avro ``bodies``, and the rows among them that cannot be ones.
+
+    ``places`` are those of the bodies; ``last`` is that of the last row that was read for it, good or bad. ``text_of``
+    gives a body's row as JSON.
+    """
+
+    schema_id: int
+    bodies: Sequence[bytes]
+    places: Sequence[int]
+    last: int
+    text_of: Callable[[int], str]
+    refused: list[BadRow] = field(default_factory=list)
