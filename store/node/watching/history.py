@@ -63,13 +63,13 @@ class HistoryPass:
         self._events_max = events_max
         self._found: list[bytes] = []
 
-    def step(self, max_keys: int = KEYS_PER_STEP) -> bool:
-        """Look at up to ``max_keys`` versions more. True once the range is done.
+    def step(self) -> bool:
+        """Look at the next versions. True once the range is done.
 
         Raises SnapshotTooOld where history that this needs is gone, Unavailable while a snapshot replaces the state.
         """
         with self._engine.read() as txn:
-            keys, exhausted = txn.keys(Space.DATA, self._position, self._end, max_items=max_keys)
+            keys, exhausted = txn.keys(Space.DATA, self._position, self._end, max_items=KEYS_PER_STEP)
         # From the very beginning means: everything that is there.
         self._store.check_readable(self._until if self._after == ZERO else self._after)
         # Inverted: the newest wanted version has the smallest suffix.
@@ -102,17 +102,15 @@ class HistoryPass:
         self._found = [key for key in found if key[-TIMESTAMP_BYTES:] >= last_suffix]
 
 
-def read_changes(
-    engine: Engine, store: VersionStore, keys: Sequence[bytes], *, bytes_max: int, items_max: int = ITEMS_PER_READ
-) -> list[Item]:
-    """The items of the first ``keys``: at most ``items_max``, and little more than ``bytes_max`` of them, at least one.
+def read_changes(engine: Engine, store: VersionStore, keys: Sequence[bytes], *, bytes_max: int) -> list[Item]:
+    """The items of the first ``keys``: some hundreds, and little more than ``bytes_max`` of them, at least one.
 
     Raises DataLoss for a damaged one, and as :meth:`HistoryPass.step`.
     """
     items: list[Item] = []
     size_bytes = 0
     with engine.read() as txn:
-        for key in keys[:items_max]:
+        for key in keys[:ITEMS_PER_READ]:
             item = txn.seek(Space.DATA, key)
             if item is None or item[0] != key:
                 break

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class RangeIndex(Generic[T]):
-    """Half-open ranges of keys, each with its member. A member has one range, and is compared by identity or value."""
+    """Half-open ranges of keys, each with its member. A member has one range."""
 
     def __init__(self) -> None:
         # Segment i reaches from bound i up to the next one; the last has no end.
@@ -47,7 +47,7 @@ class RangeIndex(Generic[T]):
             return
         first, last = self._cut(start), self._cut(end)
         for segment in range(first, last):
-            self._members[segment] = tuple(each for each in self._members[segment] if each is not member)
+            self._members[segment] = tuple(each for each in self._members[segment] if each != member)
         for segment in (last, first):
             if segment and self._members[segment] == self._members[segment - 1]:
                 del self._bounds[segment], self._members[segment]

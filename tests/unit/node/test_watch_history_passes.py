@@ -1,0 +1,157 @@
+"""Finding changes among the versions of a range: whole, in order, and in a bounded memory."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cortado.errors import DataLoss, SnapshotTooOld, Unavailable
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.engine.interface import Space
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_range
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import Item, encode_version
+from cortado.store.node.watching import history
+from cortado.store.node.watching.history import HistoryPass, next_key, read_changes, read_previous
+from cortado.store.node.watching.order import place_of
+from support.nodes import key
+
+ALL = kv_range("test")
+
+
+def at(number: int) -> Timestamp:
+    return Timestamp(0, number, 0)
+
+
+class Versions:
+    """An engine with versions in it, and the list of them."""
+
+    def __init__(self) -> None:
+        self.engine = MemoryEngine()
+        self.store = VersionStore(self.engine)
+        self.items: list[Item] = []
+
+    def commit(self, number: int, **values: bytes | None) -> None:
+        mutations = Mutations()
+        for name, value in values.items():
+            if value is None:
+                mutations.delete(key(name))
+            else:
+                mutations.put(key(name), value)
+            self.items.append(encode_version(key(name), value, at(number)))
+        with self.engine.write() as txn:
+            self.store.apply(txn, mutations, at(number))
+
+    def search(self, after: Timestamp, until: Timestamp, events_max: int = 1_000) -> HistoryPass:
+        return HistoryPass(self.engine, self.store, *ALL, after, until, events_max=events_max)
+
+    def keys(self, after: Timestamp, until: Timestamp) -> list[bytes]:
+        """What a pass should find, in order."""
+        places = {place_of(engine_key): engine_key for engine_key, _ in self.items}
+        return [places[each] for each in sorted(places) if bytes(after) < each[:12] <= bytes(until)]
+
+
+def windows(versions: Versions, after: Timestamp, until: Timestamp, events_max: int) -> list[history.Window]:
+    found = []
+    while after < until:
+        search = versions.search(after, until, events_max)
+        while not search.step():
+            assert len(search._found) <= 2 * events_max + history.KEYS_PER_STEP
+        found.append(search.window())
+        assert after < found[-1].until <= until
+        after = found[-1].until
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_windows_hold_every_change_once_and_in_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "KEYS_PER_STEP", 5)
+    chosen = random.Random(seed)
+    versions = Versions()
+    for number in range(1, 40):
+        names = chosen.sample("abcdefgh", chosen.choice([1, 2, 6]))
+        versions.commit(number, **{name: None if chosen.random() < 0.3 else b"v" for name in names})
+    after, until = sorted((at(chosen.randrange(41)), at(chosen.randrange(41))))
+    found = windows(versions, after, until, events_max=4)
+    assert [each for window in found for each in window.keys] == versions.keys(after, until)
+    # A window ends between commits, and is no larger than it may be unless one commit is.
+    assert all(len(window.keys) <= 4 or len({each[-12:] for each in window.keys}) == 1 for window in found)
+
+
+def test_a_window_that_holds_everything_reaches_the_end() -> None:
+    versions = Versions()
+    versions.commit(3, a=b"1")
+    assert windows(versions, at(1), at(9), 10) == [history.Window(versions.keys(at(1), at(9)), at(9))]
+
+
+def test_history_that_was_collected_is_refused_by_name() -> None:
+    versions = Versions()
+    versions.commit(3, a=b"1")
+    versions.store.safepoint = at(5)
+    with pytest.raises(SnapshotTooOld) as refused:
+        versions.search(at(4), at(9)).step()
+    assert refused.value.safepoint == str(at(5))
+    assert versions.search(at(5), at(9)).step()
+    # From the very beginning: whatever is there.
+    assert versions.search(ZERO, at(9)).step()
+
+
+def test_nothing_is_read_while_the_state_is_replaced() -> None:
+    versions = Versions()
+    versions.store.unreadable = "a snapshot is being installed"
+    with pytest.raises(Unavailable):
+        versions.search(ZERO, at(9)).step()
+
+
+def test_values_are_read_in_pieces() -> None:
+    versions = Versions()
+    versions.commit(3, a=b"x" * 100, b=b"y" * 100, c=b"z" * 100)
+    keys = versions.keys(ZERO, at(9))
+    assert read_changes(versions.engine, versions.store, keys, bytes_max=1) == versions.items[:1]
+    assert read_changes(versions.engine, versions.store, keys, bytes_max=150) == versions.items[:2]
+    assert read_changes(versions.engine, versions.store, keys, bytes_max=10_000) == versions.items
+
+
+def test_a_change_that_is_gone_is_never_skipped() -> None:
+    versions = Versions()
+    versions.commit(3, a=b"1", b=b"2")
+    keys = versions.keys(ZERO, at(9))
+    with versions.engine.write() as txn:
+        txn.delete(Space.DATA, keys[0])
+    with pytest.raises(Unavailable):
+        read_changes(versions.engine, versions.store, keys, bytes_max=10_000)
+
+
+def test_damage_is_found_and_reported() -> None:
+    versions = Versions()
+    versions.commit(3, a=b"1")
+    reported: list[DataLoss] = []
+    versions.store.on_damage = reported.append
+    (engine_key,) = versions.keys(ZERO, at(9))
+    with versions.engine.write() as txn:
+        txn.put(Space.DATA, engine_key, b"Pbad....")
+    with pytest.raises(DataLoss):
+        read_changes(versions.engine, versions.store, [engine_key], bytes_max=10_000)
+    assert len(reported) == 1
+
+
+def test_the_previous_value_is_the_one_that_a_change_replaced() -> None:
+    versions = Versions()
+    versions.commit(1, a=b"1", b=b"1")
+    versions.commit(2, a=None)
+    versions.commit(3, a=b"3", b=b"3")
+    by_place = sorted(versions.items, key=lambda item: place_of(item[0]))
+    found = read_previous(versions.engine, versions.store, by_place)
+    values = [None if each is None else each[1][1:-4] for each in found]
+    #                 a@1   b@1   a@2 (deleted)  a@3   b@3
+    assert values == [None, None, b"1", None, b"1"]
+
+
+def test_the_key_after_the_longest_one_is_no_longer() -> None:
+    longest, _ = encode_version(LogicalKey(b"k" + b"\xff" * (LOGICAL_KEY_BYTES_MAX - 1)), b"", ZERO)
+    assert len(longest) == len(next_key(longest)) == LOGICAL_KEY_BYTES_MAX + 12
+    assert next_key(b"ka\xff") == b"kb\x00"
