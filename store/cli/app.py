@@ -21,6 +21,8 @@ from cortado.store.cli.commands import (
     context,
     database,
     documents,
+    export,
+    import_,
     key,
     kv,
     member,
@@ -71,12 +73,18 @@ def build() -> typer.Typer:
         table,
         documents,
         kv,
+        export,
+        import_,
         clock,
         key,
+        mvcc,
+        raft,
+        scrub,
         cert,
         recover,
         config,
         context,
+        completion,
     ):
         module.add_to(app)
     return app

@@ -47,17 +47,15 @@ class Checkpoint:
         self.path = path
         self._identity = identity
 
-    def begin(self, *, resume: bool, force: bool) -> Position:
+    def look(self, *, resume: bool, force: bool) -> Position:
         """Where to begin. Raises InvalidArgument where an import was begun, unless ``resume`` or ``force``."""
         if not self.path.exists():
-            self.save(Position())
             return Position()
         if resume:
             return self._read()
         if not force:
             problem = "shows an import that is not done: --resume goes on with it, --force begins anew"
             raise InvalidArgument("--checkpoint", problem, str(self.path))
-        self.save(Position())
         return Position()
 
     def save(self, position: Position) -> None:

@@ -1,0 +1,208 @@
+"""One import, from what was asked for to what came of it.
+
+Everything that can be wrong with the question is found before anything is changed: names, files, formats, an earlier
+checkpoint, checksums. Then tables are made where that was asked for, and the rows go in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from cortado.errors import InvalidArgument, NotFound
+from cortado.store.client import Client, Index
+from cortado.store.client.table import PutMode, put_mode
+from cortado.store.names import check_database, check_namespace, split_table_name
+from cortado.store.transfer.bad_rows import BadRows
+from cortado.store.transfer.checkpoint import SUFFIX, Checkpoint, Position, files_identity
+from cortado.store.transfer.formats import format_to_read
+from cortado.store.transfer.load import BAD_MAX, Input, Load, Loaded, Task
+from cortado.store.transfer.manifest import MANIFEST
+from cortado.store.transfer.pairs import pair_target
+from cortado.store.transfer.progress import Report
+from cortado.store.transfer.restore import Export, make_table_of, rehearsal_tasks, restore_tasks
+from cortado.store.transfer.rows import BadRow, Target
+from cortado.store.transfer.stores import Nowhere, PairStore, Store, TableStore
+from cortado.store.transfer.tables import find_table, future_target, make_table, schema_in_file, table_target
+
+STDIN: Final = "-"
+NAMESPACE_PREFIX: Final = "kv:"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """What is asked for. ``target`` is ``database.table``, a database, or ``kv:namespace``; a file is a path or ``-``.
+
+    ``create`` makes a table that is not there, by ``key``, ``indexes`` and ``schema`` (a declaration), or as the export
+    says. ``bad_rows`` is where bad rows are kept; more than ``bad_max`` of them end the import.
+    """
+
+    target: str
+    files: tuple[str, ...]
+    format: str | None = None
+    mode: PutMode = "upsert"
+    create: bool = False
+    key: tuple[str, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    schema: str | None = None
+    bad_rows: Path | None = None
+    bad_max: int = BAD_MAX
+    checkpoint: Path | None = None
+    resume: bool = False
+    force: bool = False
+    dry_run: bool = False
+
+    @property
+    def is_resumable(self) -> bool:
+        """Standard input cannot be read twice, and a rehearsal has nothing to go on with."""
+        return STDIN not in self.files and not self.dry_run
+
+    def check(self) -> None:
+        """Raises InvalidArgument for what does not go together."""
+        put_mode(self.mode)
+        if self.target.startswith(NAMESPACE_PREFIX):
+            check_namespace(self.target.removeprefix(NAMESPACE_PREFIX), "TARGET")
+        elif "." in self.target:
+            split_table_name(self.target, "TARGET")
+        else:
+            check_database(self.target, "TARGET")
+        if self.resume and not self.is_resumable:
+            raise InvalidArgument("--resume", "needs files, not standard input or --dry-run")
+        if not self.create and (self.key or self.indexes or self.schema is not None):
+            given = "--key" if self.key else "--schema" if self.schema is not None else "--index"
+            raise InvalidArgument(given, "must be given with --create")
+        if self.create and self.target.startswith(NAMESPACE_PREFIX):
+            raise InvalidArgument("--create", "is for tables: a namespace needs no making")
+
+
+def run_import(
+    client: Client,
+    request: ImportRequest,
+    *,
+    stdin: BinaryIO,
+    tell: Callable[[BadRow], None],
+    report: Report,
+) -> Loaded:
+    """Does it. ``tell`` is told each bad row as it is found. Raises what ends the import as a whole."""
+    request.check()
+    source = _Source(client, request, stdin)
+    watch = None
+    begin = Position()
+    if request.is_resumable:
+        path = request.checkpoint or Path(request.target.replace(":", "-") + SUFFIX)
+        watch = Checkpoint(path, source.identity())
+        # An import that is not done stands in the way before anything is changed.
+        begin = watch.look(resume=request.resume, force=request.force)
+    bad_rows = None
+    if request.bad_rows is not None:
+        goes_on = request.resume and begin != Position()
+        bad_rows = BadRows(request.bad_rows, force=request.force, sizes=begin.bad_sizes if goes_on else None)
+    try:
+        tasks = source.tasks(report)
+        if watch is not None:
+            watch.save(begin)
+        load = Load(
+            tasks,
+            bad_max=request.bad_max,
+            bad_rows=bad_rows,
+            checkpoint=watch,
+            begin=begin,
+            tell=tell,
+            report=report,
+        )
+        return load.run()
+    finally:
+        if bad_rows is not None:
+            bad_rows.close()
+
+
+class _Source:
+    """The files of an import, and where their rows go."""
+
+    def __init__(self, client: Client, request: ImportRequest, stdin: BinaryIO) -> None:
+        self._client = client
+        self._request = request
+        self._is_pairs = request.target.startswith(NAMESPACE_PREFIX)
+        self._export = self._opened_export()
+        self._inputs = [] if self._export is not None else [self._input(each, stdin) for each in request.files]
+
+    def identity(self) -> dict[str, Any]:
+        """What tells this import from another one."""
+        request = self._request
+        paths = [each.path for each in self._inputs if each.path is not None]
+        if self._export is not None:
+            directory = self._export.directory
+            paths = [directory / MANIFEST, *(directory / file.path for t in self._export.tables for file in t.files)]
+        return {
+            "cluster_id": self._client.status().cluster_id,
+            "target": request.target,
+            "mode": request.mode,
+            "files": files_identity(paths),
+        }
+
+    def tasks(self, report: Report) -> list[Task]:
+        """What is to be loaded; makes databases, subjects and tables where that is asked for."""
+        if self._export is not None:
+            self._export.check_files(report)
+            return self._export_tasks(self._export)
+        if self._is_pairs:
+            namespace = self._request.target.removeprefix(NAMESPACE_PREFIX)
+            store: Store = PairStore(self._client.kv(namespace), self._request.mode)
+            return self._tasks(pair_target(namespace), store)
+        return self._table_tasks()
+
+    def _opened_export(self) -> Export | None:
+        """The export that is to be imported: a directory, where it is the one thing that is named."""
+        request = self._request
+        directories = [each for each in request.files if each != STDIN and Path(each).is_dir()]
+        if "." not in request.target and not self._is_pairs and directories != list(request.files):
+            raise InvalidArgument("FILE", "must be an export's directory for a database", request.files[0])
+        if not directories:
+            return None
+        if self._is_pairs or len(request.files) > 1:
+            raise InvalidArgument("FILE", "must be a file, or one directory with an export of a table", directories[0])
+        table = split_table_name(request.target)[1] if "." in request.target else None
+        return Export.open(Path(directories[0]), table)
+
+    def _input(self, name: str, stdin: BinaryIO) -> Input:
+        if name == STDIN:
+            format = format_to_read(self._request.format or "jsonl", name)
+            return Input("standard input", format, stream=stdin)
+        return Input(name, format_to_read(self._request.format, name), Path(name))
+
+    # --- tables ------------------------------------------------------------------------------------------------
+
+    def _table_tasks(self) -> list[Task]:
+        request, client, full_name = self._request, self._client, self._request.target
+        if request.create and (not request.dry_run or find_table(client, full_name) is None):
+            schema = request.schema or self._schema_in_files()
+            if request.dry_run:
+                return self._tasks(future_target(full_name, schema or client.schemas.get(full_name).schema), Nowhere())
+            make_table(client, full_name, request.key, request.indexes, schema)
+        return self._tasks(table_target(client, full_name), TableStore(client.table(full_name), request.mode))
+
+    def _schema_in_files(self) -> str | None:
+        paths = ((each.path, each.format) for each in self._inputs if each.path is not None)
+        return next((found for path, format in paths if (found := schema_in_file(path, format)) is not None), None)
+
+    def _export_tasks(self, export: Export) -> list[Task]:
+        request, client = self._request, self._client
+        if "." not in request.target:
+            if request.dry_run:
+                return rehearsal_tasks(export, request.target)
+            return restore_tasks(client, export, request.target, mode=request.mode, again=request.resume)
+        (entry,) = export.tables
+        if find_table(client, request.target) is None:
+            if not request.create:
+                raise NotFound("table", f"{request.target}; --create makes it")
+            if request.dry_run:
+                return rehearsal_tasks(export, split_table_name(request.target)[0])
+            make_table_of(client, export.manifest, entry, request.target)
+        self._inputs = export.inputs(entry)
+        return self._tasks(table_target(client, request.target), TableStore(client.table(request.target), request.mode))
+
+    def _tasks(self, target: Target, store: Store) -> list[Task]:
+        used = Nowhere() if self._request.dry_run else store
+        return [Task(each, target, used) for each in self._inputs]
