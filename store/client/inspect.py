@@ -18,7 +18,9 @@ from google.protobuf.message import Message
 
 from cortado.errors import CortadoError, NotLeader, TryAgain, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2, inspect_pb2, tables_pb2
+from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.endpoints import Tls
+from cortado.store.client.tables import descriptor_from_proto
 from cortado.store.client.values import timestamp_of, timestamp_to_proto
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.rpc_errors import from_rpc_error
@@ -39,6 +41,9 @@ class Inspected(Protocol):
 
     def last_applied(self) -> Timestamp:
         """The timestamp up to which all is there. Raises Unavailable or Unsupported where the data is no state."""
+
+    def tables(self) -> Sequence[TableDescriptor]:
+        """All tables that it knows. Raises NotLeader where another node knows better."""
 
     def read_log(self, request: inspect_pb2.ReadLogRequest) -> inspect_pb2.ReadLogResponse: ...
 
@@ -66,7 +71,9 @@ class NodeInspector:
             channel = _channel(address, tls)
             try:
                 self._channel, self.address = channel, address
-                self._status = self._asked("Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse, insists=False)
+                self._status = self._asked(
+                    "Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse, insists=False
+                )
             except CortadoError as problem:
                 channel.close()
                 problems.append(f"{address}: {problem.message()}")
@@ -104,6 +111,17 @@ class NodeInspector:
     def members(self) -> cluster_pb2.MembersResponse:
         """The cluster's members, as this node knows them."""
         return self._asked("Cluster/Members", cluster_pb2.MembersRequest(), cluster_pb2.MembersResponse)
+
+    def tables(self) -> Sequence[TableDescriptor]:
+        """All tables. Raises NotLeader where another node knows better."""
+        found: list[TableDescriptor] = []
+        request = tables_pb2.ListTablesRequest()
+        while True:
+            reply = self._asked("Tables/ListTables", request, tables_pb2.ListTablesResponse)
+            found += map(descriptor_from_proto, reply.tables)
+            if not reply.next_page_token:
+                return found
+            request.page_token = reply.next_page_token
 
     def read_log(self, request: inspect_pb2.ReadLogRequest) -> inspect_pb2.ReadLogResponse:
         """A page of its log. Raises InvalidArgument, DataLoss."""

@@ -1,44 +1,168 @@
-"""``cortado key``: stored keys for people."""
+"""``cortado key``: stored keys for people, and the other way round."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from cortado.errors import InvalidArgument
+from cortado.errors import CortadoError
+from cortado.store.catalog.descriptors import key_names
+from cortado.store.cli.commands.kv import KeyArgument, NamespaceArgument
+from cortado.store.cli.commands.table import TableArgument
 from cortado.store.cli.failures import printable
+from cortado.store.cli.inspecting import index_of, key_json, parse_stored_key, running_node
+from cortado.store.cli.parse import parse_key
 from cortado.store.cli.session import Session, command
-from cortado.store.keys.dump import dump
+from cortado.store.client.values import Part, micros_of
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.codec import INVERTED, encode_parts
+from cortado.store.keys.decoded import NO_NAMES, DecodedKey, KeyNames, decode_key
+from cortado.store.keys.keyspace import check_key_length, index_prefix, kv_key, row_prefix
+from cortado.store.keys.types import KeyPart, KeyValue
+from cortado.store.transfer.byte_text import parse_bytes
+
+# Names are a help, and not worth waiting for.
+_NAMES_TIMEOUT_S: Final = 1.0
+
+PartsArgument: TypeAlias = Annotated[
+    list[str], typer.Argument(help="The key's parts in their order, each by its declared type.", metavar="PART")
+]
+EntryArgument: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(help="The indexed values in their order; behind them, perhaps, the primary key.", metavar="PART"),
+]
+IndexArgument: TypeAlias = Annotated[str, typer.Argument(help="The index's name.", metavar="INDEX")]
+HexArgument: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(help=r"Stored keys: hexadecimal, or text with \xNN for a byte.", metavar="HEX"),
+]
+_VersionOption: TypeAlias = Annotated[
+    str | None, typer.Option("--version-at", help="Of this version: its timestamp is part of the key.", metavar="TS")
+]
 
 
 def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(help="Stored keys.", no_args_is_help=True)
+    group = typer.Typer(help="Stored keys, as logs and errors show them.", no_args_is_help=True)
     app.add_typer(group, name="key")
+    _add_decode(group)
+    encode = typer.Typer(help="Make the stored key of something.", no_args_is_help=True)
+    group.add_typer(encode, name="encode")
+    _add_encode(encode)
+
+
+def _add_decode(group: typer.Typer) -> None:
+    @command(
+        group,
+        "decode",
+        examples="""
+            cortado key decode 740000000172
+            cortado key decode 6b3073657373696f6e7300012c757365722f310001 -o json
+            cortado key decode 0000000165000000000000002a
+        """,
+    )
+    def decode(session: Session, keys: HexArgument) -> None:
+        """Take stored keys apart: the space, the table and the index, each typed part, the version's timestamp.
+
+        All spaces are known: rows, index entries, pairs, the catalogue, the log's entries, remembered requests.
+        Tables have names where a server can be asked, and ids elsewhere.
+        """
+        decoded = [decode_key(parse_stored_key(text)) for text in keys]
+        names = _names(session, decoded)
+        for each in decoded:
+            if session.as_json:
+                session.show.json(key_json(each, names))
+            else:
+                session.show.line(printable(each.text(names)))
+
+
+def _names(session: Session, keys: Sequence[DecodedKey]) -> KeyNames:
+    """The names of tables, where some key speaks of one and a server answers at once."""
+    if all(each.table_id is None for each in keys):
+        return NO_NAMES
+    problem: CortadoError | None = None
+    for endpoint in session.endpoint.split(","):
+        asked = replace(session, endpoint=endpoint, timeout_s=min(session.timeout_s, _NAMES_TIMEOUT_S))
+        try:
+            with running_node(asked) as node:
+                return key_names(node.tables())
+        except CortadoError as refused:
+            problem = refused
+    session.show.note(f"tables are shown by their ids: {problem}")
+    return NO_NAMES
+
+
+def _add_encode(group: typer.Typer) -> None:
+    @command(
+        group,
+        "kv",
+        remote=False,
+        examples="""
+            cortado key encode kv sessions user/1
+            cortado key encode kv sessions user/1 --version-at 0.1763643600000.2
+        """,
+    )
+    def encode_pair(
+        session: Session, namespace: NamespaceArgument, key: KeyArgument, version_at: _VersionOption = None
+    ) -> None:
+        """Show the stored key of a pair. Talks to no server."""
+        _show(session, kv_key(namespace, parse_bytes(key, "KEY")), version_at, NO_NAMES)
 
     @command(
         group,
-        "dump",
-        remote=False,
+        "row",
         examples="""
-            cortado key dump 740000000172
+            cortado key encode row flights.airlines UA
         """,
     )
-    def dump_key(
-        session: Session,
-        hexadecimal: Annotated[
-            list[str],
-            typer.Argument(help="Stored keys in hexadecimal, as logs and errors show them.", metavar="HEX"),
-        ],
+    def encode_row(
+        session: Session, table: TableArgument, parts: PartsArgument, version_at: _VersionOption = None
     ) -> None:
-        """Show the parts of stored keys: the space, the table, and each typed part. Talks to no server."""
-        for text in hexadecimal:
-            try:
-                key = bytes.fromhex(text)
-            except ValueError:
-                raise InvalidArgument("HEX", "must be hexadecimal digits, two a byte", repr(text)) from None
-            shown = dump(key)
-            if session.as_json:
-                session.show.json({"key": text, "dump": shown})
-            else:
-                session.show.line(printable(shown))
+        """Show the stored key of a row, or what the keys of several begin with."""
+        with session.client() as client:
+            found = client.describe(table)
+        encoded = row_prefix(found.table_id) + _encoded(parts, found.key)
+        _show(session, encoded, version_at, key_names([found]))
+
+    @command(
+        group,
+        "index",
+        examples="""
+            cortado key encode index flights.flights by_tailnum N14228
+        """,
+    )
+    def encode_entry(
+        session: Session,
+        table: TableArgument,
+        index: IndexArgument,
+        parts: EntryArgument,
+        version_at: _VersionOption = None,
+    ) -> None:
+        """Show the stored key of an index entry, or what the keys of several begin with."""
+        with session.client() as client:
+            found = client.describe(table)
+        declared = index_of(found, index)
+        encoded = index_prefix(found.table_id, declared.index_id) + _encoded(parts, declared.parts + found.key)
+        _show(session, encoded, version_at, key_names([found]))
+
+
+def _encoded(texts: Sequence[str], parts: Sequence[KeyPart]) -> bytes:
+    values = [_key_value(part) for part in parse_key(texts, parts, prefix=True)]
+    return encode_parts(values, parts[: len(values)])
+
+
+def _key_value(part: Part) -> KeyValue:
+    return micros_of(part, "key") if isinstance(part, datetime) else part
+
+
+def _show(session: Session, key: bytes, version_at: str | None, names: KeyNames) -> None:
+    check_key_length(key, "key")
+    if version_at is not None:
+        key += bytes(Timestamp.parse(version_at)).translate(INVERTED)
+    if session.as_json:
+        session.show.json(key_json(decode_key(key), names))
+    else:
+        session.show.line(key.hex())

@@ -1,0 +1,124 @@
+"""What the inspecting commands share: where they look, and how keys and timestamps of messages are shown.
+
+They look at one node: the running one that ``--endpoint`` names, whoever leads, or with ``--data-dir`` the directory of
+one that is stopped. Both answer with the same messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from cortado.errors import InvalidArgument, NotFound, Unsupported
+from cortado.proto.v1 import common_pb2
+from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.cli.parse import key_to_json
+from cortado.store.cli.session import Session
+from cortado.store.client.inspect import Inspected, NodeInspector
+from cortado.store.client.values import datetime_of, timestamp_of
+from cortado.store.clock.timestamp import ZERO
+from cortado.store.keys.decoded import DecodedKey, DecodedPart, KeyKind, KeyNames
+from cortado.store.keys.types import KeyType
+from cortado.store.transfer.byte_text import parse_bytes
+
+if TYPE_CHECKING:
+    from cortado.store.server.inspection.stopped import StoppedNode
+
+DataDirOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Read the directory of a stopped node; no server is asked.", metavar="PATH"),
+]
+
+
+def stopped_node(data_dir: Path) -> StoppedNode:
+    """The directory of a node that does not run. Raises DataDirectoryError, Unsupported without the server's extra."""
+    try:
+        from cortado.store.server.inspection.stopped import StoppedNode
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("cortado"):
+            raise
+        raise Unsupported(f"reading a directory without {error.name}", "pip install 'cortado[server]'") from None
+    return StoppedNode(data_dir)
+
+
+def running_node(session: Session) -> NodeInspector:
+    """The node at the first endpoint that answers. Raises Unavailable."""
+    return NodeInspector(session.endpoint.split(","), tls=session.tls(), timeout_s=session.timeout_s)
+
+
+@contextmanager
+def inspected(session: Session, data_dir: Path | None) -> Iterator[Inspected]:
+    """Where a command looks."""
+    with running_node(session) if data_dir is None else stopped_node(data_dir) as node:
+        yield node
+
+
+def table_of(session: Session, node: Inspected, name: str) -> TableDescriptor:
+    """A table's description, from where a command looks; of a running cluster its leader's. Raises NotFound."""
+    if isinstance(node, NodeInspector):
+        with session.client() as client:
+            return client.describe(name)
+    found = next((table for table in node.tables() if table.full_name == name), None)
+    if found is None:
+        raise NotFound("table", name)
+    return found
+
+
+def index_of(table: TableDescriptor, name: str) -> IndexDescriptor:
+    """Raises NotFound."""
+    found = table.index(name)
+    if found is None:
+        raise NotFound("index", f"{table.full_name}.{name}")
+    return found
+
+
+def parse_stored_key(text: str) -> bytes:
+    """A stored key in hexadecimal, or as text with escapes. Raises InvalidArgument."""
+    if "\\" in text:
+        return parse_bytes(text, "HEX")
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        problem = "must be hexadecimal digits, two a byte, or text with \\xNN for a byte"
+        raise InvalidArgument("HEX", problem, repr(text)) from None
+
+
+# --- showing ---------------------------------------------------------------------------------------------------
+
+
+def shown_ts(message: common_pb2.Timestamp) -> str | None:
+    """A timestamp's text; None for none."""
+    ts = timestamp_of(message)
+    return None if ts == ZERO else str(ts)
+
+
+def key_json(key: DecodedKey, names: KeyNames) -> dict[str, Any]:
+    """A stored key as JSON; what does not belong to its kind is left away."""
+    found: dict[str, Any] = {"key": key.key.hex(), "kind": str(key.kind), "text": key.text(names)}
+    optional = {
+        "table_id": key.table_id,
+        "table": key.table_name(names) or None,
+        "index_id": key.index_id,
+        "index": key.index_name(names) or None,
+        "group_id": key.group_id,
+        "log_index": key.log_index,
+        "request_id": key.request_id.hex() or None,
+        "timestamp": None if key.ts is None else str(key.ts),
+    }
+    found |= {name: value for name, value in optional.items() if value is not None}
+    if key.kind in (KeyKind.ROW, KeyKind.INDEX_ENTRY, KeyKind.PAIR, KeyKind.CATALOG):
+        found["parts"] = [part_json(part) for part in key.parts]
+    return found
+
+
+def part_json(part: DecodedPart) -> dict[str, Any]:
+    """A part as commands take it back, with its type."""
+    value: Any = part.value
+    if part.type is KeyType.TIMESTAMP and isinstance(value, int):
+        value = datetime_of(value)
+    (shown,) = key_to_json((value,)) or [None]
+    return {"type": "null" if part.type is None else str(part.type), "descending": part.descending, "value": shown}
