@@ -45,7 +45,7 @@ def test_a_queue_gets_what_is_applied_in_its_range_in_the_order_of_commits() -> 
 
 
 def test_a_queue_that_overflows_is_detached_and_holds_nothing() -> None:
-    for limits in (NodeLimits(watch_queue_events_max=2), NodeLimits(watch_queue_bytes_max=90)):
+    for limits in (NodeLimits(watch_queue_events_max=2), NodeLimits(watch_queue_bytes_max=80)):
         feed = ChangeFeed(at(1), limits)
         queue, other = queue_of(feed), queue_of(feed, kv_range("test", b"x", b"y"))
         feed.attach(queue, at(1))
