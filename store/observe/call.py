@@ -37,7 +37,7 @@ class Call:
     """One request. ``began_s`` is of a clock that only whoever made this knows; ``traceparent`` is the caller's, in the
     form of W3C's Trace Context, or empty. ``read_wait_ms`` is what a read waited before it might look."""
 
-    __slots__ = ("began_s", "method", "read_wait_ms", "traceparent", "write")
+    __slots__ = ("began_s", "is_over", "method", "read_wait_ms", "traceparent", "write")
 
     def __init__(self, method: str, began_s: float, traceparent: str = "") -> None:
         self.method = method
@@ -45,6 +45,7 @@ class Call:
         self.traceparent = traceparent
         self.write: Write | None = None
         self.read_wait_ms = 0.0
+        self.is_over = False
 
 
 CURRENT: Final[ContextVar[Call | None]] = ContextVar("cortado_call", default=None)

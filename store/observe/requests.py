@@ -119,6 +119,7 @@ class MethodMeasures:
             self._show(Ended(call, code, request, reply_bytes, seconds))
         # The task's context outlives the call where many share it, and must not keep what was written.
         call.write = None
+        call.is_over = True
 
     def fail(self, call: Call, error: CortadoError, request: Message) -> None:
         """It ended with an error."""

@@ -46,6 +46,7 @@ from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.snapshots.spools import DiskSpools
 from cortado.store.node.status import NO_LEADER
+from cortado.store.observe.logs import log_to_stderr
 from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
@@ -58,7 +59,7 @@ from cortado.store.server.inspect_service import InspectService
 from cortado.store.server.joining import has_joined, join_cluster, open_engine, tell_address
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.listening import announce, bind, new_server
-from cortado.store.server.logs import log_to_stderr
+from cortado.store.server.observing import Observing
 from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.settings_service import SettingsService
@@ -84,11 +85,12 @@ def serve(config: ServerConfig) -> None:
     config.check()
     # Before a directory is made for a node that it turns out not to be.
     _certificates(config, config.node_id)
-    log_to_stderr()
+    _log_as(config)
     if config.parent_fd is not None:
         end_with_parent(config.parent_fd)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     engine = open_engine(config)
+    _log_as(config, engine)
     try:
         uvloop.run(_serve(config, engine))
     finally:
@@ -100,12 +102,17 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
     server = new_server()
     address = bind(server, config, certificates)
     advertised = config.advertise or address
+    observing = Observing(config, engine, _monotonic_ms)
+    await observing.start()
     await join_cluster(config, engine, advertised, certificates)
+    _log_as(config, engine)
     node, transport = _make_node(config, engine, advertised, certificates)
-    served = _register(config, server, node, transport)
+    served = _register(config, server, node, transport, observing)
     await node.start()
+    observing.attach(node, transport, served.calls, certificates)
     try:
-        async with _beside([*_watches(served), tell_address(node, engine.identity, advertised, certificates)]):
+        beside = [*_watches(served, observing), tell_address(node, engine.identity, advertised, certificates)]
+        async with _beside(beside):
             await server.start()
             # What lives until the end need not be looked at by every collection.
             gc.collect()
@@ -118,7 +125,14 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
             await until_stopped(served, stop)
     finally:
         await node.stop()
+        await observing.stop()
     _LOG.info("stopped")
+
+
+def _log_as(config: ServerConfig, engine: LmdbEngine | None = None) -> None:
+    """How to log, and as whom, as far as that is known: a node that joins has no cluster before."""
+    known = {} if engine is None else {"cluster_id": engine.identity.cluster_id, "node_id": engine.identity.node_id}
+    log_to_stderr(config.log_format, config.log_level, {name: value for name, value in known.items() if value})
 
 
 # --- making it -------------------------------------------------------------------------------------------------
@@ -169,7 +183,9 @@ def _monotonic_ms() -> float:
     return time.clock_gettime_ns(MONOTONIC) / 1_000_000
 
 
-def _register(config: ServerConfig, server: grpc.aio.Server, node: Node, transport: PeerTransport) -> Served:
+def _register(
+    config: ServerConfig, server: grpc.aio.Server, node: Node, transport: PeerTransport, observing: Observing
+) -> Served:
     cluster = ClusterService(node, config.data_dir, state=lambda: state_of(node, transport))
     services: list[tuple[ServiceDescriptor, object]] = [
         (_descriptor(kv_pb2, "KeyValue"), KeyValueService(node)),
@@ -181,9 +197,10 @@ def _register(config: ServerConfig, server: grpc.aio.Server, node: Node, transpo
         (_descriptor(inspect_pb2, "Inspect"), InspectService(node)),
         (_descriptor(settings_pb2, "Settings"), SettingsService(node, config.found())),
     ]
-    calls = CallsService(services)
+    requests = observing.requests
+    calls = CallsService(services, requests=requests)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
-    server.add_generic_rpc_handlers([rpc_handler(descriptor, servicer) for descriptor, servicer in services])
+    server.add_generic_rpc_handlers([rpc_handler(descriptor, servicer, requests) for descriptor, servicer in services])
     server.add_generic_rpc_handlers([PeersService(node, transport).handler()])
     healthy = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
@@ -228,10 +245,12 @@ def _report_defect(task: asyncio.Future[None]) -> None:
         _LOG.error("a defect in what runs beside the server", exc_info=error)
 
 
-def _watches(served: Served) -> list[Coroutine[None, None, None]]:
+def _watches(served: Served, observing: Observing) -> list[Coroutine[None, None, None]]:
     node, transport = served.node, served.transport
+    is_ready = observing.readiness.is_ready
     watches = [
-        report_health(served.healthy, served.service_names, lambda: node.ready, lambda: state_of(node, transport))
+        report_health(served.healthy, served.service_names, is_ready, lambda: state_of(node, transport)),
+        observing.follow_log(node),
     ]
     if served.config.faults_file is not None:
         watches.append(follow_faults(served.config.faults_file, served.transport.cut))

@@ -26,6 +26,9 @@ DISTRIBUTION_OF = {
     "grpc": "grpcio",
     "grpc_health": "grpcio-health-checking",
     "grpc_reflection": "grpcio-reflection",
+    "opentelemetry": "opentelemetry-sdk",
+    "opentelemetry.exporter.otlp.proto.grpc": "opentelemetry-exporter-otlp-proto-grpc",
+    "prometheus_client": "prometheus-client",
 }
 # Imported by pyspark, which does not ask for it, wherever Arrow is used.
 NEEDED_BY_OTHERS = {"spark": {"pandas"}}
@@ -54,6 +57,8 @@ EXTRAS_OF = {
     "cortado.store.keys": ["server"],
     "cortado.store.mvcc": ["server"],
     "cortado.store.node": ["server"],
+    "cortado.store.observe": ["server"],
+    "cortado.store.observe.tracing": ["tracing"],
     "cortado.store.peers": ["server"],
     "cortado.store.server": ["server"],
     "cortado.store.tables": ["server"],

@@ -1,0 +1,137 @@
+"""The log of slow calls: what took long, how long, and where the time went; never what was written or read.
+
+::
+
+    slow cortado.v1.KeyValue/Put: 1204 ms, OK (in line 2 ms, gathering 4 ms, deciding 1193 ms), 1048 bytes for
+    namespace sessions, from ipv4:127.0.0.1:51514, request 0000019a...
+
+Names of namespaces, databases, tables and subjects are shown, keys and values are not. A node that is slow is slow for
+thousands of callers at once: so many lines a second are written, and the next one says how many were left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from google.protobuf.message import Message
+
+from cortado.store.observe.call import Call
+from cortado.store.observe.requests import CALLER, Ended
+
+_LOG: Final = logging.getLogger(__name__)
+
+BURST: Final = 10
+PER_S: Final = 2.0
+
+_NAMED: Final = ("namespace", "database", "subject", "index", "name")
+_NAME_CHARS_MAX: Final = 100
+
+
+class RateLimit:
+    """Lets ``burst`` through at once, and ``per_s`` a second from then on. Counts what it holds back."""
+
+    def __init__(self, monotonic_s: Callable[[], float], *, burst: int = BURST, per_s: float = PER_S) -> None:
+        self._monotonic_s = monotonic_s
+        self._burst = burst
+        self._per_s = per_s
+        self._left = float(burst)
+        self._looked_s = monotonic_s()
+        self._held_back = 0
+
+    def take(self) -> int | None:
+        """None where it is too much now; else how many were held back since the last that was not."""
+        now_s = self._monotonic_s()
+        self._left = min(self._left + (now_s - self._looked_s) * self._per_s, self._burst)
+        self._looked_s = now_s
+        if self._left < 1:
+            self._held_back += 1
+            return None
+        self._left -= 1
+        held_back, self._held_back = self._held_back, 0
+        return held_back
+
+
+class SlowLog:
+    """An :class:`~cortado.store.observe.requests.Observer` of calls that took too long."""
+
+    def __init__(self, monotonic_s: Callable[[], float], node_now_ms: Callable[[], float]) -> None:
+        """``node_now_ms`` is the clock of the node's own times, ``monotonic_s`` that of the rate."""
+        self._node_now_ms = node_now_ms
+        self._rate = RateLimit(monotonic_s)
+
+    def ended(self, ended: Ended) -> None:
+        held_back = self._rate.take()
+        if held_back is None:
+            return
+        fields = self._fields(ended)
+        if held_back:
+            fields["left_out"] = held_back
+        _LOG.warning("%s", _sentence(fields), extra={"fields": fields})
+
+    def _fields(self, ended: Ended) -> dict[str, Any]:
+        call, caller = ended.call, CALLER.get()
+        fields: dict[str, Any] = {
+            "method": call.method,
+            "duration_ms": round(ended.seconds * 1000, 1),
+            "code": ended.code,
+            "split_ms": dict(split_ms(call, self._node_now_ms())),
+            "request_bytes": 0 if ended.request is None else ended.request.ByteSize(),
+            "reply_bytes": ended.reply_bytes,
+            "of": {} if ended.request is None else dict(names_in(ended.request)),
+        }
+        if caller is not None:
+            fields["peer"] = caller.peer()
+        if call.write is not None and call.write.request_id:
+            fields["request_id"] = call.write.request_id.hex()
+        return fields
+
+
+def split_ms(call: Call, now_ms: float) -> Iterator[tuple[str, float]]:
+    """Where a call's time went, as far as it is known, in the order in which it happened.
+
+    A write waits *in line*, its turn is *gathering* others, and its entry is *deciding*: on its way to a majority's
+    disks, of which *storing* on this node's own is a part. A read waits for its *round*.
+    """
+    if call.read_wait_ms:
+        yield "round", round(call.read_wait_ms, 1)
+    write = call.write
+    if write is None:
+        return
+    yield "in_line", round((write.evaluated_ms or now_ms) - write.proposed_ms, 1)
+    entry = write.entry
+    if entry is None or not write.evaluated_ms:
+        return
+    yield "gathering", round((entry.appended_ms or now_ms) - write.evaluated_ms, 1)
+    if entry.appended_ms:
+        yield "storing", round((entry.stored_ms or now_ms) - entry.appended_ms, 1)
+        yield "deciding", round((entry.decided_ms or now_ms) - entry.appended_ms, 1)
+
+
+def names_in(request: Message) -> Iterator[tuple[str, str]]:
+    """What a request is about: the names of things in it that have one, never its keys or values."""
+    for field in request.DESCRIPTOR.fields:
+        if field.name in _NAMED and field.type == field.TYPE_STRING:
+            value = getattr(request, field.name)
+            if value and isinstance(value, str):
+                yield field.name, value[:_NAME_CHARS_MAX]
+        elif field.name == "table":
+            value = getattr(request, "table")  # noqa: B009
+            if isinstance(value, Message):
+                yield from names_in(value)
+            elif value:
+                yield "table", str(value)[:_NAME_CHARS_MAX]
+
+
+def _sentence(fields: dict[str, Any]) -> str:
+    split = ", ".join(f"{name.replace('_', ' ')} {ms:g} ms" for name, ms in fields["split_ms"].items())
+    about = " ".join(f"{name} {value}" for name, value in fields["of"].items())
+    parts = [
+        f"slow {fields['method']}: {fields['duration_ms']:g} ms, {fields['code']}" + (f" ({split})" if split else ""),
+        f"{fields['request_bytes']} bytes" + (f" for {about}" if about else ""),
+        f"from {fields['peer']}" if "peer" in fields else "",
+        f"request {fields['request_id']}" if "request_id" in fields else "",
+        f"{fields['left_out']} more were left out" if "left_out" in fields else "",
+    ]
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,83 @@
+"""What a server shows of itself, put together: counted requests, slow ones, traces, readiness, pages over HTTP.
+
+It is there before the node is, so that a probe hears that the process is alive while it joins a cluster, and is told of
+the node when that has started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.node.node import Node
+from cortado.store.observe.collecting import Family, Sources, collect
+from cortado.store.observe.http import HttpServer
+from cortado.store.observe.lag import PERIOD_MS, LogClock
+from cortado.store.observe.pages import Pages
+from cortado.store.observe.readiness import Readiness
+from cortado.store.observe.requests import Requests
+from cortado.store.observe.slow import SlowLog
+from cortado.store.peers.credentials import Certificates
+from cortado.store.peers.transport import PeerTransport
+from cortado.store.server.addresses import address_of
+from cortado.store.server.calls_service import CallsService
+from cortado.store.server.config import ServerConfig
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Observing:
+    """Everything that watches one server. ``monotonic_ms`` is the node's."""
+
+    def __init__(self, config: ServerConfig, engine: LmdbEngine, monotonic_ms: Callable[[], float]) -> None:
+        self.requests = Requests()
+        self.readiness = Readiness(monotonic_ms, lag_ms_max=config.ready_lag_ms)
+        self._config = config
+        self._engine = engine
+        self._monotonic_ms = monotonic_ms
+        self._log_clock = LogClock()
+        self._pages = Pages(self.readiness)
+        self._http = HttpServer(self._pages.by_path)
+        if config.slow_request_ms:
+            self.requests.slow_s = config.slow_request_ms / 1000
+            self.requests.slow = SlowLog(self.requests.monotonic_s, monotonic_ms)
+
+    async def start(self) -> None:
+        """Serve what is asked for over HTTP. Raises Unavailable where its address is taken."""
+        if self._config.metrics_listen:
+            host, port = self._config.metrics_address()
+            bound = await self._http.start(host, port)
+            _LOG.info("metrics on http://%s/metrics", address_of(host, bound))
+
+    def attach(
+        self, node: Node, transport: PeerTransport, calls: CallsService, certificates: Certificates | None
+    ) -> None:
+        """The node has started: from now on there is something to tell of it."""
+        self._pages.sources = Sources(
+            node=node,
+            transport=transport,
+            engine=self._engine,
+            requests=self.requests,
+            readiness=self.readiness,
+            log_clock=self._log_clock,
+            calls_use=calls.use,
+            certificates=certificates,
+            monotonic_ms=self._monotonic_ms,
+        )
+        self.readiness.attach(node)
+
+    def collect(self) -> list[Family]:
+        """All metrics, now."""
+        return collect(self._pages.sources)
+
+    async def follow_log(self, node: Node) -> None:
+        """Remember when the log ended where. Runs until it is cancelled."""
+        while True:
+            self._log_clock.sample(self._monotonic_ms(), node.log_position()[1])
+            await asyncio.sleep(PERIOD_MS / 1000)
+
+    async def stop(self) -> None:
+        await self._http.stop()
