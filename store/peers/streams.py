@@ -37,6 +37,8 @@ _BROKEN: Final = (grpc.aio.BaseError, asyncio.InvalidStateError, RuntimeError)
 # What gRPC says where TLS fails, and what that means here.
 _TLS_PROBLEMS: Final = (
     ("Hostname Verification Check failed", "its certificate is not that of {name}"),
+    # As gRPC says it before 1.78.
+    ("is not in peer certificate", "its certificate is not that of {name}"),
     ("certificate has expired", "its certificate has expired"),
     (
         "CERTIFICATE_VERIFY_FAILED",

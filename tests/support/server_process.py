@@ -17,6 +17,8 @@ from pathlib import Path
 
 READY_S = 30.0
 STOP_S = 20.0
+CORTADO = (sys.executable, "-m", "cortado.store.cli")
+"""The command line of this environment and tree."""
 
 _RUNNING: set[subprocess.Popen[bytes]] = set()
 
@@ -39,11 +41,20 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 10.0
 class ServerProcess:
     """``cortado server`` on ``data_dir``. ``endpoint`` is where it serves, ``log`` what it wrote so far.
 
-    ``under`` is a command that runs it, such as a tracer; it must become the server, or end with it.
+    ``under`` is a command that runs it, such as a tracer; it must become the server, or end with it. ``cortado`` is the
+    command line of another build or environment; it may be set anew for the next start.
     """
 
-    def __init__(self, data_dir: Path, *options: str, listen: str = "127.0.0.1:0", under: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *options: str,
+        listen: str = "127.0.0.1:0",
+        under: Sequence[str] = (),
+        cortado: Sequence[str] = CORTADO,
+    ) -> None:
         self.data_dir = data_dir
+        self.cortado = cortado
         self._options = options
         self._listen = listen
         self._under = under
@@ -108,7 +119,7 @@ class ServerProcess:
     def _command(self) -> Sequence[str]:
         return [
             *self._under,
-            *(sys.executable, "-m", "cortado.store.cli", "server"),
+            *(*self.cortado, "server"),
             *("--data-dir", str(self.data_dir), "--listen", self._listen, "--port-file", str(self._port_file)),
             *self._options,
         ]
