@@ -187,3 +187,15 @@ class TransferLeaderResponse(_message.Message):
     header: _common_pb2.Header
     leader: str
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., leader: _Optional[str] = ...) -> None: ...
+
+class RebuildReplicaRequest(_message.Message):
+    __slots__ = ("node_id",)
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    node_id: str
+    def __init__(self, node_id: _Optional[str] = ...) -> None: ...
+
+class RebuildReplicaResponse(_message.Message):
+    __slots__ = ("header",)
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ...) -> None: ...

@@ -49,6 +49,11 @@ class ClusterStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RemoveMemberRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.FromString,
                 )
+        self.RebuildReplica = channel.unary_unary(
+                '/cortado.v1.Cluster/RebuildReplica',
+                request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaResponse.FromString,
+                )
         self.TransferLeader = channel.unary_unary(
                 '/cortado.v1.Cluster/TransferLeader',
                 request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.TransferLeaderRequest.SerializeToString,
@@ -106,6 +111,14 @@ class ClusterServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RebuildReplica(self, request, context):
+        """Has the node that is asked give its data up, for it is damaged, and fetch another member's. Log and vote stay. Answered
+        when the data is whole again; it goes on where the caller leaves.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def TransferLeader(self, request, context):
         """Hands leadership over, and answers when another node leads.
         """
@@ -150,6 +163,11 @@ def add_ClusterServicer_to_server(servicer, server):
                     servicer.RemoveMember,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RemoveMemberRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.SerializeToString,
+            ),
+            'RebuildReplica': grpc.unary_unary_rpc_method_handler(
+                    servicer.RebuildReplica,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaResponse.SerializeToString,
             ),
             'TransferLeader': grpc.unary_unary_rpc_method_handler(
                     servicer.TransferLeader,
@@ -282,6 +300,23 @@ class Cluster(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.Cluster/RemoveMember',
             cortado_dot_proto_dot_v1_dot_cluster__pb2.RemoveMemberRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_cluster__pb2.MemberChangeResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def RebuildReplica(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Cluster/RebuildReplica',
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

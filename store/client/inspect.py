@@ -139,6 +139,12 @@ class NodeInspector:
         """The items of a piece, each as a digest."""
         return self._asked("Inspect/ListItems", request, inspect_pb2.ListItemsResponse)
 
+    def rebuild(self, timeout_s: float) -> None:
+        """Have it give its data up and fetch another member's; returns when it is whole. The one call that changes
+        something. Raises Unsupported for a node that is alone, DeadlineExceeded (it goes on)."""
+        request = cluster_pb2.RebuildReplicaRequest(node_id=self.name)
+        self._asked("Cluster/RebuildReplica", request, cluster_pb2.RebuildReplicaResponse, timeout_s=timeout_s)
+
     def check_table(self, table: str, at: Timestamp) -> Iterator[tables_pb2.CheckTableResponse]:
         """Prove that indexes and rows agree, here. Raises NotFound, DataLoss."""
         database, _, name = table.partition(".")
@@ -154,12 +160,20 @@ class NodeInspector:
         except grpc.RpcError as error:
             raise from_rpc_error(error) from None
 
-    def _asked(self, method: str, request: Message, reply_type: type[M], insists: bool = True) -> M:
+    def _asked(
+        self,
+        method: str,
+        request: Message,
+        reply_type: type[M],
+        *,
+        insists: bool = True,
+        timeout_s: float | None = None,
+    ) -> M:
         """The reply; where it ``insists``, a refusal for the moment is asked again until the time is over."""
         ask = self._channel.unary_unary(
             _PACKAGE + method, type(request).SerializeToString, response_deserializer=reply_type.FromString
         )
-        until_s = time.monotonic() + self._timeout_s
+        until_s = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
         while True:
             try:
                 reply: M = ask(request, timeout=max(until_s - time.monotonic(), 0.001))

@@ -31,6 +31,7 @@ from cortado.errors import (
     NotFound,
     ResourceExhausted,
     Unavailable,
+    Unsupported,
 )
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
@@ -562,6 +563,16 @@ class Node:
     async def transfer_leader(self, to: str = "") -> str:
         """Hand leadership over; returns the id of the new leader."""
         return await self._members.transfer(to)
+
+    async def rebuild(self) -> None:
+        """Give this replica's data up and fetch another member's; returns when it is whole. A leader hands over first.
+
+        For damage that no read of ours meets: what a scrub finds by comparison. Raises Unsupported for a node that is
+        alone.
+        """
+        if self.snapshots is None or len(self._log.configuration.members) < 2:
+            raise Unsupported("rebuilding a node that is alone", "no other member has a copy; restore a backup")
+        await self.snapshots.rebuild()
 
     # --- what an operator asks ---------------------------------------------------------------------------------
 

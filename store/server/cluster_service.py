@@ -13,7 +13,7 @@ from pathlib import Path
 from google.protobuf.message import Message
 
 from cortado import __version__
-from cortado.errors import NotLeader
+from cortado.errors import InvalidArgument, NotLeader
 from cortado.proto.v1 import cluster_pb2
 from cortado.raft.configuration import Configuration
 from cortado.store.clock.timestamp import Timestamp
@@ -114,6 +114,13 @@ class ClusterService(Service):
         to = check_name(request.to_node_id, "to_node_id") if request.to_node_id else ""
         leader = await self.node.transfer_leader(to)
         return cluster_pb2.TransferLeaderResponse(header=self.header(self.node.read_ts()), leader=leader)
+
+    async def rebuild_replica(self, request: cluster_pb2.RebuildReplicaRequest) -> Message:
+        own_id = self.node.identity.node_id
+        if request.node_id != own_id:
+            raise InvalidArgument("node_id", f"this is node {own_id}, which rebuilds no other", request.node_id)
+        await self.node.rebuild()
+        return cluster_pb2.RebuildReplicaResponse(header=self.header(self.node.read_ts()))
 
     def _changed(self, configuration: Configuration) -> Message:
         return cluster_pb2.MemberChangeResponse(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cortado.store.cli.asking import YesOption, confirm
 from cortado.store.cli.parse import whole
 from cortado.store.cli.render import moment
 from cortado.store.cli.session import Session, command
@@ -84,7 +85,7 @@ def add_to(app: typer.Typer) -> None:
     )
     def bump_epoch(
         session: Session,
-        yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+        yes: YesOption = False,
         from_epoch: Annotated[
             int | None,
             typer.Option(
@@ -103,9 +104,8 @@ def add_to(app: typer.Typer) -> None:
         with session.client() as client:
             found = client.clock()
             leaving = found.now.epoch if from_epoch is None else from_epoch
-            if not yes:
-                question = f"Leave epoch {leaving}, whose clock is at {found.now.as_datetime():%Y-%m-%d %H:%M:%S}Z?"
-                typer.confirm(question, abort=True, err=True)
+            at = f"{found.now.as_datetime():%Y-%m-%d %H:%M:%S}Z"
+            confirm(f"Leave epoch {leaving}, whose clock is at {at}?", yes=yes)
             epoch = client.bump_epoch(leaving)
         if session.as_json:
             session.show.json({"epoch": epoch})

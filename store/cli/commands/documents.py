@@ -11,6 +11,7 @@ import typer
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.cli import failures
+from cortado.store.cli.asking import DryRunOption, show_dry_delete
 from cortado.store.cli.commands.table import SHOWN_MAX, AtOption, LimitOption, ReverseOption, TableArgument
 from cortado.store.cli.input import STDIN, read_documents
 from cortado.store.cli.parse import parse_assignments, parse_bound, parse_key
@@ -68,12 +69,23 @@ def _add_reading(app: typer.Typer) -> None:
         examples="""
             cortado delete flights.airlines ZZ
             cortado delete flights.airlines ZZ --if-match 0.1763643600000.2
+            cortado delete flights.airlines ZZ --dry-run
         """,
     )
-    def delete(session: Session, table: TableArgument, key: KeyArgument, if_match: MatchOption = None) -> None:
+    def delete(
+        session: Session,
+        table: TableArgument,
+        key: KeyArgument,
+        if_match: MatchOption = None,
+        dry_run: DryRunOption = False,
+    ) -> None:
         """Delete a document by its key. It is no error where there is none."""
         with session.client() as client:
             handle = client.table(table)
+            if dry_run:
+                found = handle.get(parse_key(key, handle.descriptor.key))
+                show_dry_delete(session, None if found is None else found.etag, if_match)
+                return
             existed = handle.delete(parse_key(key, handle.descriptor.key), if_match=if_match)
         if session.as_json:
             session.show.json({"existed": existed})

@@ -10,9 +10,11 @@ from typing import Annotated, Final
 import typer
 
 from cortado.errors import DeadlineExceeded, NotFound, NotLeader, TryAgain, Unavailable
+from cortado.store.cli.asking import DryRunOption, YesOption, confirm
 from cortado.store.cli.parse import seconds
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Client, Members, MemberStatus
+from cortado.store.client.inspect import NodeInspector
 
 _NodeId = typer.Argument(help="The node's id.", metavar="NODE_ID", show_default=False)
 _POLL_S: Final = 0.25
@@ -27,6 +29,7 @@ def add_to(app: typer.Typer) -> None:
     _add_add(group)
     _add_promote(group)
     _add_remove(group)
+    _add_rebuild(group)
     _add_transfer_leader(group)
 
 
@@ -144,13 +147,15 @@ def _add_remove(group: typer.Typer) -> None:
         "remove",
         examples="""
             cortado member remove n2
+            cortado member remove n2 --dry-run
             cortado member remove n2 --yes
         """,
     )
     def remove(
         session: Session,
         node_id: Annotated[str, _NodeId],
-        yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+        dry_run: DryRunOption = False,
+        yes: YesOption = False,
     ) -> None:
         """Remove a member for ever: its data directory is of no use after that.
 
@@ -162,8 +167,10 @@ def _add_remove(group: typer.Typer) -> None:
             member = found.member(node_id)
             if member is None:
                 raise NotFound("member", node_id)
-            if not yes:
-                typer.confirm(_question(found, member), abort=True, err=True)
+            if dry_run:
+                _show_removal(session, found, member)
+                return
+            confirm(f"Remove {_removal(found, member)}", yes=yes)
             members = client.membership.remove(node_id)
         if session.as_json:
             session.show.json({"removed": node_id, "members": [each.node_id for each in members]})
@@ -171,16 +178,84 @@ def _add_remove(group: typer.Typer) -> None:
             session.show.line(f"{node_id} is removed; {sum(each.voter for each in members)} voters are left")
 
 
-def _question(found: Members, member: MemberStatus) -> str:
+def _show_removal(session: Session, found: Members, member: MemberStatus) -> None:
+    if session.as_json:
+        left = [each.node_id for each in found.members if each.node_id != member.node_id]
+        session.show.json({"would_remove": member.node_id, "members": left})
+    else:
+        session.show.line(f"would remove {_removal(found, member)}")
+        session.show.note("nothing was changed")
+
+
+def _removal(found: Members, member: MemberStatus) -> str:
     voters = sum(each.voter for each in found.members)
     left = voters - member.voter
     what = "voter" if member.voter else "learner"
     leads = ", which leads now" if member.node_id == found.leader else ""
     survives = (left - 1) // 2
     return (
-        f"Remove {what} {member.node_id} ({member.address}){leads}, for ever? "
+        f"{what} {member.node_id} ({member.address}){leads}, for ever? "
         f"{left} of {voters} voters are left, of which {survives} may fail."
     )
+
+
+def _add_rebuild(group: typer.Typer) -> None:
+    @command(
+        group,
+        "rebuild",
+        examples="""
+            cortado member rebuild n2
+            cortado member rebuild n2 --dry-run
+            cortado member rebuild n2 --yes --wait-timeout 3600
+        """,
+    )
+    def rebuild(
+        session: Session,
+        node_id: Annotated[str, _NodeId],
+        dry_run: DryRunOption = False,
+        yes: YesOption = False,
+        wait_timeout: Annotated[
+            float,
+            typer.Option(
+                "--wait-timeout",
+                help="How long to wait until it is whole; it goes on after that.",
+                parser=seconds("--wait-timeout"),
+                metavar="SECONDS",
+            ),
+        ] = 600.0,
+    ) -> None:
+        """Have a member give its data up and fetch another member's, under its own id: after cortado scrub found
+        damage in it.
+
+        Its log and its vote stay. A leader hands leadership over first. Until it is whole again it answers nothing and
+        helps no majority: the others decide without it.
+        """
+        with session.client() as client:
+            found = client.membership.members()
+        member = found.member(node_id)
+        if member is None:
+            raise NotFound("member", node_id)
+        with NodeInspector([member.address], tls=session.tls(), timeout_s=session.timeout_s) as node:
+            if dry_run:
+                _show_rebuild(session, found, member)
+                return
+            confirm(f"Give up the data of {member.node_id} ({member.address}), and fetch another member's?", yes=yes)
+            node.rebuild(wait_timeout)
+        if session.as_json:
+            session.show.json({"rebuilt": node_id})
+        else:
+            session.show.line(f"{node_id} holds another member's data now")
+
+
+def _show_rebuild(session: Session, found: Members, member: MemberStatus) -> None:
+    others = [each.node_id for each in found.members if each.node_id != member.node_id]
+    if session.as_json:
+        session.show.json({"would_rebuild": member.node_id, "from": others})
+        return
+    leads = ", which hands leadership over first" if member.node_id == found.leader else ""
+    source = f"fetched from one of {', '.join(others)}" if others else "lost: there is no other member to fetch it from"
+    session.show.line(f"would give up the data of {member.node_id} ({member.address}){leads}; it is {source}")
+    session.show.note("nothing was changed")
 
 
 def _add_transfer_leader(group: typer.Typer) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cortado.errors import InvalidArgument, Unsupported
+from cortado.store.cli.asking import DryRunOption, YesOption, confirm
 from cortado.store.cli.render import count, moment
 from cortado.store.cli.session import Session, command
 
@@ -33,8 +34,8 @@ def add_to(app: typer.Typer) -> None:
         force_new_cluster: Annotated[
             bool, typer.Option("--force-new-cluster", help="Make this node a new cluster of its own.")
         ] = False,
-        dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it holds, and change nothing.")] = False,
-        yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+        dry_run: DryRunOption = False,
+        yes: YesOption = False,
     ) -> None:
         """Make a survivor a new cluster, after most voters were lost for ever. Data may be lost.
 
@@ -55,8 +56,8 @@ def add_to(app: typer.Typer) -> None:
             found = recovery.survey(engine, data_dir, engine.identity)
             if not session.as_json:
                 _show(session, found)
-            if not dry_run and found.removed and not yes:
-                typer.confirm("Make this node a new cluster?", abort=True, err=True)
+            if not dry_run and found.removed:
+                confirm("Make this node a new cluster?", yes=yes)
             cluster_id = "" if dry_run else recovery.force_new_cluster(engine, found)
         finally:
             engine.close()

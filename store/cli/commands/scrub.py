@@ -109,9 +109,9 @@ def _running(session: Session, stack: ExitStack) -> tuple[_Replicas, list[str], 
             replicas.up_to = min(replicas.up_to, applied) if replicas.up_to != ZERO else applied
     if not replicas.live and len(replicas.skipped) == len(members):
         raise Unavailable("no replica can be checked: " + _listed(replicas.skipped))
-    tables, names, problem = _tables_of(nodes)
-    if problem is not None:
-        replicas.skipped["tables"] = f"which there are is not known: {problem.message()}"
+    tables, names, unknown = _tables_of(nodes)
+    if unknown is not None:
+        replicas.skipped["tables"] = f"which there are is not known: {unknown.message()}"
     return replicas, tables, names
 
 
