@@ -6,11 +6,13 @@ Keys and values are text; ``\xNN`` stands for a byte, and ``\\`` for a backslash
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from cortado.errors import InvalidArgument, NotFound
+from cortado.store.cli.asking import DryRunOption, YesOption, confirm, show_dry_delete
 from cortado.store.cli.commands.table import SHOWN_MAX, AtOption, LimitOption, ReverseOption
 from cortado.store.cli.input import STDIN, read_bytes
 from cortado.store.cli.render import count
@@ -175,11 +177,22 @@ def _add_deleting(group: typer.Typer) -> None:
         examples="""
             cortado kv delete sessions user:1
             cortado kv delete sessions user:1 --if-match 0.1763643600000.2
+            cortado kv delete sessions user:1 --dry-run
         """,
     )
-    def delete(session: Session, namespace: NamespaceArgument, key: KeyArgument, if_match: MatchOption = None) -> None:
+    def delete(
+        session: Session,
+        namespace: NamespaceArgument,
+        key: KeyArgument,
+        if_match: MatchOption = None,
+        dry_run: DryRunOption = False,
+    ) -> None:
         """Delete a key. It is no error where there is none."""
         with session.client() as client:
+            if dry_run:
+                found = client.kv(namespace).get(parse_bytes(key, "KEY"))
+                show_dry_delete(session, None if found is None else found.etag, if_match)
+                return
             existed = client.kv(namespace).delete(parse_bytes(key, "KEY"), if_match=if_match)
         if session.as_json:
             session.show.json({"existed": existed})
@@ -192,7 +205,8 @@ def _add_deleting(group: typer.Typer) -> None:
         examples="""
             cortado kv delete-range sessions --prefix user:
             cortado kv delete-range sessions --from a --to n
-            cortado kv delete-range sessions --prefix ''
+            cortado kv delete-range sessions --prefix '' --dry-run
+            cortado kv delete-range sessions --prefix '' --yes
         """,
     )
     def delete_range(
@@ -201,21 +215,51 @@ def _add_deleting(group: typer.Typer) -> None:
         start: FromOption = None,
         end: ToOption = None,
         prefix: PrefixOption = None,
+        dry_run: DryRunOption = False,
+        yes: YesOption = False,
     ) -> None:
         """Delete a whole range at once; refused where it holds more keys than one commit may change.
 
         A range must be given; --prefix '' is the whole namespace.
         """
-        with session.client() as client:
-            deleted = client.kv(namespace).delete_range(
-                parse_bytes(start or "", "--from"),
-                parse_bytes(end or "", "--to"),
-                prefix=None if prefix is None else parse_bytes(prefix, "--prefix"),
+        lower, upper = parse_bytes(start or "", "--from"), parse_bytes(end or "", "--to")
+        given_prefix = None if prefix is None else parse_bytes(prefix, "--prefix")
+        if prefix is None and not lower and not upper:
+            raise InvalidArgument(
+                "range", "must be given: --from, --to or --prefix; --prefix '' is the whole namespace"
             )
+        with session.client() as client:
+            kv = client.kv(namespace)
+            if dry_run:
+                _show_dry_range(session, kv.scan(lower, upper, prefix=given_prefix))
+                return
+            confirm(f"Delete {_range_text(start, end, prefix)} of namespace {namespace}?", yes=yes)
+            deleted = kv.delete_range(lower, upper, prefix=given_prefix)
         if session.as_json:
             session.show.json({"deleted": deleted})
         else:
             session.show.line(f"{count(deleted, 'key')} deleted")
+
+
+def _range_text(start: str | None, end: str | None, prefix: str | None) -> str:
+    if prefix is not None:
+        return f"all keys that begin with {prefix}" if prefix else "all keys"
+    bounds = [f"from {start}" if start else "", f"up to {end}" if end else ""]
+    return f"all keys {' '.join(filter(None, bounds))}"
+
+
+def _show_dry_range(session: Session, pairs: Iterable[KvPair]) -> None:
+    """How many keys there are, the first and the last."""
+    found, first, last = 0, b"", b""
+    for pair in pairs:
+        first, last = (pair.key if not found else first), pair.key
+        found += 1
+    if session.as_json:
+        session.show.json({"would_delete": found})
+        return
+    keys = f": {bytes_to_text(first)} to {bytes_to_text(last)}" if found else ""
+    session.show.line(f"would delete {count(found, 'key')}{keys}")
+    session.show.note("nothing was changed")
 
 
 def _pair_json(pair: KvPair) -> dict[str, Any]:
