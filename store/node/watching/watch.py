@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
@@ -26,7 +26,7 @@ from cortado.errors import CortadoError
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.watching.feed import ChangeFeed, WatchQueue
-from cortado.store.node.watching.history import HistoryPass
+from cortado.store.node.watching.history import HistoryPass, Window
 from cortado.store.node.watching.order import place_after, place_of, ts_of
 
 T = TypeVar("T")
@@ -59,6 +59,9 @@ class History(Protocol):
     def place(self) -> asyncio.Semaphore:
         """Held while a pass goes over the versions: so many at a time."""
 
+    def holding(self, events: int) -> AbstractContextManager[None]:
+        """Around the time in which a window of so many changes is sent: they count against later windows."""
+
 
 class Watch:
     """Take :meth:`batches` once, then :meth:`close`."""
@@ -73,8 +76,8 @@ class Watch:
         *,
         resolved_interval_ms: float,
     ) -> None:
-        """Changes above ``after`` of keys in ``[start, end)``. Once it has caught up there is a batch, be it an empty
-        one, at least every ``resolved_interval_ms``."""
+        """Changes above ``after`` of keys in ``[start, end)``. Who takes them gets a batch, be it an empty one,
+        at least every ``resolved_interval_ms``."""
         self._feed = feed
         self._history = history
         self._interval_s = resolved_interval_ms / 1_000
@@ -173,23 +176,48 @@ class Watch:
 
     async def _catch_up(self, until: Timestamp) -> AsyncGenerator[Batch, None]:
         """Everything up to ``until`` that was not handed over, window by window."""
-        history = self._history
         while self.sent < until:
-            async with history.place():
-                search = history.begin(self._queue, self.sent, until)
-                while not await history.run(search.step):
-                    self.check()
-                window = await history.run(search.window)
-            keys = window.keys
-            if not keys:
-                yield self._batch([], window.until)
-            while keys:
-                found = await history.run(lambda keys=keys: history.read(keys, bytes_max=BATCH_BYTES_MAX))  # type: ignore[misc]
+            search = asyncio.ensure_future(self._search(until))
+            try:
+                while not await self._is_done(search):
+                    yield self._batch([], self.sent)
+                window = search.result()
+            finally:
+                search.cancel()
+            with self._history.holding(len(window.keys)):
+                async with aclosing(self._changes_of(window)) as found:
+                    async for batch in found:
+                        yield batch
+
+    async def _search(self, until: Timestamp) -> Window:
+        """The next window, when it is this watch's turn to look for it."""
+        history = self._history
+        async with history.place():
+            search = history.begin(self._queue, self.sent, until)
+            while not await history.run(search.step):
                 self.check()
-                keys = keys[len(found) :]
-                last_ts = ts_of(found[-1])
-                is_whole = not keys or last_ts < ts_of((keys[0], b""))
-                yield self._batch(found, (last_ts if keys else window.until) if is_whole else None)
+            return await history.run(search.window)
+
+    async def _is_done(self, search: asyncio.Future[Window]) -> bool:
+        """Wait for a search, or the end of the interval: False there."""
+        await asyncio.wait({search}, timeout=max(self._due_s - self._loop.time(), 0.0))
+        self.check()
+        return search.done()
+
+    async def _changes_of(self, window: Window) -> AsyncGenerator[Batch, None]:
+        history, keys = self._history, window.keys
+        if not keys:
+            yield self._batch([], window.until)
+        while keys:
+            found = await history.run(lambda keys=keys: history.read(keys, bytes_max=BATCH_BYTES_MAX))  # type: ignore[misc]
+            self.check()
+            keys = keys[len(found) :]
+            last_ts = ts_of(found[-1])
+            if not keys:
+                yield self._batch(found, window.until)
+            else:
+                is_whole = last_ts < ts_of((keys[0], b""))
+                yield self._batch(found, last_ts if is_whole else None)
 
 
 def _place_of_item(item: Item) -> bytes:

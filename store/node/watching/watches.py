@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from cortado.errors import CortadoError, Unavailable
 from cortado.store.clock.timestamp import Timestamp
@@ -31,6 +31,10 @@ from cortado.store.node.watching.history import HistoryPass, read_changes, read_
 from cortado.store.node.watching.watch import Watch
 
 T = TypeVar("T")
+
+# About what a key of a window takes, and how many a window holds however little room is left.
+_KEY_BYTES: Final = 128
+_WINDOW_EVENTS_MIN: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +186,19 @@ class _History:
     ) -> None:
         self._engine = engine
         self._store = store
-        self._events_max = limits.watch_pass_events_max
+        self._limits = limits
         self._run_scan = run_scan
         self._places = asyncio.Semaphore(limits.watch_passes_max)
         self.passes = 0
+        self.held_events = 0
+        """Of windows that are being sent."""
 
     def begin(self, queue: WatchQueue, after: Timestamp, until: Timestamp) -> HistoryPass:
         self.passes += 1
-        return HistoryPass(self._engine, self._store, queue.start, queue.end, after, until, events_max=self._events_max)
+        # Many watches that come back at once take smaller windows, so that together they stay bounded.
+        room = self._limits.watch_bytes_max // _KEY_BYTES - self.held_events
+        events_max = min(self._limits.watch_pass_events_max, max(room, _WINDOW_EVENTS_MIN))
+        return HistoryPass(self._engine, self._store, queue.start, queue.end, after, until, events_max=events_max)
 
     def read(self, keys: list[bytes], *, bytes_max: int) -> list[Item]:
         return read_changes(self._engine, self._store, keys, bytes_max=bytes_max)
@@ -202,3 +211,11 @@ class _History:
 
     def place(self) -> asyncio.Semaphore:
         return self._places
+
+    @contextmanager
+    def holding(self, events: int) -> Iterator[None]:
+        self.held_events += events
+        try:
+            yield
+        finally:
+            self.held_events -= events
