@@ -73,7 +73,7 @@ class BadRows:
     def _open(self, which: int) -> BinaryIO:
         path, size = self._paths[which], self._sizes[which]
         with disk_errors(path):
-            file = path.open("r+b" if size else "wb")
+            file = path.open("r+b" if path.exists() else "w+b")
             # What was added after the checkpoint is added again.
             file.truncate(size)
             file.seek(size)

@@ -47,16 +47,16 @@ class Checkpoint:
         self.path = path
         self._identity = identity
 
-    def look(self, *, resume: bool, force: bool) -> Position:
-        """Where to begin. Raises InvalidArgument where an import was begun, unless ``resume`` or ``force``."""
+    def look(self, *, resume: bool, force: bool) -> Position | None:
+        """Where to go on; None to begin. Raises InvalidArgument for one that was begun, without either option."""
         if not self.path.exists():
-            return Position()
+            return None
         if resume:
             return self._read()
         if not force:
             problem = "shows an import that is not done: --resume goes on with it, --force begins anew"
             raise InvalidArgument("--checkpoint", problem, str(self.path))
-        return Position()
+        return None
 
     def save(self, position: Position) -> None:
         """Makes ``position`` durable."""

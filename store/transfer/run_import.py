@@ -89,7 +89,7 @@ def run_import(
     request.check()
     source = _Source(client, request, stdin)
     watch = None
-    begin = Position()
+    begin: Position | None = None
     if request.is_resumable:
         path = request.checkpoint or Path(request.target.replace(":", "-") + SUFFIX)
         watch = Checkpoint(path, source.identity())
@@ -97,12 +97,12 @@ def run_import(
         begin = watch.look(resume=request.resume, force=request.force)
     bad_rows = None
     if request.bad_rows is not None:
-        goes_on = request.resume and begin != Position()
-        bad_rows = BadRows(request.bad_rows, force=request.force, sizes=begin.bad_sizes if goes_on else None)
+        sizes = None if begin is None else begin.bad_sizes
+        bad_rows = BadRows(request.bad_rows, force=request.force, sizes=sizes)
     try:
         tasks = source.tasks(report)
         if watch is not None:
-            watch.save(begin)
+            watch.save(begin or Position())
         load = Load(
             tasks,
             bad_max=request.bad_max,

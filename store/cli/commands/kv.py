@@ -6,19 +6,29 @@ Keys and values are text; ``\xNN`` stands for a byte, and ``\\`` for a backslash
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Iterable, Iterator
+from itertools import count as count_from
+from itertools import islice
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from cortado.errors import InvalidArgument, NotFound
+from cortado.errors import CortadoError, InvalidArgument, NotFound
+from cortado.store.cli import failures
 from cortado.store.cli.asking import DryRunOption, YesOption, confirm, show_dry_delete
 from cortado.store.cli.commands.table import SHOWN_MAX, AtOption, LimitOption, ReverseOption
-from cortado.store.cli.input import STDIN, read_bytes
+from cortado.store.cli.input import STDIN, read_bytes, read_documents
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session, command
-from cortado.store.client import KvPair
+from cortado.store.client import KeyValue, KvPair
+from cortado.store.client.table import PutMode
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
+from cortado.store.transfer.pairs import pair_target, pair_to_json
+from cortado.store.transfer.rows import RowChunk
+from cortado.store.transfer.stores import PairStore
+
+_PAIRS_AT_ONCE: Final = 1_000
+_REFUSED_SHOWN: Final = 1_000
 
 NamespaceArgument: TypeAlias = Annotated[str, typer.Argument(help="The namespace.", metavar="NAMESPACE")]
 KeyArgument: TypeAlias = Annotated[str, typer.Argument(help=r"The key; \xNN is a byte, \\ a backslash.", metavar="KEY")]
@@ -122,12 +132,18 @@ def _add_writing(group: typer.Typer) -> None:
             cortado kv put sessions user:1 'signed in'
             cortado kv put sessions user:1 --file value.bin
             cortado kv put sessions user:1 'signed in' --if-absent
+            cortado kv scan sessions -o json | cortado kv put sessions_copy
         """,
     )
     def put(
         session: Session,
         namespace: NamespaceArgument,
-        key: KeyArgument,
+        key: Annotated[
+            str | None,
+            typer.Argument(
+                help=r"The key; \xNN is a byte, \\ a backslash.", show_default="read pairs as JSON", metavar="KEY"
+            ),
+        ] = None,
         value: Annotated[
             str | None, typer.Argument(help=r"The value; \xNN is a byte, - is standard input.", metavar="VALUE")
         ] = None,
@@ -138,7 +154,18 @@ def _add_writing(group: typer.Typer) -> None:
         if_present: Annotated[bool, typer.Option("--if-present", help="Only if the key exists.")] = False,
         if_match: MatchOption = None,
     ) -> None:
-        """Store a value under a key."""
+        """Store a value under a key, or as many pairs as a file or standard input holds (JSON, one a line).
+
+        Pairs are what get and scan show with -o json. Of many, a bad one is refused by itself, and the exit code is
+        that of the first refusal.
+        """
+        if key is None:
+            if if_match is not None:
+                raise InvalidArgument("--if-match", "must be given with a KEY")
+            mode: PutMode = "insert" if if_absent else "replace" if if_present else "upsert"
+            with session.client() as client:
+                _put_pairs(session, client.kv(namespace), read_documents(file or STDIN), mode)
+            return
         if (value is None) == (file is None):
             raise InvalidArgument("VALUE", "must be given, or else --file")
         content = read_bytes(file or STDIN) if value is None or value == STDIN else parse_bytes(value, "VALUE")
@@ -263,7 +290,34 @@ def _show_dry_range(session: Session, pairs: Iterable[KvPair]) -> None:
 
 
 def _pair_json(pair: KvPair) -> dict[str, Any]:
-    return {"key": bytes_to_text(pair.key), "value": bytes_to_text(pair.value), "etag": pair.etag}
+    return {**pair_to_json(pair.key, pair.value), "etag": pair.etag}
+
+
+def _put_pairs(session: Session, kv: KeyValue, values: Iterator[Any], mode: PutMode) -> None:
+    refused: list[tuple[int, CortadoError]] = []
+    target, store, written = pair_target(kv.namespace), PairStore(kv, mode), 0
+    places = count_from(0)
+    while numbered := list(islice(zip(places, values, strict=False), _PAIRS_AT_ONCE)):
+        bodies, rows = [], []
+        for place, value in numbered:
+            try:
+                bodies.append(target.body_of(value))
+                rows.append(place)
+            except CortadoError as problem:
+                refused.append((place, problem))
+        stored = store.store([RowChunk(target.schema_id, bodies, rows, rows[-1] if rows else 0, str)])
+        refused += [(rows[row], error) for row, error in stored.errors]
+        written += stored.written
+    if session.as_json:
+        session.show.json({"written": written, "refused": len(refused)})
+    else:
+        session.show.line(f"{count(written, 'pair')} stored" + (f", {len(refused):,} refused" if refused else ""))
+    for place, error in sorted(refused, key=lambda each: each[0])[:_REFUSED_SHOWN]:
+        failures.report(error, as_json=session.as_json, pair=place)
+    if len(refused) > _REFUSED_SHOWN:
+        session.show.note(f"... and {len(refused) - _REFUSED_SHOWN:,} more")
+    if refused:
+        raise failures.CheckFailed(failures.exit_code_of(min(refused, key=lambda each: each[0])[1]))
 
 
 def _show_etag(session: Session, etag: str) -> None:
