@@ -81,16 +81,36 @@ async def until_stopped(served: Served, stop: asyncio.Event) -> None:
 
 async def _hand_over(served: Served) -> None:
     """Let another voter lead, where there is one, so that writes go on without waiting for an election."""
-    node = served.node
-    status = node.status()
-    if status.role != "leader" or len(node.configuration.voters) < 2:
+    if served.node.status().role != "leader" or not _has_voters_connected(served):
         return
+    handing = asyncio.ensure_future(served.node.transfer_leader())
+    gone = asyncio.ensure_future(_voters_gone(served))
     try:
         # It takes a round trip or two. Where it does not, an election is as quick.
         async with asyncio.timeout(served.config.election_ms_max / 1000):
-            _LOG.info("node %s leads now", await node.transfer_leader())
+            await asyncio.wait([handing, gone], return_when=asyncio.FIRST_COMPLETED)
+        if handing.done():
+            _LOG.info("node %s leads now", handing.result())
+        else:
+            _LOG.info("no other voter is left to lead")
     except (CortadoError, TimeoutError) as problem:
         _LOG.warning("leadership was not handed over: %s", str(problem) or "no answer in time")
+    finally:
+        handing.cancel()
+        gone.cancel()
+        await asyncio.gather(handing, gone, return_exceptions=True)
+
+
+def _has_voters_connected(served: Served) -> bool:
+    connected = {each.node_id for each in served.transport.status() if each.is_connected}
+    voters = {each.node_id for each in served.node.configuration.voters}
+    return bool(connected & voters)
+
+
+async def _voters_gone(served: Served) -> None:
+    """Returns when no other voter is connected: where a whole cluster is stopped at once, nobody is left to lead."""
+    while _has_voters_connected(served):
+        await asyncio.sleep(DRAIN_POLL_S)
 
 
 async def _writes_answered(served: Served, ending: asyncio.Future[None]) -> None:
