@@ -19,7 +19,8 @@ def main() -> int:
     files = ClusterFiles(Path(sys.argv[1]))
     try:
         with files.locked():
-            return Supervisor(files, files.read_plan(), lambda plan: connect(files, plan), say_on_stdout).run()
+            Supervisor(files, files.read_plan(), lambda plan: connect(files, plan), say_on_stdout).run()
+            return 0
     except CortadoError as error:
         say_on_stdout(f"error: {error.message()}")
         return 1

@@ -25,12 +25,16 @@ NODES_MAX: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """``is_announced``: the cluster was told of it. ``is_voter``: it was made a voter, so its directory exists."""
+    """``is_announced``: the cluster was told of it. ``is_voter``: it was made a voter, so its directory exists.
+
+    ``is_removed``: it was a member once, and the cluster has removed it. Its id is not used again.
+    """
 
     node_id: str
     address: str
     is_announced: bool = False
     is_voter: bool = False
+    is_removed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,16 @@ class Plan:
     @property
     def endpoints(self) -> str:
         """All addresses, as the client takes them."""
-        return ",".join(each.address for each in self.nodes)
+        return ",".join(each.address for each in self.members)
+
+    @property
+    def members(self) -> tuple[NodePlan, ...]:
+        """The nodes that are, or are to be, members."""
+        return tuple(each for each in self.nodes if not each.is_removed)
 
     @property
     def is_complete(self) -> bool:
-        return all(each.is_voter for each in self.nodes)
+        return all(each.is_voter for each in self.members)
 
     def node(self, node_id: str) -> NodePlan:
         """Raises InvalidArgument naming the nodes there are."""
@@ -64,11 +73,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class NodeRun:
-    """A node's process. ``starts`` counts them in this run; ``last_exit`` is the last one's code, negative a signal."""
+    """A node's process. ``starts`` counts them in this run; ``last_exit`` is the last one's code, negative a signal.
+
+    ``given_up`` is why it is not started again, where it is not.
+    """
 
     process: ProcessId | None = None
     starts: int = 0
     last_exit: int | None = None
+    given_up: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +165,7 @@ class ClusterFiles:
         record = self._read(self._run)
         try:
             nodes = {
-                name: NodeRun(_process(each["process"]), each["starts"], each["last_exit"])
+                name: NodeRun(_process(each["process"]), each["starts"], each["last_exit"], each.get("given_up", ""))
                 for name, each in record["nodes"].items()
             }
             return Run(_process(record["supervisor"]), nodes, record["is_ready"], record["problem"])

@@ -6,7 +6,8 @@
     n2 is announced (member add) ─► starts with --join ─► catches up ─► gets its vote (member promote)
     n3 likewise
 
-Each step looks first at what the cluster says of itself, so a growth that was cut off anywhere goes on from there.
+Each step looks first at what the cluster says of itself, so a growth that was cut off anywhere goes on from there. It
+says, too, which nodes somebody has removed; they are started no more.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol
 
 from cortado.errors import CortadoError, InvalidArgument, OutcomeUnknown, TryAgain
@@ -23,6 +25,7 @@ from cortado.store.local_cluster.files import NodePlan, Plan
 _POLL_S: Final = 0.1
 _CALL_TIMEOUT_S: Final = 5.0
 _PATIENCE_S: Final = 10.0
+_REMOVALS_S: Final = 1.0
 
 
 class Site(Protocol):
@@ -32,7 +35,7 @@ class Site(Protocol):
     def plan(self) -> Plan: ...
 
     def change(self, node: NodePlan) -> None:
-        """Write the plan with this node as it is now; an announced one is started."""
+        """Write the plan with this node as it is now; an announced one is started, a removed one stopped."""
 
     def say(self, text: str) -> None: ...
 
@@ -45,7 +48,7 @@ class Stopped(Exception):
 
 
 def grow(site: Site, connect: Callable[[], Client]) -> None:
-    """Make every node of the plan a voter, and return when one of them leads. Raises Stopped, CortadoError."""
+    """Make every member of the plan a voter, and return when one of them leads. Raises Stopped, CortadoError."""
     with connect() as opened:
         client = opened.with_timeout(_CALL_TIMEOUT_S)
         _wait(site, lambda: bool(client.membership.members().leader), "nobody leads yet")
@@ -53,10 +56,35 @@ def grow(site: Site, connect: Callable[[], Client]) -> None:
         if not first.is_voter:
             site.change(dataclasses.replace(first, is_announced=True, is_voter=True))
             site.say(f"{first.node_id} leads a new cluster at {first.address}")
+        _wait(site, lambda: _left_removed(site, client), "the members are not known yet")
         for node in site.plan.nodes[1:]:
-            if not node.is_voter:
+            if not node.is_voter and not node.is_removed:
                 _admit(site, client, node)
         _wait(site, lambda: bool(client.membership.members().leader), "nobody leads yet")
+
+
+def watch_removals(site: Site, connect: Callable[[], Client]) -> None:
+    """Leave the nodes that are removed from the cluster while it runs. Ends by raising Stopped."""
+    with connect() as opened:
+        client = opened.with_timeout(_CALL_TIMEOUT_S)
+        while True:
+            site.rest(_REMOVALS_S)
+            with suppress(CortadoError):
+                leave_removed(site, client)
+
+
+def leave_removed(site: Site, client: Client) -> None:
+    """Mark the nodes that were members and are none any more. Only the leader is believed: others may not know yet."""
+    found = client.membership.members(at_leader=True)
+    for node in site.plan.members:
+        if node.is_voter and found.member(node.node_id) is None:
+            site.change(dataclasses.replace(node, is_removed=True))
+            site.say(f"{node.node_id} was removed from the cluster; what it held is left in its directory")
+
+
+def _left_removed(site: Site, client: Client) -> bool:
+    leave_removed(site, client)
+    return True
 
 
 def _admit(site: Site, client: Client, node: NodePlan) -> None:

@@ -3,7 +3,8 @@
 ::
 
     down ── start ──► running ── ends ──► down, until its next start: 0.5 s later, then 1 s, 2 s ... 10 s
-                        └── ran for 30 s: the next wait is the shortest again
+                        │                     └── ran for 30 s: the next wait is the shortest again
+                        └── ends with a code that no start cures ──► given up
 
 A node's process has a group of its own, so that Ctrl-C on a terminal reaches the supervisor alone, and one end of the
 pipe whose other end only the supervisor holds.
@@ -26,6 +27,9 @@ BACKOFF_FIRST_S: Final = 0.5
 BACKOFF_MAX_S: Final = 10.0
 RAN_WELL_S: Final = 30.0
 
+# Wrong settings, a directory that cannot be used, a cluster that says no.
+NOT_CURED_BY_A_START: Final = frozenset({2, 8, 78})
+
 
 def backoff_s(failures: int) -> float:
     """How long to wait before the next start, after so many ends in a row."""
@@ -41,7 +45,7 @@ def command_of(files: ClusterFiles, plan: Plan, node: NodePlan, parent_fd: int) 
         *("--faults-file", str(files.faults(node.node_id))),
         *("--parent-fd", str(parent_fd)),
     ]
-    others = [each.address for each in plan.nodes if each.node_id != node.node_id]
+    others = [each.address for each in plan.members if each.node_id != node.node_id]
     if node.node_id != plan.nodes[0].node_id:
         options += ["--join", ",".join(others)]
     if files.settings.exists():
@@ -53,13 +57,25 @@ def command_of(files: ClusterFiles, plan: Plan, node: NodePlan, parent_fd: int) 
     return [sys.executable, "-m", "cortado.store.cli", "server", *options]
 
 
+def environment() -> dict[str, str]:
+    """A node's: ours, without settings for a server, which would be for all nodes and gone at the next start.
+
+    gRPC's own handlers of a fork are of no use to a child that becomes another program.
+    """
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("CORTADO_SERVER_")}
+    return {**ours, "GRPC_ENABLE_FORK_SUPPORT": "0"}
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A node's process ended, by itself or by a signal (then ``code`` is negative)."""
+    """A node's process ended, by itself or by a signal (then ``code`` is negative).
+
+    ``next_start_in_s`` is None where it is not started again.
+    """
 
     node_id: str
     code: int
-    next_start_in_s: float
+    next_start_in_s: float | None
 
 
 class NodeProcess:
@@ -80,10 +96,19 @@ class NodeProcess:
         self._started_s = 0.0
         self._next_start_s = 0.0
         self._last_exit: int | None = None
+        self._given_up = ""
 
     @property
     def run(self) -> NodeRun:
-        return NodeRun(self._id, self._starts, self._last_exit)
+        return NodeRun(self._id, self._starts, self._last_exit, self._given_up)
+
+    @property
+    def is_given_up(self) -> bool:
+        return bool(self._given_up)
+
+    def give_up(self, why: str) -> None:
+        """Start it no more."""
+        self._given_up = why
 
     @property
     def is_running(self) -> bool:
@@ -92,7 +117,7 @@ class NodeProcess:
     def step(self, now_s: float) -> Ended | None:
         """Look at the process, and start it where it is due. What happened, if it ended."""
         if self._process is None:
-            if now_s >= self._next_start_s:
+            if now_s >= self._next_start_s and not self._given_up:
                 self._start(now_s)
             return None
         code = self._process.poll()
@@ -100,6 +125,8 @@ class NodeProcess:
             return None
         self._process = self._id = None
         self._last_exit = code
+        if code in NOT_CURED_BY_A_START or self._given_up:
+            return Ended(self.node_id, code, None)
         self._failures = 1 if now_s - self._started_s >= RAN_WELL_S else self._failures + 1
         wait_s = backoff_s(self._failures)
         self._next_start_s = now_s + wait_s
@@ -126,8 +153,7 @@ class NodeProcess:
                 stderr=log,
                 pass_fds=(self._parent_fd,),
                 process_group=0,
-                # gRPC's own handlers are of no use to a child that becomes another program.
-                env={**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "0"},
+                env=environment(),
             )
         self._id = ProcessId.of(self._process.pid)
         self._starts += 1

@@ -35,7 +35,7 @@ def prepare(
     plan = files.read_plan() if files.exists else _new_plan(files, nodes or NODES_DEFAULT, port, has_tls)
     if files.exists:
         _check_resumed(files, plan, nodes, has_tls)
-        plan = _enlarged(plan, nodes or len(plan.nodes), port)
+        plan = _enlarged(plan, nodes or len(plan.members), port)
     if config is not None:
         _take_settings(files, config)
     if plan.has_tls:
@@ -46,7 +46,7 @@ def prepare(
 
 def connect(files: ClusterFiles, plan: Plan, *, timeout_s: float = 10.0) -> Client:
     """A client of the nodes that have a vote already, or of the first one."""
-    known = [each.address for each in plan.nodes if each.is_voter] or [plan.nodes[0].address]
+    known = [each.address for each in plan.members if each.is_voter] or [plan.nodes[0].address]
     return Client(",".join(known), timeout_s=timeout_s, tls=client_tls(files, plan))
 
 
@@ -68,19 +68,19 @@ def _new_plan(files: ClusterFiles, count: int, port: int, has_tls: bool) -> Plan
 
 
 def _check_resumed(files: ClusterFiles, plan: Plan, nodes: int | None, has_tls: bool) -> None:
-    if nodes is not None and nodes < len(plan.nodes):
-        problem = f"this cluster has {len(plan.nodes)}; cortado member remove takes a node away"
+    if nodes is not None and nodes < len(plan.members):
+        problem = f"this cluster has {len(plan.members)}; cortado member remove takes a node away"
         raise InvalidArgument("--nodes", problem, str(nodes))
     if has_tls and not plan.has_tls:
         raise InvalidArgument("--tls", "this cluster was made without certificates")
-    for node in plan.nodes:
+    for node in plan.members:
         if node.is_voter and not files.data(node.node_id).exists():
             problem = f"the data of {node.node_id} is gone: put it back, or make a cluster in another directory"
             raise DataDirectoryError(str(files.data(node.node_id)), problem)
 
 
 def _enlarged(plan: Plan, count: int, port: int) -> Plan:
-    more = count - len(plan.nodes)
+    more = count - len(plan.members)
     if more == 0:
         return plan
     taken = frozenset(int(each.address.rpartition(":")[2]) for each in plan.nodes)

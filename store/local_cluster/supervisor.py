@@ -3,10 +3,12 @@
 ::
 
     main thread     every 20 ms: look at the nodes, start what is due, write run.json where something changed
-    growth thread   member add, join, promote, until the cluster is as planned; then it is done
+                    every second: rotate logs that have grown long
+    growth thread   member add, join, promote, until the cluster is as planned; then look for nodes that were removed
 
 All processes are started by the main thread. A signal (SIGTERM, SIGINT, SIGHUP) stops the nodes as an operator would,
-all at once; a second one, or ten seconds, kills them.
+all at once; a second one, or ten seconds, kills them. Where a node ends in a way that no start cures before the cluster
+was ever complete, the supervisor ends too: what is wrong is for somebody to mend first.
 """
 
 from __future__ import annotations
@@ -17,18 +19,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Final
 
-from cortado.errors import CortadoError
+from cortado.errors import CortadoError, Unavailable
 from cortado.store.client import Client
 from cortado.store.local_cluster.files import ClusterFiles, NodePlan, Plan, Run
-from cortado.store.local_cluster.growth import Stopped, grow
+from cortado.store.local_cluster.growth import Stopped, grow, watch_removals
+from cortado.store.local_cluster.logs import last_line, rotate
 from cortado.store.local_cluster.nodes import Ended, NodeProcess, command_of
 from cortado.store.local_cluster.processes import ProcessId
 
 STEP_S: Final = 0.02
 STOP_S: Final = 10.0
+ROTATE_S: Final = 1.0
+GROWTH_END_S: Final = 0.2
 
 
 class Supervisor:
@@ -46,6 +52,7 @@ class Supervisor:
         self._stop = threading.Event()
         self._is_ready = False
         self._problem = ""
+        self._rotated_s = 0.0
         self._written: Run | None = None
         self._self = ProcessId.of(os.getpid())
         # The nodes end when this process does, however it does: nobody else holds the end that is never written to.
@@ -76,8 +83,8 @@ class Supervisor:
 
     # --- life --------------------------------------------------------------------------------------------------
 
-    def run(self) -> int:
-        """Until a signal; the exit code. Call it on the main thread."""
+    def run(self) -> None:
+        """Until a signal. Call it on the main thread. Raises Unavailable where the cluster cannot come about."""
         for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(each, self._on_signal)
         growth = threading.Thread(target=self._grow, name="growth", daemon=True)
@@ -87,8 +94,10 @@ class Supervisor:
                 self._step()
         finally:
             self._end()
-        growth.join(STOP_S)
-        return 0
+        # It waits for nothing but a call that is under way, whose answer nobody needs any more.
+        growth.join(GROWTH_END_S)
+        if self._problem and not self._is_ready:
+            raise Unavailable(self._problem)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._asked += 1
@@ -98,16 +107,38 @@ class Supervisor:
         now_s = time.monotonic()
         # A node that was not announced has nothing to join.
         first = self.plan.nodes[0].node_id
-        wanted = [each.node_id for each in self.plan.nodes if each.is_announced or each.node_id == first]
-        for node_id in wanted:
-            ended = self._nodes[node_id].step(now_s)
-            if ended is not None:
-                self._say(self._obituary(ended))
+        for each in self.plan.nodes:
+            node = self._nodes[each.node_id]
+            if each.is_removed and not node.is_given_up:
+                node.give_up("it was removed from the cluster")
+                node.send(signal.SIGTERM)
+            if each.is_announced or each.node_id == first:
+                ended = node.step(now_s)
+                if ended is not None:
+                    self._bury(ended)
+        if now_s - self._rotated_s >= ROTATE_S:
+            self._rotated_s = now_s
+            for name in self._nodes:
+                rotate(self._files.log(name))
         self._write()
+
+    def _bury(self, ended: Ended) -> None:
+        """Say how a node ended. One that no start cures is given up, and with it a cluster that was never complete."""
+        said = self._obituary(ended)
+        self._say(said)
+        node = self._nodes[ended.node_id]
+        if ended.next_start_in_s is not None or node.is_given_up:
+            return
+        node.give_up(said)
+        if not self._is_ready:
+            self._problem = said
+            self._stop.set()
 
     def _obituary(self, ended: Ended) -> str:
         how = f"was killed by {signal.Signals(-ended.code).name}" if ended.code < 0 else f"ended with {ended.code}"
-        why = "" if ended.code <= 0 else f": {_last_line(self._files, ended.node_id)}"
+        why = "" if ended.code <= 0 else f": {last_line(self._files.log(ended.node_id))}"
+        if ended.next_start_in_s is None:
+            return f"{ended.node_id} {how}, and is not started again{why}"
         return f"{ended.node_id} {how}, and starts again in {ended.next_start_in_s:g} s{why}"
 
     def _grow(self) -> None:
@@ -121,6 +152,8 @@ class Supervisor:
             return
         self._is_ready = True
         self._say(f"ready: {self.plan.endpoints}")
+        with suppress(Stopped):
+            watch_removals(self, lambda: self._connect(self.plan))
 
     def _write(self) -> None:
         nodes = {name: node.run for name, node in self._nodes.items()}
@@ -142,19 +175,8 @@ class Supervisor:
                 for node in self._nodes.values():
                     node.send(signal.SIGKILL)
             time.sleep(STEP_S)
-        self._files.write_run(Run(None, {name: node.run for name, node in self._nodes.items()}))
+        self._files.write_run(Run(None, {name: node.run for name, node in self._nodes.items()}, False, self._problem))
         self._say("stopped")
-
-
-def _last_line(files: ClusterFiles, node_id: str) -> str:
-    """What a node said last, which is why it ended."""
-    try:
-        with files.log(node_id).open("rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - 4_096))
-            lines = log.read().decode(errors="replace").splitlines()
-    except OSError:
-        return f"see {files.log(node_id)}"
-    return lines[-1].removeprefix("error: ") if lines else f"see {files.log(node_id)}"
 
 
 def say_on_stdout(text: str) -> None:

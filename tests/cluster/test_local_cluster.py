@@ -203,21 +203,39 @@ def test_with_certificates_only_who_has_one_is_served(local: LocalCluster) -> No
 
 def test_settings_for_all_nodes_and_wrong_ones(local: LocalCluster, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
-    file.write_text("heartbeat-ms = 50\nelection-ms = 40\n")
-    command = [sys.executable, "-m", "cortado.store.cli", "cluster", "up", "--nodes", "1", "--config", str(file)]
-    supervisor = subprocess.Popen(
-        [*command, "--dir", str(local.directory), "--port", str(local.port)], stdout=subprocess.PIPE, text=True
+    file.write_text("heartbeat-ms = 50\nelection-ms = 100\n")
+    command = ["cluster", "up", "--nodes", "1", "--config", str(file), "--dir", str(local.directory), "--detach"]
+    refused = subprocess.run(
+        [sys.executable, "-m", "cortado.store.cli", *command, "--port", str(local.port)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
-    assert supervisor.stdout is not None
-    try:
-        for line in supervisor.stdout:
-            if "ended with 2" in line:
-                assert "election-ms in" in line, "why it does not start is said, with the setting"
-                assert "must be between 200 and" in line
-                break
-    finally:
-        supervisor.terminate()
-        supervisor.communicate()
+    assert refused.returncode == 6
+    assert "n1 ended with 2, and is not started again: election-ms in" in refused.stderr
+    assert "server.toml:2: must be at least 200" in refused.stderr, "why it does not start is said, with the place"
+    node = local.nodes()["n1"]
+    assert (node["state"], node["starts"]) == ("given up", 1)
     file.write_text("heartbeat-ms = 50\nelection-ms = 350\n")
     local.up("--config", str(file))
     assert local.nodes()["n1"]["role"] == "leader"
+
+
+def test_a_node_that_was_removed_by_hand_is_left_alone_and_logs_tell_of_all(local: LocalCluster) -> None:
+    local.up("--nodes", "2")
+    endpoints = local.status()["endpoints"]
+    cortado("member", "remove", "n2", "--yes", "--endpoint", endpoints)
+    local.wait_for("n2", "removed")
+    wait_until(lambda: local.nodes()["n2"]["pid"] is None, "its process ends", 30.0)
+    assert local.status()["endpoints"] == endpoints.split(",")[0]
+
+    lines = local.run("logs", "--lines", "500").splitlines()
+    assert {line.split()[0] for line in lines} == {"n1", "n2"}
+    times = [line.split()[1] for line in lines if line.split()[1].endswith("Z")]
+    assert times == sorted(times)
+    assert json.loads(local.run("logs", "n1", "--lines", "1", "-o", "json"))["node"] == "n1"
+
+    local.run("down")
+    assert "n3 is a voter" in local.up("--nodes", "2"), "its name is not used again"
+    assert (local.nodes()["n2"]["starts"], local.nodes()["n2"]["state"]) == (0, "removed")

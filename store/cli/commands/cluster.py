@@ -1,4 +1,4 @@
-"""``cortado cluster``: a cluster on this machine, and ways to hurt it."""
+"""``cortado cluster``: a cluster on this machine. How it is looked at and hurt is in the modules beside this one."""
 
 from __future__ import annotations
 
@@ -7,32 +7,23 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
-from cortado.errors import CortadoError, InvalidArgument, Unavailable
+from cortado.errors import Unavailable
+from cortado.store.cli.commands import cluster_faults, cluster_logs, cluster_status
+from cortado.store.cli.commands.cluster_options import DIRECTORY, DirectoryOption
 from cortado.store.cli.parse import whole
 from cortado.store.cli.session import Session, command
-from cortado.store.client import Client, Status
-from cortado.store.local_cluster.files import ClusterFiles, NodePlan, Plan, Run
+from cortado.store.local_cluster.files import ClusterFiles, Run
 from cortado.store.local_cluster.ports import PORT_DEFAULT
-from cortado.store.local_cluster.prepare import NODES_DEFAULT, client_tls, connect, prepare
-from cortado.store.local_cluster.processes import ProcessId
+from cortado.store.local_cluster.prepare import NODES_DEFAULT, connect, prepare
 from cortado.store.local_cluster.supervisor import Supervisor, say_on_stdout
 
-_DIRECTORY: Final = Path("cortado-cluster")
 _POLL_S: Final = 0.05
 _STOPPED_S: Final = 30.0
-_STATUS_TIMEOUT_S: Final = 1.0
-_SIGNALS: Final = ("KILL", "TERM", "INT", "HUP", "QUIT", "ABRT", "SEGV")
-
-_Dir = Annotated[
-    Path, typer.Option("--dir", help="The cluster's directory.", metavar="PATH", show_default=str(_DIRECTORY))
-]
-_Node = Annotated[str, typer.Argument(help="The node's id, such as n1.", metavar="NODE", show_default=False)]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -40,9 +31,8 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="cluster")
     _add_up(group)
     _add_down(group)
-    _add_status(group)
-    _add_signals(group)
-    _add_partition(group)
+    for module in (cluster_status, cluster_logs, cluster_faults):
+        module.add_to(group)
 
 
 # --- up and down -----------------------------------------------------------------------------------------------
@@ -70,7 +60,7 @@ def _add_up(group: typer.Typer) -> None:
                 metavar="N",
             ),
         ] = None,
-        directory: _Dir = _DIRECTORY,
+        directory: DirectoryOption = DIRECTORY,
         port: Annotated[
             int,
             typer.Option(
@@ -89,7 +79,8 @@ def _add_up(group: typer.Typer) -> None:
     ) -> None:
         """Run a cluster on this machine, until Ctrl-C, or detached until cortado cluster down.
 
-        Nodes that die are started again. A second time, the same cluster goes on from its directory.
+        Nodes that die are started again, unless it is their settings or their directory that is wrong. A second time,
+        the same cluster goes on from its directory; a node that was removed is left alone.
 
         Needs the extra \\[server]: pip install 'cortado\\[server]'.
         """
@@ -136,6 +127,9 @@ def _show_until_ready(files: ClusterFiles, supervisor: subprocess.Popen[bytes]) 
         sys.stdout.write(said.decode(errors="replace"))
         sys.stdout.flush()
         if is_over:
+            why = files.read_run().problem
+            if why:
+                raise Unavailable(why)
             raise Unavailable(f"the supervisor ended with {supervisor.returncode}; see {files.supervisor_log}")
         if is_ours and run.problem:
             raise Unavailable(f"the cluster is not complete: {run.problem}; cortado cluster down stops it")
@@ -154,7 +148,7 @@ def _add_down(group: typer.Typer) -> None:
             cortado cluster down --dir /tmp/five
         """,
     )
-    def down(session: Session, directory: _Dir = _DIRECTORY) -> None:
+    def down(session: Session, directory: DirectoryOption = DIRECTORY) -> None:
         """Stop a cluster on this machine. Its data stays; cortado cluster up goes on with it."""
         files = ClusterFiles(directory)
         files.read_plan()
@@ -177,172 +171,3 @@ def _wait_until_gone(run: Run) -> None:
         time.sleep(_POLL_S)
     for each in nodes:
         each.send(signal.SIGKILL)
-
-
-# --- what it does ----------------------------------------------------------------------------------------------
-
-
-def _add_status(group: typer.Typer) -> None:
-    @command(
-        group,
-        "status",
-        remote=False,
-        examples="""
-            cortado cluster status
-            cortado cluster status --dir /tmp/five -o json
-        """,
-    )
-    def status(session: Session, directory: _Dir = _DIRECTORY) -> None:
-        """Show the nodes of a cluster on this machine: which run, who leads, who is cut off from whom."""
-        files = ClusterFiles(directory)
-        plan, run = files.read_plan(), files.read_run()
-        is_up = run.supervisor is not None and run.supervisor.is_alive()
-        with ThreadPoolExecutor(len(plan.nodes)) as pool:
-            nodes = list(pool.map(lambda node: _describe(files, plan, run, node), plan.nodes))
-        if session.as_json:
-            session.show.json(
-                {
-                    "dir": str(directory.absolute()),
-                    "up": is_up,
-                    "ready": is_up and run.is_ready,
-                    "problem": run.problem,
-                    "supervisor_pid": run.supervisor.pid if is_up and run.supervisor is not None else None,
-                    "endpoints": plan.endpoints,
-                    "nodes": nodes,
-                }
-            )
-            return
-        session.show.line(f"endpoints: {plan.endpoints}")
-        columns = ("node", "address", "process", "state", "role", "term", "applied", "starts", "cut off from")
-        session.show.table(columns, [_row(each) for each in nodes])
-        if not is_up:
-            session.show.note("it is not up; cortado cluster up goes on with it")
-        elif run.problem:
-            session.show.note(f"it is not complete: {run.problem}")
-
-
-def _describe(files: ClusterFiles, plan: Plan, run: Run, node: NodePlan) -> dict[str, Any]:
-    last = run.nodes.get(node.node_id)
-    process = None if last is None else last.process
-    found = None
-    state = "down" if node.is_announced or node.is_voter else "not made yet"
-    if process is not None and process.is_alive():
-        state = "paused" if process.is_paused() else "starting"
-        found = None if state == "paused" else _ask(files, plan, node)
-        state = state if found is None else found.state
-    return {
-        "node_id": node.node_id,
-        "address": node.address,
-        "pid": None if process is None or state == "down" else process.pid,
-        "state": state,
-        "role": None if found is None else found.role,
-        "leader": None if found is None else found.leader,
-        "term": None if found is None else found.term,
-        "applied_index": None if found is None else found.applied_index,
-        "last_index": None if found is None else found.last_index,
-        "starts": 0 if last is None else last.starts,
-        "last_exit": None if last is None else last.last_exit,
-        "cut_off_from": sorted(files.read_cut(node.node_id)),
-        "data_dir": str(files.data(node.node_id).absolute()),
-        "log": str(files.log(node.node_id).absolute()),
-    }
-
-
-def _ask(files: ClusterFiles, plan: Plan, node: NodePlan) -> Status | None:
-    try:
-        with Client(node.address, timeout_s=_STATUS_TIMEOUT_S, tls=client_tls(files, plan)) as client:
-            return client.status()
-    except CortadoError:
-        return None
-
-
-def _row(node: dict[str, Any]) -> list[Any]:
-    shown = [node[each] for each in ("node_id", "address", "pid", "state", "role", "term", "applied_index", "starts")]
-    return ["-" if each is None else each for each in shown] + [" ".join(node["cut_off_from"]) or "-"]
-
-
-# --- hurting it ------------------------------------------------------------------------------------------------
-
-
-def _add_signals(group: typer.Typer) -> None:
-    @command(
-        group,
-        "kill",
-        remote=False,
-        examples="""
-            cortado cluster kill n2
-            cortado cluster kill n2 --signal TERM
-        """,
-    )
-    def kill(
-        _: Session,
-        node: _Node,
-        directory: _Dir = _DIRECTORY,
-        signal_name: Annotated[
-            str, typer.Option("--signal", help=f"{', '.join(_SIGNALS[:-1])} or {_SIGNALS[-1]}.", metavar="NAME")
-        ] = "KILL",
-    ) -> None:
-        """Kill a node, as a crash would. It is started again a moment later."""
-        name = signal_name.upper().removeprefix("SIG")
-        if name not in _SIGNALS:
-            raise InvalidArgument("--signal", f"must be one of {', '.join(_SIGNALS)}", repr(signal_name))
-        _signal(directory, node, signal.Signals[f"SIG{name}"])
-
-    @command(group, "pause", remote=False, examples="cortado cluster pause n2")
-    def pause(_: Session, node: _Node, directory: _Dir = _DIRECTORY) -> None:
-        """Freeze a node (SIGSTOP): it keeps its connections, and answers nobody."""
-        _signal(directory, node, signal.SIGSTOP)
-
-    @command(group, "resume", remote=False, examples="cortado cluster resume n2")
-    def resume(_: Session, node: _Node, directory: _Dir = _DIRECTORY) -> None:
-        """Let a node that was paused go on."""
-        _signal(directory, node, signal.SIGCONT)
-
-
-def _signal(directory: Path, node_id: str, sent: signal.Signals) -> None:
-    files = ClusterFiles(directory)
-    files.read_plan().node(node_id)
-    last = files.read_run().nodes.get(node_id)
-    process: ProcessId | None = None if last is None else last.process
-    if process is None or not process.send(sent):
-        raise Unavailable(f"{node_id} does not run")
-
-
-def _add_partition(group: typer.Typer) -> None:
-    @command(
-        group,
-        "partition",
-        remote=False,
-        examples="""
-            cortado cluster partition n1
-            cortado cluster partition n1 n2
-        """,
-    )
-    def partition(
-        _: Session,
-        nodes: Annotated[
-            list[str], typer.Argument(help="The nodes of one side; repeat.", metavar="NODE", show_default=False)
-        ],
-        directory: _Dir = _DIRECTORY,
-    ) -> None:
-        """Cut the connections between these nodes and the others, until cortado cluster heal.
-
-        Clients still reach every node.
-        """
-        files = ClusterFiles(directory)
-        plan = files.read_plan()
-        side = {plan.node(each).node_id for each in nodes}
-        others = {each.node_id for each in plan.nodes} - side
-        if not others:
-            raise InvalidArgument("NODE", "at least one node must be on the other side")
-        for node_id in side:
-            files.write_cut(node_id, others)
-        for node_id in others:
-            files.write_cut(node_id, side)
-
-    @command(group, "heal", remote=False, examples="cortado cluster heal")
-    def heal(_: Session, directory: _Dir = _DIRECTORY) -> None:
-        """Undo cortado cluster partition."""
-        files = ClusterFiles(directory)
-        for node in files.read_plan().nodes:
-            files.write_cut(node.node_id, set())
