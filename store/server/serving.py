@@ -39,6 +39,7 @@ from cortado.proto.v1 import (
     kv_pb2,
     schemas_pb2,
     settings_pb2,
+    statistics_pb2,
     tables_pb2,
     watch_pb2,
 )
@@ -63,6 +64,7 @@ from cortado.store.server.observing import Observing
 from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.settings_service import SettingsService
+from cortado.store.server.statistics_service import StatisticsService
 from cortado.store.server.tables_service import TablesService
 from cortado.store.server.watch_service import WatchService
 from cortado.store.server.watching import end_with_parent, follow_faults, report_health
@@ -187,6 +189,7 @@ def _register(
     config: ServerConfig, server: grpc.aio.Server, node: Node, transport: PeerTransport, observing: Observing
 ) -> Served:
     cluster = ClusterService(node, config.data_dir, state=lambda: state_of(node, transport))
+    statistics = StatisticsService(node, collect=observing.collect, problems=observing.readiness.problems)
     services: list[tuple[ServiceDescriptor, object]] = [
         (_descriptor(kv_pb2, "KeyValue"), KeyValueService(node)),
         (_descriptor(documents_pb2, "Documents"), DocumentsService(node)),
@@ -196,6 +199,7 @@ def _register(
         (_descriptor(cluster_pb2, "Cluster"), cluster),
         (_descriptor(inspect_pb2, "Inspect"), InspectService(node)),
         (_descriptor(settings_pb2, "Settings"), SettingsService(node, config.found())),
+        (_descriptor(statistics_pb2, "Statistics"), statistics),
     ]
     requests = observing.requests
     calls = CallsService(services, requests=requests)
