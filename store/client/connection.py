@@ -18,13 +18,16 @@ All of it may be called by many threads, or by many tasks of one loop: whichever
 
 from __future__ import annotations
 
+import sys
 import threading
+import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, Literal, TypeAlias
 
 from cortado.errors import Cancelled, InvalidArgument, NotLeader, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2
+from cortado.store.client import forks
 from cortado.store.client.channel import Channel
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.leader_search import LeaderSearch
@@ -82,13 +85,22 @@ class Connection:
         self._closed = False
 
     async def close(self) -> None:
-        """Ends what is running with Cancelled. May be called again."""
+        """Ends what is running with Cancelled. May be called again. Raises Unsupported where it may not be used."""
+        if forks.is_cut_off():
+            return  # What there is to close is the parent's.
+        if self._channels:
+            self.runtime.check()
         with self._lock:
             self._closed = True
             channels = list(self._channels.values())
-        for channel in channels:
-            await channel.close()
-        await self.runtime.close()
+        await _close(channels, self.runtime)
+
+    def __del__(self) -> None:
+        # What was never opened has nothing to close, and at the end of the process nobody can.
+        if self.__dict__.get("_channels") and not (self._closed or forks.is_cut_off() or sys.is_finalizing()):
+            warnings.warn(f"unclosed client of {self.endpoint}", ResourceWarning, source=self, stacklevel=2)
+            channels, runtime = list(self._channels.values()), self.runtime
+            runtime.release(lambda: _close(channels, runtime))
 
     # --- one request, one reply ------------------------------------------------------------------------------
 
@@ -266,6 +278,7 @@ class Connection:
         """Raises Cancelled once the client was closed, and where it may not be used from here."""
         if self._closed:
             raise self._closed_meanwhile()
+        forks.check()
         self.runtime.check()
 
     def _closed_channel(self) -> Cancelled | Failed:
@@ -299,6 +312,7 @@ class Connection:
                 raise WireClosed
             channel = self._channels.get(address)
             if channel is None or channel.is_closed:
+                forks.connects(self)
                 channel = self._channels[address] = Channel(address, self._tls, self.runtime, coalesce=self._coalesce)
             return channel
 
@@ -316,6 +330,12 @@ class Connection:
             self._search.ask_beside(channel)
         except WireClosed:
             return  # Closed meanwhile: the call says so.
+
+
+async def _close(channels: list[Channel], runtime: Runtime) -> None:
+    for channel in channels:
+        await channel.close()
+    await runtime.close()
 
 
 def check_timeout(timeout_s: float) -> float:

@@ -171,6 +171,10 @@ class Runtime(Protocol):
 
     async def sleep(self, seconds: float) -> None: ...
 
+    def release(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run ``close`` for an owner that is gone, from whichever thread collected it."""
+        ...
+
     async def give_way(self) -> None:
         """Let others run, in the middle of work that takes long and waits for nothing."""
         ...

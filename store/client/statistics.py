@@ -23,7 +23,12 @@ from cortado.store.client.endpoints import Tls, check_endpoint
 from cortado.store.rpc_errors import from_rpc_error
 
 _METHOD: Final = "/cortado.v1.Statistics/ReadStatistics"
-_OPTIONS: Final = [("grpc.use_local_subchannel_pool", 1)]
+# A node that comes back is found within seconds: whoever watches it waits for just that.
+_OPTIONS: Final = [
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,11 @@ class AsyncioRuntime:
         """In a task of its own."""
         self._tasks.start(work)
 
+    def release(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """In a task of the loop's, if there still is one."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(lambda: self._tasks.start(close()))
+
     async def sleep(self, seconds: float) -> None:
         """The task sleeps."""
         await asyncio.sleep(seconds)

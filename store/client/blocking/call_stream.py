@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import grpc
 
@@ -16,6 +16,9 @@ from cortado.errors import Internal
 from cortado.store.client import call_queue
 from cortado.store.client.call_queue import ENDED_BY_SERVER, ENDED_IDLE, CallQueue, Waiter
 from cortado.store.client.retry import Failure, failure_of
+
+CLOSE_S: Final = 2.0
+"""How long closing waits for the reading thread, which ends as soon as gRPC has cancelled the stream."""
 
 OpenStream: TypeAlias = Callable[[Iterator[bytes]], Any]
 
@@ -52,7 +55,8 @@ class CallStream:
         self._wake_sender = threading.Lock()
         self._wake_sender.acquire()
         self._call = open_stream(self._messages())
-        threading.Thread(target=self._read, name="cortado-replies", daemon=True).start()
+        self._reader = threading.Thread(target=self._read, name="cortado-replies", daemon=True)
+        self._reader.start()
 
     # --- callers' threads --------------------------------------------------------------------------------------
 
@@ -78,9 +82,11 @@ class CallStream:
         return True
 
     def close(self, failure: Failure) -> None:
-        """Ends the stream, and every call on it with ``failure``."""
+        """Ends the stream, and every call on it with ``failure``; its threads are gone then."""
         self._end(failure)
         self._call.cancel()
+        if self._reader is not threading.current_thread():
+            self._reader.join(CLOSE_S)
 
     # --- gRPC's sending thread ---------------------------------------------------------------------------------
 

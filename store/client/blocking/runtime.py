@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 
 from cortado.errors import Cancelled, DeadlineExceeded, Unavailable
+from cortado.store.client import forks
 from cortado.store.client.blocking.call_stream import CallStream
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.watchdog import Watch, Watchdog
@@ -45,6 +46,10 @@ class BlockingRuntime:
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """In a thread of its own: it may be one of gRPC's threads that asks, which must not wait for itself."""
         threading.Thread(target=run, args=(work,), name="cortado-beside", daemon=True).start()
+
+    def release(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """In a thread of its own: the garbage collector may run in one that holds gRPC's locks."""
+        self.beside(close())
 
     async def sleep(self, seconds: float) -> None:
         """The thread sleeps."""
@@ -182,7 +187,8 @@ class ReplyStream:
         self._outbox.put(message)
 
     async def receive(self) -> Any:
-        """The next reply, None at the end. Raises Failed."""
+        """The next reply, None at the end. Raises Failed, Unsupported in a process that was forked meanwhile."""
+        forks.check()
         try:
             with self._watch:
                 return next(self._call)
@@ -200,6 +206,9 @@ class ReplyStream:
 
     def close(self) -> None:
         """Cancels it, and ends the thread that sends."""
+        if forks.is_cut_off():
+            forks.leave(self._call)
+            return
         self._outbox.put(None)
         self._call.cancel()
         self._watch.close()
