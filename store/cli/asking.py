@@ -20,18 +20,21 @@ YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not 
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Return where the answer is yes. Raises Abort for a no, InvalidArgument where there is no answer."""
-    if yes:
-        return
-    try:
-        agreed = typer.confirm(question, err=True)
-    except typer.Abort:
-        if sys.stdin.isatty():
-            raise
-        sys.stderr.write("\n")
-        raise InvalidArgument("--yes", "must be given where nobody can be asked") from None
-    if not agreed:
-        raise typer.Abort
+    """Return where the answer is yes. Raises Abort for a no, InvalidArgument where there is no answer.
+
+    Question and answer stay off standard output, which may be somebody's JSON.
+    """
+    while not yes:
+        sys.stderr.write(f"{question} [y/N]: ")
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        if not line:
+            sys.stderr.write("\n")
+            raise InvalidArgument("--yes", "must be given where nobody can be asked")
+        answer = line.strip().lower()
+        if answer in ("", "n", "no"):
+            raise typer.Abort
+        yes = answer in ("y", "yes")
 
 
 def show_dry_delete(session: Session, etag: str | None, if_match: str | None) -> None:

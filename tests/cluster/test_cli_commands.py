@@ -225,7 +225,10 @@ def test_keys_and_values_are_any_bytes(cortado: Shell, database: str) -> None:
     cortado("kv", "put", database, "k", "v", "--if-absent", expect=4)
     assert cortado.json("kv", "delete", database, "k") == [{"existed": True}]
     cortado("kv", "get", database, "k", expect=3)
-    assert cortado.json("kv", "delete-range", database, "--prefix", "") == [{"deleted": 1}]
+    assert cortado.json("kv", "delete-range", database, "--prefix", "", "--dry-run") == [{"would_delete": 1}]
+    cortado("kv", "delete-range", database, "--prefix", "", stdin="n\n", expect=130)
+    cortado("kv", "delete-range", database, "--prefix", "", stdin="", expect=2)
+    assert cortado.json("kv", "delete-range", database, "--prefix", "", "--yes") == [{"deleted": 1}]
     cortado("kv", "delete-range", database, expect=2)
 
 
