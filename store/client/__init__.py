@@ -74,6 +74,7 @@ from cortado.store.client.blocking.cluster import Membership
 from cortado.store.client.blocking.kv import KeyValue
 from cortado.store.client.blocking.schemas import Schemas
 from cortado.store.client.blocking.table import Table
+from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.bulk import BulkResult, RefusedRow
 from cortado.store.client.client import Client
 from cortado.store.client.cluster import AsyncMembership, ClockOffset, ClockReading, Members, MemberStatus, Status
@@ -84,6 +85,7 @@ from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersio
 from cortado.store.client.table import AsyncTable, KeyRange
 from cortado.store.client.tables import CheckProblem, CheckReport, Index
 from cortado.store.client.values import Stale
+from cortado.store.client.watch import AsyncWatch, Changed, Deleted, Resolved
 
 __all__ = [
     "DEFAULT_ENDPOINT",
@@ -93,14 +95,17 @@ __all__ = [
     "AsyncMembership",
     "AsyncSchemas",
     "AsyncTable",
+    "AsyncWatch",
     "Batch",
     "BulkResult",
+    "Changed",
     "CheckProblem",
     "CheckReport",
     "Client",
     "ClockOffset",
     "ClockReading",
     "Delete",
+    "Deleted",
     "Document",
     "Index",
     "KeyRange",
@@ -111,6 +116,7 @@ __all__ = [
     "Membership",
     "Put",
     "RefusedRow",
+    "Resolved",
     "RowBatch",
     "SchemaCheck",
     "SchemaVersion",
@@ -120,4 +126,5 @@ __all__ = [
     "SubjectSummary",
     "Table",
     "Tls",
+    "Watch",
 ]

@@ -7,6 +7,7 @@ from copy import copy
 from types import TracebackType
 from typing import Self
 
+from cortado.errors import InvalidArgument
 from cortado.proto.v1 import cluster_pb2, kv_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.aio.runtime import AsyncioRuntime
@@ -20,7 +21,7 @@ from cortado.store.client.runtime import Environment, Runtime
 from cortado.store.client.schemas import AsyncSchemas, SchemaCache
 from cortado.store.client.table import AsyncTable
 from cortado.store.client.tables import AsyncTables, CheckReport, Index, TableCache
-from cortado.store.client.values import At, timestamp_of
+from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 
 DEFAULT_ENDPOINT = "127.0.0.1:7621"
@@ -95,6 +96,19 @@ class AsyncClient:
         """The same client with another timeout; both share the connection, and closing either closes it."""
         view = copy(self)
         view._timeout_s = check_timeout(timeout_s)
+        return view
+
+    def at(self, at: At) -> Self:
+        """The same client, read-only, by which everything is read at that time, but for calls that name another.
+
+        ``at`` is a timestamp, its text, a ``datetime`` with a time zone (or its text), or how stale answers may be.
+        Views share the connection, and closing one closes all. Writing raises Unsupported. Raises InvalidArgument.
+        """
+        past = at_to_proto(at)
+        if past is None:
+            raise InvalidArgument("at", "must be given")
+        view = copy(self)
+        view._connection = self._connection.at(past)
         return view
 
     @property
@@ -204,6 +218,8 @@ class AsyncClient:
 
     async def now(self) -> Timestamp:
         """A timestamp to read at: what is committed by now is at or below it, what is written later above.
+
+        Of a view of the past, the time that it reads at.
 
         It is that of a linearizable read, not the clock's: of a time above what is stored the server would know nothing
         after a crash, and if its clock then went back, a later write might come to stand below.

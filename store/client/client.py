@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from types import TracebackType
 from typing import Self
 
@@ -59,8 +60,14 @@ class Client:
         )
 
     def with_timeout(self, timeout_s: float) -> Self:
-        view = self.__class__.__new__(self.__class__)
-        view._core = self._core.with_timeout(timeout_s)
+        return self._view(self._core.with_timeout(timeout_s))
+
+    def at(self, at: At) -> Self:
+        return self._view(self._core.at(at))
+
+    def _view(self, core: AsyncClient) -> Self:
+        view = copy(self)
+        view._core = core
         return view
 
     @property

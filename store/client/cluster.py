@@ -202,6 +202,7 @@ class AsyncMembership:
         return leader
 
     async def _change(self, method: str, request: Any, *, insists: bool = True) -> Any:
+        self._connection.check_writable()
         stub = getattr(self._connection.stubs.cluster, method)
         try:
             return await self._connection.call(stub, request, timeout_s=self._timeout_s, insists=insists)

@@ -23,9 +23,10 @@ import threading
 import warnings
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from typing import Any, Final, Literal, TypeAlias
 
-from cortado.errors import Cancelled, InvalidArgument, NotLeader, Unavailable
+from cortado.errors import Cancelled, InvalidArgument, NotLeader, Unavailable, Unsupported
 from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.client import forks
 from cortado.store.client.channel import Channel
@@ -44,6 +45,40 @@ MEMBERS_RECENT_S: Final = 30.0
 """So often a client that calls asks who belongs to the cluster, beside its calls."""
 
 ReadFrom: TypeAlias = Literal["leader", "any"]
+
+
+class _Shared:
+    """What all views of one connection share, and what is to be closed."""
+
+    def __init__(self, endpoint: str, runtime: Runtime) -> None:
+        self._endpoint = endpoint
+        self._runtime = runtime
+        self.lock = threading.Lock()
+        self.channels: dict[str, Channel] = {}
+        self.members_asked_s = float("-inf")
+        self.cluster_id = ""
+        self.reached = False
+        self.closed = False
+
+    async def close(self) -> None:
+        with self.lock:
+            self.closed = True
+            channels = list(self.channels.values())
+        await _close(channels, self._runtime)
+
+    def __del__(self) -> None:
+        # What was never opened has nothing to close, and at the end of the process nobody can.
+        if not self.channels or self.closed or forks.is_cut_off() or sys.is_finalizing():
+            return
+        warnings.warn(f"unclosed client of {self._endpoint}", ResourceWarning, source=self, stacklevel=2)
+        channels, runtime = list(self.channels.values()), self._runtime
+        runtime.release(lambda: _close(channels, runtime))
+
+
+async def _close(channels: list[Channel], runtime: Runtime) -> None:
+    for channel in channels:
+        await channel.close()
+    await runtime.close()
 
 
 class Connection:
@@ -75,32 +110,30 @@ class Connection:
         self._tls = tls
         self._coalesce = coalesce
         self._reads_anywhere = read_from == "any"
-        self._lock = threading.Lock()
-        self._channels: dict[str, Channel] = {}
+        self._past: common_pb2.ReadAt | None = None
+        self._shared = _Shared(self.endpoint, runtime)
         self._route = Route(parsed, self._now_s)
         self._search = LeaderSearch(self._route, runtime, self._channel_to, self._forget_channel)
-        self._members_asked_s = float("-inf")
-        self._cluster_id = ""
-        self._reached = False
-        self._closed = False
+
+    def at(self, past: common_pb2.ReadAt) -> Connection:
+        """The same connection, by which everything is read at that time, where a request does not say another, and
+        nothing is written."""
+        view = copy(self)
+        view._past = past
+        return view
+
+    def check_writable(self) -> None:
+        """Raises Unsupported where everything is read in the past."""
+        if self._past is not None:
+            raise Unsupported("writing through a view of the past", "write through the client that it was made of")
 
     async def close(self) -> None:
         """Ends what is running with Cancelled. May be called again. Raises Unsupported where it may not be used."""
         if forks.is_cut_off():
             return  # What there is to close is the parent's.
-        if self._channels:
+        if self._shared.channels:
             self.runtime.check()
-        with self._lock:
-            self._closed = True
-            channels = list(self._channels.values())
-        await _close(channels, self.runtime)
-
-    def __del__(self) -> None:
-        # What was never opened has nothing to close, and at the end of the process nobody can.
-        if self.__dict__.get("_channels") and not (self._closed or forks.is_cut_off() or sys.is_finalizing()):
-            warnings.warn(f"unclosed client of {self.endpoint}", ResourceWarning, source=self, stacklevel=2)
-            channels, runtime = list(self._channels.values()), self.runtime
-            runtime.release(lambda: _close(channels, runtime))
+        await self._shared.close()
 
     # --- one request, one reply ------------------------------------------------------------------------------
 
@@ -114,6 +147,7 @@ class Connection:
         insist takes a leader's word that it can't be done now.
         """
         attempts = self.attempts(getattr(request, "request_id", b""), timeout_s, started_s)
+        self._turn_to_past(method, request)
         encoded = request.SerializeToString()
         anywhere = method.is_read_at and self._may_go_anywhere(request)
         while True:
@@ -135,7 +169,8 @@ class Connection:
             await self.rest_after(attempts, failure, channel)
 
     async def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
-        """As :meth:`call`, under a new request id."""
+        """As :meth:`call`, under a new request id. Raises Unsupported where everything is read in the past."""
+        self.check_writable()
         started_s = self._now_s()
         request.request_id = await self.new_request_id(timeout_s)
         return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
@@ -158,6 +193,10 @@ class Connection:
         except WireClosed:
             raise self._closed_channel() from None
 
+    def _turn_to_past(self, method: Method, request: Any) -> None:
+        if self._past is not None and method.is_read_at and not request.HasField("at"):
+            request.at.CopyFrom(self._past)
+
     def _may_go_anywhere(self, request: Any) -> bool:
         if not request.HasField("at"):
             return False
@@ -172,6 +211,7 @@ class Connection:
         same timestamp; only the last reply has none. ``timeout_s`` bounds the wait for each reply. Closing the
         generator stops the server's work.
         """
+        self._turn_to_past(method, request)
         attempts = self.attempts(b"", timeout_s)
         anywhere = method.is_read_at and self._may_go_anywhere(request)
         started = False
@@ -224,14 +264,14 @@ class Connection:
     def attempts(self, request_id: bytes, timeout_s: float, started_s: float | None = None) -> Attempts:
         """The bookkeeping of a call that begins now, or began at ``started_s``."""
         now_s = self._now_s() if started_s is None else started_s
-        connect_deadline_s = None if self._reached else now_s + CONNECT_TIMEOUT_S
+        connect_deadline_s = None if self._shared.reached else now_s + CONNECT_TIMEOUT_S
         return Attempts(request_id, now_s, timeout_s, self.environment.random, connect_deadline_s)
 
     async def rest_after(self, attempts: Attempts, failure: Failure, channel: Channel) -> None:
         """Waits until the next attempt may be made, here or elsewhere. Raises how the call ends where there is none."""
         if failure.answered:
-            self._reached = True
-        if self._closed:
+            self._shared.reached = True
+        if self._shared.closed:
             failure = Failure(self._closed_meanwhile(), answered=False, sent=failure.may_have_happened)
         left_s = attempts.deadline_s - self._now_s()
         is_known = left_s > 0 and await self._redirect(failure, channel.address, left_s)
@@ -263,11 +303,11 @@ class Connection:
 
     def observe(self, header: common_pb2.Header) -> None:
         """A reply came: notice another cluster behind the same address."""
-        self._reached = True
-        if header.cluster_id != self._cluster_id and header.cluster_id:
-            with self._lock:
-                changed = bool(self._cluster_id) and header.cluster_id != self._cluster_id
-                self._cluster_id = header.cluster_id
+        self._shared.reached = True
+        if header.cluster_id != self._shared.cluster_id and header.cluster_id:
+            with self._shared.lock:
+                changed = bool(self._shared.cluster_id) and header.cluster_id != self._shared.cluster_id
+                self._shared.cluster_id = header.cluster_id
             if changed:
                 self.request_ids.forget()
                 self._route.forget_terms()
@@ -276,14 +316,14 @@ class Connection:
 
     def check_open(self) -> None:
         """Raises Cancelled once the client was closed, and where it may not be used from here."""
-        if self._closed:
+        if self._shared.closed:
             raise self._closed_meanwhile()
         forks.check()
         self.runtime.check()
 
     def _closed_channel(self) -> Cancelled | Failed:
         """The channel of a call is closed: with the client, or because its node has just left the cluster."""
-        if self._closed:
+        if self._shared.closed:
             return self._closed_meanwhile()
         return Failed(Failure(Unavailable("the node is no member any more"), answered=False, sent=False))
 
@@ -295,47 +335,43 @@ class Connection:
     def _channel(self, *, anywhere: bool) -> Channel:
         self.check_open()
         address = self._route.anyone() if anywhere else self._route.target
-        channel = self._channels.get(address)
+        channel = self._shared.channels.get(address)
         if channel is None or channel.is_closed:
             try:
                 channel = self._channel_to(address)
             except WireClosed:
                 raise self._closed_meanwhile() from None
-        if self._reached and self._now_s() - self._members_asked_s > MEMBERS_RECENT_S:
+        if self._shared.reached and self._now_s() - self._shared.members_asked_s > MEMBERS_RECENT_S:
             self._ask_members(channel)
         return channel
 
     def _channel_to(self, address: str) -> Channel:
         """Raises WireClosed where the client was closed."""
-        with self._lock:
-            if self._closed:
+        with self._shared.lock:
+            if self._shared.closed:
                 raise WireClosed
-            channel = self._channels.get(address)
+            channel = self._shared.channels.get(address)
             if channel is None or channel.is_closed:
-                forks.connects(self)
-                channel = self._channels[address] = Channel(address, self._tls, self.runtime, coalesce=self._coalesce)
+                forks.connects(self._shared)
+                channel = self._shared.channels[address] = Channel(
+                    address, self._tls, self.runtime, coalesce=self._coalesce
+                )
             return channel
 
     def _forget_channel(self, address: str) -> None:
         """No member has this address any more."""
-        with self._lock:
-            channel = self._channels.pop(address, None)
+        with self._shared.lock:
+            channel = self._shared.channels.pop(address, None)
         if channel is not None:
             channel.retire()
 
     def _ask_members(self, channel: Channel) -> None:
         """Learns of the members beside the calls: when their node is gone it is too late to ask it for the others."""
-        self._members_asked_s = self._now_s()
+        self._shared.members_asked_s = self._now_s()
         try:
             self._search.ask_beside(channel)
         except WireClosed:
             return  # Closed meanwhile: the call says so.
-
-
-async def _close(channels: list[Channel], runtime: Runtime) -> None:
-    for channel in channels:
-        await channel.close()
-    await runtime.close()
 
 
 def check_timeout(timeout_s: float) -> float:

@@ -13,6 +13,8 @@ from cortado.store.client.arguments import sequence, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.streams import items
 from cortado.store.client.values import At, at_to_proto
+from cortado.store.client.watch import AsyncWatch, WatchOptions
+from cortado.store.client.watch_sources import PairSource
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.names import check_namespace
 from cortado.store.packing import cut, cut_equal, join
@@ -173,6 +175,29 @@ class AsyncKeyValue:
                 yield _unpacked(reply.packed)
                 if reply.pairs:  # Of a server that does not pack.
                     yield map(_pair, reply.pairs)
+
+    def watch(
+        self,
+        start: bytes = b"",
+        end: bytes = b"",
+        *,
+        prefix: bytes | None = None,
+        after: At = None,
+        until: At = None,
+        initial_state: bool = False,
+        with_previous: bool = False,
+        resolved_ms: int = 1_000,
+    ) -> AsyncWatch[bytes, bytes]:
+        """What changes in ``[start, end)``, or with ``prefix``: an iterator of Changed, Deleted and Resolved, in the order
+        of the commits, which resumes by itself.
+
+        Changes ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
+        ``initial_state`` the pairs as they are then come first. ``until`` ends it; otherwise it has no end.
+        ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
+        """
+        options = WatchOptions(after, until, initial_state, with_previous, resolved_ms)
+        source = PairSource(self.namespace, _range(start, end, prefix))
+        return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
 
     async def batch(self, operations: Sequence[Operation]) -> str:
         """All or nothing; returns the etag of everything written. A key may appear once. Raises ConditionFailed."""

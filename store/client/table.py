@@ -36,6 +36,8 @@ from cortado.store.client.values import (
     timestamp_of,
     timestamp_to_proto,
 )
+from cortado.store.client.watch import AsyncWatch, WatchOptions
+from cortado.store.client.watch_sources import DocumentSource
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart
 from cortado.store.names import split_table_name
@@ -224,6 +226,32 @@ class AsyncTable:
         schema_id = (await self.codec.schema())[0].schema_id if scan.columns else 0
         request = scan.to_proto(self._name, await self._parts_of(scan.index), schema_id)
         return self._batches(request, is_empty=scan.is_empty)
+
+    def watch(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        prefix: KeyLike = None,
+        after: At = None,
+        until: At = None,
+        initial_state: bool = False,
+        with_previous: bool = False,
+        resolved_ms: int = 1_000,
+    ) -> AsyncWatch[Key, Document]:
+        """What changes in a range of the primary key: an iterator of Changed, Deleted and Resolved, in the order of the
+        commits, which resumes by itself.
+
+        Changes ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
+        ``initial_state`` the documents as they are then come first. ``until`` ends it; otherwise it has no end.
+        ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
+        """
+        options = WatchOptions(after, until, initial_state, with_previous, resolved_ms)
+        source = DocumentSource(self._name, (lower, upper, prefix), self._key_parts, self.codec)
+        return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
+
+    async def _key_parts(self) -> Sequence[KeyPart]:
+        return (await self.descriptor()).key
 
     async def split(
         self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cortado.store.client.blocking.drive import each, run
 from cortado.store.client.blocking.forward import forwards
+from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.kv import AsyncKeyValue, KvPair, Operation
 from cortado.store.client.values import At
 
@@ -54,6 +55,30 @@ class KeyValue:
         at: At = None,
     ) -> Iterator[KvPair]:
         return each(self._core.scan_pages(start, end, prefix=prefix, reverse=reverse, limit=limit, at=at))
+
+    def watch(
+        self,
+        start: bytes = b"",
+        end: bytes = b"",
+        *,
+        prefix: bytes | None = None,
+        after: At = None,
+        until: At = None,
+        initial_state: bool = False,
+        with_previous: bool = False,
+        resolved_ms: int = 1_000,
+    ) -> Watch[bytes, bytes]:
+        core = self._core.watch(
+            start,
+            end,
+            prefix=prefix,
+            after=after,
+            until=until,
+            initial_state=initial_state,
+            with_previous=with_previous,
+            resolved_ms=resolved_ms,
+        )
+        return Watch(core)
 
     def batch(self, operations: Sequence[Operation]) -> str:
         return run(self._core.batch(operations))

@@ -9,6 +9,7 @@ from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.blocking.documents import DocumentCodec
 from cortado.store.client.blocking.drive import each, run, steps
 from cortado.store.client.blocking.forward import forwards
+from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.bulk import BulkResult
 from cortado.store.client.documents import Document, RowBatch
 from cortado.store.client.scans import Scan
@@ -91,6 +92,30 @@ class Table:
     ) -> Iterator[RowBatch]:
         scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions)
         return steps(run(self._core.open_batches(scan)))
+
+    def watch(
+        self,
+        lower: KeyLike = None,
+        upper: KeyLike = None,
+        *,
+        prefix: KeyLike = None,
+        after: At = None,
+        until: At = None,
+        initial_state: bool = False,
+        with_previous: bool = False,
+        resolved_ms: int = 1_000,
+    ) -> Watch[Key, Document]:
+        core = self._core.watch(
+            lower,
+            upper,
+            prefix=prefix,
+            after=after,
+            until=until,
+            initial_state=initial_state,
+            with_previous=with_previous,
+            resolved_ms=resolved_ms,
+        )
+        return Watch(core)
 
     def split(
         self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None
