@@ -188,8 +188,8 @@ class AsyncKeyValue:
         with_previous: bool = False,
         resolved_ms: int = 1_000,
     ) -> AsyncWatch[bytes, bytes]:
-        """What changes in ``[start, end)``, or with ``prefix``: an iterator of Changed, Deleted and Resolved, in the order
-        of the commits, which resumes by itself.
+        """What changes in ``[start, end)``, or with ``prefix``: an iterator of Changed, Deleted and Resolved, in the
+        order of the commits, which resumes by itself.
 
         Changes ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
         ``initial_state`` the pairs as they are then come first. ``until`` ends it; otherwise it has no end.

@@ -14,7 +14,7 @@ from cortado.store.client.bulk import BulkResult
 from cortado.store.client.documents import Document, RowBatch
 from cortado.store.client.scans import Scan
 from cortado.store.client.table import ARROW_BATCH_ROWS, AsyncTable, KeyRange, PutMode
-from cortado.store.client.values import At, KeyLike
+from cortado.store.client.values import At, Key, KeyLike
 from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:

@@ -1,0 +1,133 @@
+"""What can be watched: ranges of pairs, and ranges of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, watch_pb2
+from cortado.store.client.documents import AsyncDocumentCodec, Document, RowBatch, decoder_of
+from cortado.store.client.stubs import Stubs
+from cortado.store.client.values import Key, KeyLike, key_from_proto, range_to_proto
+from cortado.store.client.watch import Change, Changed, Deleted
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.keys.types import KeyPart, KeyType
+from cortado.store.packing import cut, cut_equal
+
+PairChange: TypeAlias = Change[bytes, bytes]
+DocumentChange: TypeAlias = Change[Key, Document]
+
+
+class PairSource:
+    """A range of user keys."""
+
+    method = Stubs.watch.KeyValue
+
+    def __init__(self, namespace: str, within: kv_pb2.KvRange) -> None:
+        self._namespace = namespace
+        self._within = within
+
+    async def request(self, options: watch_pb2.WatchOptions) -> watch_pb2.WatchKeyValueRequest:
+        return watch_pb2.WatchKeyValueRequest(
+            namespace=self._namespace, range=self._within, options=options, packed=True
+        )
+
+    async def changes(self, reply: watch_pb2.WatchKeyValueResponse) -> Sequence[PairChange]:
+        packed = reply.packed
+        deletes = set(packed.deletes)
+        old = packed.replaced
+        previous = dict(zip(packed.replacing, cut(old.values, old.value_lengths), strict=True))
+        found = zip(
+            cut(packed.keys, packed.key_lengths),
+            cut(packed.values, packed.value_lengths),
+            _timestamps(packed.versions),
+            strict=True,
+        )
+        return [
+            Deleted(key, ts, previous.get(place)) if place in deletes else Changed(key, value, ts, previous.get(place))
+            for place, (key, value, ts) in enumerate(found)
+        ]
+
+
+class DocumentSource:
+    """A range of a table's primary key."""
+
+    method = Stubs.watch.Table
+
+    def __init__(
+        self,
+        table: documents_pb2.TableName,
+        bounds: tuple[KeyLike, KeyLike, KeyLike],
+        parts: Callable[[], Awaitable[Sequence[KeyPart]]],
+        codec: AsyncDocumentCodec,
+    ) -> None:
+        """``bounds`` are lower, upper and prefix; ``parts`` gives those of the primary key."""
+        self._table = table
+        self._bounds = bounds
+        self._parts = parts
+        self._codec = codec
+
+    async def request(self, options: watch_pb2.WatchOptions) -> watch_pb2.WatchTableRequest:
+        return watch_pb2.WatchTableRequest(
+            table=self._table,
+            range=range_to_proto(*self._bounds, await self._parts()),
+            options=options,
+            packed=True,
+        )
+
+    async def changes(self, reply: watch_pb2.WatchTableResponse) -> Sequence[DocumentChange]:
+        packed = reply.packed
+        versions = _timestamps(packed.versions)
+        if not versions:
+            return []
+        parts = await self._parts()
+        deleted = dict(zip(packed.deletes, map(key_from_proto, packed.deleted), strict=True))
+        put_at = [str(ts) for place, ts in enumerate(versions) if place not in deleted]
+        documents = iter(await self._documents(packed.rows, put_at))
+        old = await self._documents(packed.replaced)
+        previous = dict(zip(packed.replacing, old, strict=True))
+        changes: list[DocumentChange] = []
+        for place, ts in enumerate(versions):
+            if place in deleted:
+                changes.append(Deleted(deleted[place], ts, previous.get(place)))
+            else:
+                document = next(documents)
+                changes.append(Changed(key_of(document, parts), document, ts, previous.get(place)))
+        return changes
+
+    async def _documents(self, rows: Sequence[common_pb2.RowBatch], etags: Sequence[str] = ()) -> list[Document]:
+        """The documents of runs of rows; their etags, unless the runs have versions."""
+        documents: list[Document] = []
+        for run in rows:
+            writer, reader = await self._codec.reader_of(run.schema_id)
+            decode, shape = decoder_of(writer, reader), reader or writer
+            batch = RowBatch(run.schema_id, run.bodies, run.lengths, run.versions, shape)
+            named: Iterator[str] = batch.etags() if run.versions else iter(etags[len(documents) :])
+            # The names may go on behind this run's rows.
+            documents += [Document(decode(body), next(named), shape) for body in batch.each_body()]
+        return documents
+
+
+def key_of(document: Document, parts: Sequence[KeyPart]) -> Key:
+    """The primary key in a document, with the values that keys are given out with everywhere."""
+    return tuple(_part(_at(document.value, part.path), part) for part in parts)
+
+
+def _at(document: Any, path: str) -> Any:
+    for name in path.split("."):
+        document = document[name]
+    return document
+
+
+def _part(value: Any, part: KeyPart) -> Any:
+    if part.type is KeyType.TIMESTAMP and isinstance(value, datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    return float(value) if part.type is KeyType.FLOAT64 else value
+
+
+def _timestamps(versions: bytes) -> list[Timestamp]:
+    encoded = cut_equal(versions, TIMESTAMP_BYTES)
+    # What was written at once has one timestamp.
+    decoded = {each: Timestamp.from_bytes(each) for each in set(encoded)}
+    return list(map(decoded.__getitem__, encoded))
