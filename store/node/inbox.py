@@ -19,6 +19,11 @@ class Inbox:
         self._bytes = 0
 
     @property
+    def is_empty(self) -> bool:
+        """True where nothing waits."""
+        return not self._arrived
+
+    @property
     def use(self) -> tuple[int, int]:
         """Messages that wait, and their bytes."""
         return len(self._arrived), self._bytes

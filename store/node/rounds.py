@@ -67,6 +67,11 @@ class ReadRounds:
         return not self._resting and not self._refusals and not any(each.refusals for each in self._rounds)
 
     @property
+    def is_idle(self) -> bool:
+        """True where nobody waits here at all."""
+        return not (self._asked or self._resting or self._rounds or self._reads or self._refusals)
+
+    @property
     def has_reads(self) -> bool:
         """True where a read waits, be it for a round or for what is to be applied."""
         return bool(self._asked or self._reads) or any(each.reads for each in self._rounds)

@@ -14,6 +14,10 @@ the next turn, so that a slow disk gathers larger turns instead of a queue of sm
 
 - *A turn is closed* when the storage thread is free and, in a group of several, when who asks about now is in it
   (:mod:`cortado.store.node.gathering`).
+- *Not every turn is whole.* Where nothing came but proposals, and the open turn can't be closed yet, they are
+  evaluated, and that is all. Where the storage thread reports and nobody waits, the next Ready is looked at, and that
+  is all. A leader whose writes and reads are all answered does not get up for the last acknowledgements: they wait for
+  the next turn, but not for long. Together these were half of all turns.
 - *What is decided* is applied together with the next entry of ours, in the same transaction, unless somebody waits for
   it: a sync of its own, right after the callers were answered, would stand in the way of what they ask for next.
 - *Leadership* is looked at after everything that may change it, before anything is answered: what was appended in a
@@ -61,6 +65,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 # So long what is decided waits for an entry to be stored with it, where nobody waits to see it applied.
 APPLY_WAIT_MS: Final = 10.0
+# So long what peers say waits for a turn that has more to do, where a leader waits for nothing that they could say.
+LISTEN_WAIT_MS: Final = 2.0
 
 
 class Turns:
@@ -134,7 +140,9 @@ class Turns:
         self._apply_due_ms = math.inf
         self._gathering = Gathering()
         self._gather_due_ms = math.inf
+        self._listen_due_ms = math.inf
         self._is_scheduled = False
+        self._wants_whole_turn = False
         self._alarm = Alarm(loop, monotonic_ms, self._alarm_turn)
         self._is_paused = False
         self._is_closed = False
@@ -228,7 +236,12 @@ class Turns:
         if self._is_closed or self.failure is not None:
             return
         self._inbox.put(sender, bodies)
-        self.schedule()
+        if self._is_leading and self.log.is_leader and not self.pipeline.has_undecided and self._nobody_waits():
+            if self._listen_due_ms == math.inf:
+                self._listen_due_ms = self._monotonic_ms() + LISTEN_WAIT_MS
+                self._set_alarm()
+        else:
+            self.schedule()
 
     def propose(self, proposal: Proposal) -> None:
         """Put a proposal in line; it will have its answer. Raises Unavailable once the node stopped,
@@ -241,7 +254,7 @@ class Turns:
         proposal.proposed_ms = self._monotonic_ms()
         self.pipeline.propose(proposal)
         self._gathering.proposed(proposal.proposed_ms)
-        self.schedule()
+        self._schedule()
 
     def read_now(self) -> Timestamp | None:
         """The linearizable read's timestamp, where nothing needs to be waited for: in a group of one.
@@ -352,6 +365,10 @@ class Turns:
 
     def schedule(self) -> None:
         """Let a turn follow as soon as the loop comes to it."""
+        self._wants_whole_turn = True
+        self._schedule()
+
+    def _schedule(self) -> None:
         if not self._is_scheduled and self.failure is None and not self._is_closed:
             self._is_scheduled = True
             self._loop.call_soon(self._scheduled_turn)
@@ -359,21 +376,47 @@ class Turns:
     def _scheduled_turn(self) -> None:
         self._is_scheduled = False
         if self.failure is None and not self._is_closed:
-            self._guarded_turn()
+            self._guarded(self._turn if self._wants_whole_turn else self._turn_of_proposals)
 
     def _guarded_turn(self) -> None:
+        self._guarded(self._turn)
+
+    def _guarded(self, turn: Callable[[], None]) -> None:
         try:
-            self._turn()
+            turn()
         except Exception as defect:
             # Whatever was half done is not known any more.
             self._fail(defect)
         self._watchers.look()
 
+    def _turn_of_proposals(self) -> None:
+        """Where nothing but proposals came: a whole turn, unless the open one can't be appended yet."""
+        if not self._evaluates_into_waiting_turn():
+            self._turn()
+        elif self._storing.is_free:
+            self._set_alarm()
+
+    def _evaluates_into_waiting_turn(self) -> bool:
+        """Evaluate what waits; False where there is more to do than that."""
+        pipeline = self.pipeline
+        if not self._is_leading or not self.log.is_leader or self._is_paused or self._is_only_voter:
+            return False
+        if not pipeline.fill(self._monotonic_ms() + self._limits.evaluate_slice_ms) or not pipeline.has_commands:
+            return False
+        return not self._storing.is_free or (pipeline.may_append and self._waits_for_company())
+
+    def _nobody_waits(self) -> bool:
+        """Whether nothing here depends on what comes next."""
+        pipeline = self.pipeline
+        is_idle = not pipeline.has_waiting and not pipeline.has_commands and self._rounds.is_idle
+        return is_idle and self._watchers.is_empty and not self._is_paused and not self._wants_whole_turn
+
     def _turn(self) -> None:
         self.measures.turns += 1
         now_ms = self._monotonic_ms()
         slice_ends_ms = now_ms + self._limits.evaluate_slice_ms
-        self._gather_due_ms = math.inf
+        self._wants_whole_turn = False
+        self._gather_due_ms = self._listen_due_ms = math.inf
         if not self._inbox.step(self.log.step, slice_ends_ms):
             self.schedule()
         self._look_at_leadership()
@@ -484,7 +527,7 @@ class Turns:
         self._readable = applied.last_ts if may_read else None
 
     def _set_alarm(self) -> None:
-        due_ms = min(self.log.next_tick_ms, self._apply_due_ms, self._gather_due_ms)
+        due_ms = min(self.log.next_tick_ms, self._apply_due_ms, self._gather_due_ms, self._listen_due_ms)
         retry_at_ms = self._storing.retry_at_ms
         if retry_at_ms is not None:
             due_ms = min(due_ms, retry_at_ms)
@@ -508,7 +551,11 @@ class Turns:
             self.pipeline.advance(state)
             self.feed.applied(self._machine.newly_applied, state.last_ts)
         self.compaction.durable(ready, self.applied.index)
-        self._guarded_turn()
+        if self._inbox.is_empty and self._nobody_waits() and self._is_leadership_known():
+            self._store(self._monotonic_ms())
+            self._set_alarm()
+        else:
+            self._guarded_turn()
 
     def _taken_back(self, index: int, error: ResourceExhausted) -> None:
         """The log took its entries back: refuse what did not fit, and evaluate again what was built on it."""
@@ -546,6 +593,15 @@ class Turns:
                 self._lead()
         elif leader:
             self._handed_to = ""
+
+    def _is_leadership_known(self) -> bool:
+        """Whether a group of several is led as it was when leadership was looked at last."""
+        log, leader = self.log, self.log.leader
+        if self._is_only_voter or not leader or leader != self._seen_leader:
+            return False
+        if leader != self._node_id:
+            return self._led_term is None
+        return self._is_leading and log.is_leader and log.term == self._led_term
 
     def _lead(self) -> None:
         """Everything before this term is applied: what may have been given out of time lies below the clock."""
