@@ -136,9 +136,7 @@ def _table_plan(value: dict[str, Any]) -> TablePlan:
 
 def check_directory(directory: Path, *, resume: bool, force: bool) -> ExportPlan | None:
     """What was begun there and is to go on; None where an export begins. Raises InvalidArgument where it may not."""
-    with disk_errors(directory):
-        directory.mkdir(parents=True, exist_ok=True)
-        names = {each.name for each in directory.iterdir()}
+    names = _names_in(directory)
     if not names or force:
         return None
     if CHECKPOINT in names:
@@ -152,9 +150,10 @@ def check_directory(directory: Path, *, resume: bool, force: bool) -> ExportPlan
 
 
 def clear_directory(directory: Path, *, force: bool) -> None:
-    """Removes an earlier export by ``force``: what its manifest or its checkpoint names, and nothing else."""
-    with disk_errors(directory, "read"):
-        names = {each.name for each in directory.iterdir()}
+    """Makes the directory. Of an earlier export, by ``force``, removes what its manifest or its checkpoint names."""
+    with disk_errors(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+    names = _names_in(directory)
     if not names or not force:
         return
     paths: list[str] = []
@@ -169,6 +168,11 @@ def clear_directory(directory: Path, *, force: bool) -> None:
         with disk_errors(directory / path, "removed"):
             (directory / path).unlink(missing_ok=True)
             (directory / f"{path}{PARTIAL}").unlink(missing_ok=True)
+
+
+def _names_in(directory: Path) -> set[str]:
+    with disk_errors(directory, "read"):
+        return {each.name for each in directory.iterdir()} if directory.exists() else set()
 
 
 def _bound_text(bound: Key | None, key: Sequence[KeyPart]) -> str | None:

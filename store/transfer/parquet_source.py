@@ -84,7 +84,15 @@ def _no_text(_row: int) -> str:
 
 def _text_of(batch: Any) -> str:
     """A row that does not fit, about as it would stand in JSON."""
-    return json.dumps(batch.to_pylist()[0], ensure_ascii=False, default=_plain)
+    row = {name: _value_of(batch.column(name)[0]) for name in batch.schema.names}
+    return json.dumps(row, ensure_ascii=False, default=_plain)
+
+
+def _value_of(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):  # A date that Python does not know, which may be what is wrong with the row.
+        return scalar.value if hasattr(scalar, "value") else repr(scalar)
 
 
 def _plain(value: Any) -> Any:

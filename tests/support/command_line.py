@@ -1,0 +1,55 @@
+"""``cortado`` in a test: in this process, where that is enough, or in one of its own, to be killed or cut off."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from cortado.store.cli.app import run
+
+
+class CommandLine:
+    """Runs ``cortado`` against ``endpoint``. ``out`` and ``err`` are what the last run wrote, as bytes and as text."""
+
+    def __init__(self, endpoint: str, capture: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._capture = capture
+        self._monkeypatch = monkeypatch
+        self.endpoint = endpoint
+        self.out = b""
+        self.err = ""
+        monkeypatch.setenv("CORTADO_ENDPOINTS", endpoint)
+
+    def __call__(self, *arguments: str, expect: int = 0, stdin: bytes = b"") -> bytes:
+        """What it wrote to standard output. Raises AssertionError where it ended with another code."""
+        self._monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = run(arguments)
+        self.out, err = self._capture.readouterr()
+        self.err = err.decode()
+        assert code == expect, f"{arguments} ended with {code}: {self.err}"
+        return self.out
+
+    def json(self, *arguments: str, expect: int = 0, stdin: bytes = b"") -> list[Any]:
+        """The objects that it wrote, one a line."""
+        return [json.loads(line) for line in self(*arguments, "-o", "json", expect=expect, stdin=stdin).splitlines()]
+
+    @contextmanager
+    def process(self, *arguments: str, stdout: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
+        """A process of its own, which is gone at the end."""
+        command = [sys.executable, "-m", "cortado.store.cli", *arguments]
+        environment = {**os.environ, "CORTADO_ENDPOINTS": self.endpoint}
+        started = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, env=environment
+        )
+        try:
+            yield started
+        finally:
+            started.kill()
+            started.communicate()
