@@ -14,7 +14,7 @@ def forwards(core: type) -> Callable[[type[C]], type[C]]:
     def documented(face: type[C]) -> type[C]:
         for name, member in vars(face).items():
             if not name.startswith("_") and member.__doc__ is None:
-                member.__doc__ = getattr(core, name).__doc__
+                member.__doc__ = getattr(getattr(core, name, None), "__doc__", None)
         return face
 
     return documented
