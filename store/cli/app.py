@@ -60,7 +60,8 @@ def build() -> typer.Typer:
     app = typer.Typer(
         name="cortado",
         help="Cortado: a replicated, ordered key-value and document store.\n\nStart a server with [bold]cortado server"
-        "[/bold], then look at it with [bold]cortado status[/bold]. Each command's --help ends with examples.",
+        "[/bold], then look at it with [bold]cortado status[/bold]. Each command's --help ends with examples.\n\n"
+        "What each exit code means, and what to do about it: docs/exit-codes.md.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
