@@ -1,28 +1,14 @@
 """How a command ends that did not work: one line on standard error, and an exit code that a script can use.
 
-====  =================================================================================================
-code  meaning
-====  =================================================================================================
-0     it worked
-1     an internal error: a defect of Cortado's
-2     usage, or an argument that is wrong: the same command will be refused again
-3     not found: a database, table, index, field, subject, schema, document or key
-4     a conflict: a condition that does not hold, a value that a unique index has, a name that is taken
-5     an incompatible schema
-6     the server cannot serve now: not reached, overloaded, or too late with the answer of a read
-7     the outcome of a write is unknown: it may have happened, or may yet
-8     damage: a checksum, a data directory, a clock out of bounds, or problems that ``table check`` found
-69    a server that was to join a cluster could not reach it, or it had no leader: start it again later
-78    a server that was to join a cluster was refused by it: starting it again as it is will not help
-130   interrupted (Ctrl-C)
-141   whoever read the output went away (a broken pipe)
-====  =================================================================================================
+:data:`EXIT_CODES` says what each code means and what to do about it. It is the one source: ``docs/exit-codes.md`` is
+held to it by a test, and an error finds its code by its class.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from typing import Any, Final
 
 from cortado.errors import (
@@ -49,8 +35,84 @@ INCOMPATIBLE: Final = 5
 UNAVAILABLE: Final = 6
 UNKNOWN_OUTCOME: Final = 7
 DAMAGE: Final = 8
+SERVER_UNAVAILABLE: Final = 69
+SERVER_DEFECT: Final = 70
+SERVER_DISK: Final = 74
+SERVER_REFUSED: Final = 78
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
+
+
+@dataclass(frozen=True, slots=True)
+class ExitCode:
+    """A way to end. ``action`` is what whoever called, a person or a script, can do then."""
+
+    code: int
+    meaning: str
+    action: str
+
+
+EXIT_CODES: Final = (
+    ExitCode(OK, "It worked.", "Go on."),
+    ExitCode(INTERNAL, "A defect of Cortado's.", "Run it again with `CORTADO_DEBUG=1` for a traceback, and report it."),
+    ExitCode(
+        USAGE,
+        "Usage, or an argument that is wrong; also a question that nobody was there to answer.",
+        "Change the command: as it stands it will be refused again. Nothing was changed.",
+    ),
+    ExitCode(
+        NOT_FOUND,
+        "No such database, table, index, field, subject, schema, document, key or member.",
+        "Take it for absent, or look at the name.",
+    ),
+    ExitCode(
+        CONFLICT,
+        "A conflict: a condition that does not hold, a value that a unique index has already, a name that is taken.",
+        "Read again what is there, and decide anew. Nothing was changed.",
+    ),
+    ExitCode(
+        INCOMPATIBLE, "A schema that is not compatible with its subject.", "Change the schema: each line says where."
+    ),
+    ExitCode(
+        UNAVAILABLE,
+        "Not now: no server was reached, or none that leads; it is overloaded, or was too late with the answer of a "
+        "read; or a check could not look at everything.",
+        "Try again later. Nothing was changed.",
+    ),
+    ExitCode(
+        UNKNOWN_OUTCOME,
+        "The outcome of a write is unknown: it may have happened, or may yet.",
+        "Read what it was about before doing it again. The error names the request id.",
+    ),
+    ExitCode(
+        DAMAGE,
+        "Damage: a wrong checksum, a data directory that cannot be used, a clock out of bounds, a peer that refuses, "
+        "or problems that `table check`, `scrub`, `raft log` or `mvcc show` found.",
+        "Call an operator: the message says what to do. A retry does not help.",
+    ),
+    ExitCode(
+        SERVER_UNAVAILABLE,
+        "`server`: the cluster that it was to join could not be reached, or has no leader now.",
+        "Start it again when the cluster is well.",
+    ),
+    ExitCode(
+        SERVER_DEFECT,
+        "`server`: a defect while the log was applied.",
+        "Keep its log and its directory, start it again; if it ends so again, replace the node.",
+    ),
+    ExitCode(
+        SERVER_DISK,
+        "`server`: the disk failed under a write.",
+        "Look at the disk, and start it again: what was acknowledged is there.",
+    ),
+    ExitCode(
+        SERVER_REFUSED,
+        "`server`: the cluster that it was to join refused it (not announced, another directory, another cluster).",
+        "Do what the one line on standard error says. Starting it again as it is will not help.",
+    ),
+    ExitCode(INTERRUPTED, "Interrupted (Ctrl-C), or a question was answered with no.", "Nothing, it was asked for."),
+    ExitCode(BROKEN_PIPE, "Whoever read the output went away (a broken pipe).", "Nothing, if that was meant."),
+)
 
 # The first class that fits counts, so the special ones stand before their parents.
 _CODE_OF: Final[list[tuple[type[CortadoError], int]]] = [

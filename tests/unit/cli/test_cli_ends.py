@@ -81,7 +81,7 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["put", "d.t", "{"], "DOCUMENT"),
         (["update", "d.t", "1"], "--set"),
         (["table", "create", "d.t", "--key", "a", "--index", "x"], "--index"),
-        (["key", "dump", "xyz"], "HEX"),
+        (["key", "decode", "xyz"], "HEX"),
         (["server", "--map-size", "big"], "--map-size"),
         (["server", "--listen", "0.0.0.0:1"], "unless insecure is true"),
         (["server", "--limit.writes", "1"], "--limit.writes-max"),
