@@ -35,14 +35,25 @@ WIDTH: Final = 180
 """Of what is printed where there is no terminal."""
 SHAPES: Final = ((1, 1), (1, 16), (1, 64), (2, 32), (1, 256), (2, 128))
 """Processes and threads of the callers of single puts and gets."""
+TASKS: Final = (64, 256)
+"""The same as tasks of one loop."""
 LOADS: Final = (
-    *(Load(workload, *shape) for workload in ("put", "get") for shape in SHAPES),
+    *(
+        load
+        for workload in ("put", "get")
+        for load in (
+            *(Load(workload, *shape) for shape in SHAPES),
+            *(Load(workload, 1, tasks, tasks=True) for tasks in TASKS),
+        )
+    ),
     Load("batch100", 1, 16),
     Load("batch100", 2, 8),
     Load("scattered100", 2, 8),
     Load("batch1000", 2, 4),
+    Load("batch100", 1, 16, tasks=True),
     Load("range1000", 1, 16),
     Load("range1000", 2, 8),
+    Load("range1000", 1, 16, tasks=True),
 )
 FAST_CALLERS: Final = (1, 16, 64, 256)
 AIMS: Final = {"put": 1.0, "get": 1.0, "batch100": 5.0, "scattered100": 5.0, "range1000": 3.0}
@@ -116,11 +127,10 @@ def _measure_cluster(cluster: Cluster, options: argparse.Namespace, results: Res
     for load in LOADS:
         if not options.only or load.workload in options.only:
             workload = WORKLOADS[load.workload]
-            console.print(f"[dim]{cluster.name}: {workload.title}, {load.callers} callers ...")
-            shape = str(load.callers) if load.processes == 1 else f"{load.processes} x {load.threads}"
+            console.print(f"[dim]{cluster.name}: {workload.title}, {load.shape} callers ...")
             aim = _aim(load.workload, load.callers)
             outcome = measure(cluster, load, options.seconds)
-            results.points.append(Point(cluster.name, workload.title, shape, workload.rows, aim, outcome))
+            results.points.append(Point(cluster.name, workload.title, load.shape, workload.rows, aim, outcome))
     _measure_fast(cluster, options, results, console)
     if not options.only and options.failovers:
         console.print(f"[dim]{cluster.name}: failover ...")

@@ -109,7 +109,30 @@ class EtcdApi:
         return bool(status.leader) and status.leader == status.header.member_id
 
 
-def _unary(channel: grpc.Channel, method: str, reply: str) -> Callable[..., Any]:
+class AsyncEtcdApi:
+    """The same for tasks of one loop, on a channel of ``grpc.aio``."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._put = _unary(channel, "KV/Put", "PutResponse")
+        self._range = _unary(channel, "KV/Range", "RangeResponse")
+        self._txn = _unary(channel, "KV/Txn", "TxnResponse")
+
+    async def put(self, key: bytes, value: bytes) -> None:
+        await self._put(PutRequest(key=key, value=value), timeout=10)
+
+    async def get(self, key: bytes) -> bytes | None:
+        found = (await self._range(RangeRequest(key=key), timeout=10)).kvs
+        return bytes(found[0].value) if found else None
+
+    async def put_all(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+        puts = [RequestOp(request_put=PutRequest(key=key, value=value)) for key, value in pairs]
+        assert (await self._txn(TxnRequest(success=puts), timeout=10)).succeeded
+
+    async def scan(self, start: bytes, end: bytes, limit: int) -> int:
+        return len((await self._range(RangeRequest(key=start, range_end=end, limit=limit), timeout=10)).kvs)
+
+
+def _unary(channel: grpc.Channel | grpc.aio.Channel, method: str, reply: str) -> Callable[..., Any]:
     kind = _class(reply)
     return channel.unary_unary(
         f"/{_PACKAGE}.{method}",

@@ -1,6 +1,6 @@
 """Callers in processes of their own, so that no interpreter's lock bounds what a system is asked.
 
-    python -m benchmarks.cluster.load SYSTEM ENDPOINTS WORKLOAD THREADS SEED
+    python -m benchmarks.cluster.load SYSTEM ENDPOINTS WORKLOAD CALLERS SEED KIND
 
 is one of them: it connects, calls for a while uncounted, says ``ready``, and waits for a line with the seconds to
 count. Then it prints what it saw as one line of JSON. :func:`measure` runs several at once, with meters at the nodes.
@@ -8,6 +8,7 @@ count. Then it prints what it saw as one line of JSON. :func:`measure` runs seve
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import subprocess
@@ -19,7 +20,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from benchmarks.cluster.members import Cluster, Meter, Use
-from benchmarks.cluster.workloads import WORKLOADS, Store, Workload, open_store
+from benchmarks.cluster.workloads import WORKLOADS, AsyncStore, Store, Workload, open_async_store, open_store
 
 WARM_CALLS: Final = 20
 """Of each caller, before anything is counted."""
@@ -27,15 +28,22 @@ WARM_CALLS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """``processes`` times ``threads`` callers, each with one call in flight."""
+    """``processes`` times ``each`` callers with one call in flight, threads or, where ``tasks``, tasks of one loop."""
 
     workload: str
     processes: int
-    threads: int
+    each: int
+    tasks: bool = False
 
     @property
     def callers(self) -> int:
-        return self.processes * self.threads
+        return self.processes * self.each
+
+    @property
+    def shape(self) -> str:
+        """For people: "64", "2 x 32", "64 tasks"."""
+        shape = str(self.each) if self.processes == 1 else f"{self.processes} x {self.each}"
+        return f"{shape} tasks" if self.tasks else shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,8 @@ def measure(cluster: Cluster, load: Load, seconds: float) -> Outcome:
 
 
 def _start(system: str, endpoints: str, load: Load, seed: int) -> subprocess.Popen[bytes]:
-    arguments = [system, endpoints, load.workload, str(load.threads), str(seed)]
+    kind = "tasks" if load.tasks else "threads"
+    arguments = [system, endpoints, load.workload, str(load.each), str(seed), kind]
     command = [sys.executable, "-m", "benchmarks.cluster.load", *arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -133,7 +142,7 @@ class Caller(threading.Thread):
     def __init__(self, store: Store, workload: Workload, seed: int, times: Times) -> None:
         super().__init__(daemon=True)
         self._store = store
-        self._call = workload.call
+        self._workload = workload
         self._random = random.Random(seed)
         self._times = times
         self.latencies_us: list[int] = []
@@ -152,7 +161,41 @@ class Caller(threading.Thread):
 
     def _one(self) -> bool:
         try:
-            self._call(self._store, self._random)
+            self._workload.check(self._workload.ask(self._store, self._random))
+        except Exception as error:
+            if not self.failed:
+                print(f"a call failed: {error!r}", file=sys.stderr)
+            self.failed += 1
+            return False
+        return True
+
+
+class AsyncCaller:
+    """One call after another, as a task."""
+
+    def __init__(self, store: AsyncStore, workload: Workload, seed: int, times: Times) -> None:
+        self._store = store
+        self._workload = workload
+        self._random = random.Random(seed)
+        self._times = times
+        self.latencies_us: list[int] = []
+        self.failed = 0
+
+    async def warm(self) -> None:
+        for _ in range(WARM_CALLS):
+            await self._one()
+
+    async def run(self) -> None:
+        while not self._times.ended:
+            began_ns = time.perf_counter_ns()
+            worked = await self._one()
+            ended_ns = time.perf_counter_ns()
+            if self._times.counts(ended_ns) and worked:
+                self.latencies_us.append((ended_ns - began_ns) // 1_000)
+
+    async def _one(self) -> bool:
+        try:
+            self._workload.check(await self._workload.ask(self._store, self._random))
         except Exception as error:
             if not self.failed:
                 print(f"a call failed: {error!r}", file=sys.stderr)
@@ -169,6 +212,13 @@ class Times:
         self.begin_ns = self.end_ns = sys.maxsize
         self.ended = False
 
+    def count(self, seconds: float) -> float:
+        """From now on, for so long. Returns the CPU time that the process has used until now."""
+        cpu_s = time.process_time()
+        self.end_ns = (began_ns := time.perf_counter_ns()) + int(seconds * 1e9)
+        self.begin_ns = began_ns
+        return cpu_s
+
     def counts(self, ended_ns: int) -> bool:
         return self.begin_ns <= ended_ns < self.end_ns
 
@@ -183,9 +233,7 @@ def _ask(system: str, endpoints: str, workload: str, threads: int, seed: int) ->
         times.warm.acquire()
     print("ready", flush=True)
     seconds = float(sys.stdin.readline())
-    cpu_s = time.process_time()
-    times.end_ns = (began_ns := time.perf_counter_ns()) + int(seconds * 1e9)
-    times.begin_ns = began_ns
+    cpu_s = times.count(seconds)
     time.sleep(seconds)
     cores = (time.process_time() - cpu_s) / seconds
     times.ended = True
@@ -195,8 +243,30 @@ def _ask(system: str, endpoints: str, workload: str, threads: int, seed: int) ->
     return Seen(latencies, cores, sum(caller.failed for caller in callers))
 
 
+async def _ask_by_tasks(system: str, endpoints: str, workload: str, tasks: int, seed: int) -> Seen:
+    store = open_async_store(system, endpoints.split(","))
+    times = Times()
+    callers = [AsyncCaller(store, WORKLOADS[workload], seed * 1_000 + number, times) for number in range(tasks)]
+    await asyncio.gather(*(caller.warm() for caller in callers))
+    running = asyncio.gather(*(caller.run() for caller in callers))
+    loop = asyncio.get_running_loop()
+    print("ready", flush=True)
+    seconds = float(await loop.run_in_executor(None, sys.stdin.readline))
+    cpu_s = times.count(seconds)
+    await asyncio.sleep(seconds)
+    cores = (time.process_time() - cpu_s) / seconds
+    times.ended = True
+    await asyncio.wait_for(running, 15)
+    await store.close()
+    latencies = [each for caller in callers for each in caller.latencies_us]
+    return Seen(latencies, cores, sum(caller.failed for caller in callers))
+
+
 if __name__ == "__main__":
-    system, endpoints, workload, threads, seed = sys.argv[1:]
-    seen = _ask(system, endpoints, workload, int(threads), int(seed))
+    system, endpoints, workload, callers, seed, kind = sys.argv[1:]
+    if kind == "tasks":
+        seen = asyncio.run(_ask_by_tasks(system, endpoints, workload, int(callers), int(seed)))
+    else:
+        seen = _ask(system, endpoints, workload, int(callers), int(seed))
     # Not through dataclasses.asdict, which copies every number by itself.
     print(json.dumps({each.name: getattr(seen, each.name) for each in fields(seen)}), flush=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import grpc
 
-from benchmarks.cluster.etcd_api import EtcdApi
-from cortado.store.client import Client
+from benchmarks.cluster.etcd_api import AsyncEtcdApi, EtcdApi
+from cortado.store.client import AsyncClient, Client
 from cortado.store.client.kv import Put
 
 VALUE_BYTES: Final = 200
@@ -73,6 +73,58 @@ def open_store(system: str, endpoints: Sequence[str]) -> Store:
     return EtcdStore(endpoints) if system == "etcd" else CortadoStore(endpoints)
 
 
+class AsyncStore(Protocol):
+    """One system, asked from any number of tasks of one loop."""
+
+    def put(self, key: bytes, value: bytes) -> Awaitable[object]: ...
+    def get(self, key: bytes) -> Awaitable[bytes | None]: ...
+    def put_all(self, pairs: Sequence[tuple[bytes, bytes]]) -> Awaitable[object]: ...
+    def scan(self, start: bytes, end: bytes, limit: int) -> Awaitable[int]: ...
+    async def close(self) -> None: ...
+
+
+class AsyncCortadoStore:
+    """Our client for asyncio."""
+
+    def __init__(self, endpoints: Sequence[str], timeout_s: float = 10.0) -> None:
+        self._client = AsyncClient(",".join(endpoints), timeout_s=timeout_s)
+        self._kv = self._client.kv(NAMESPACE)
+
+    def put(self, key: bytes, value: bytes) -> Awaitable[str]:
+        return self._kv.put(key, value)
+
+    async def get(self, key: bytes) -> bytes | None:
+        found = await self._kv.get(key)
+        return None if found is None else found.value
+
+    def put_all(self, pairs: Sequence[tuple[bytes, bytes]]) -> Awaitable[str]:
+        return self._kv.batch([Put(key, value) for key, value in pairs])
+
+    async def scan(self, start: bytes, end: bytes, limit: int) -> int:
+        # By the page: a step of an asynchronous iterator costs more than a pair.
+        return sum([len(list(page)) async for page in self._kv.scan_pages(start, end, limit=limit)])
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class AsyncEtcdStore:
+    """gRPC's client for asyncio, on one channel to the first endpoint."""
+
+    def __init__(self, endpoints: Sequence[str]) -> None:
+        self._channel = grpc.aio.insecure_channel(endpoints[0], options=[("grpc.use_local_subchannel_pool", 1)])
+        api = AsyncEtcdApi(self._channel)
+        self.put, self.get, self.put_all, self.scan = api.put, api.get, api.put_all, api.scan
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+
+def open_async_store(system: str, endpoints: Sequence[str]) -> AsyncStore:
+    """As :func:`open_store`, on the running loop."""
+    return AsyncEtcdStore(endpoints) if system == "etcd" else AsyncCortadoStore(endpoints)
+
+
 def stored_key(number: int) -> bytes:
     return b"stored-%08d" % number
 
@@ -85,58 +137,70 @@ def fill(store: Store) -> None:
 
 # --- the calls -----------------------------------------------------------------------------------------------------
 
-Call = Callable[[Store, random.Random], None]
+Ask = Callable[[Any, random.Random], Any]
+"""Asks a Store and gives what it answers, or an AsyncStore and gives what is to be awaited."""
 
 
-def _put(store: Store, draw: random.Random) -> None:
-    store.put(b"put-%08d" % draw.randrange(PUT_KEYS), draw.randbytes(VALUE_BYTES))
+def _put(store: Any, draw: random.Random) -> Any:
+    return store.put(b"put-%08d" % draw.randrange(PUT_KEYS), draw.randbytes(VALUE_BYTES))
 
 
-def _get(store: Store, draw: random.Random) -> None:
-    value = store.get(stored_key(draw.randrange(STORED)))
-    assert value is not None
-    assert len(value) == VALUE_BYTES
+def _get(store: Any, draw: random.Random) -> Any:
+    return store.get(stored_key(draw.randrange(STORED)))
 
 
-def _scan(store: Store, draw: random.Random) -> None:
-    start = draw.randrange(STORED - RANGE_KEYS)
-    assert store.scan(stored_key(start), b"stored.", RANGE_KEYS) == RANGE_KEYS
+def _scan(store: Any, draw: random.Random) -> Any:
+    return store.scan(stored_key(draw.randrange(STORED - RANGE_KEYS)), b"stored.", RANGE_KEYS)
 
 
-def _batch(size: int) -> Call:
+def _batch(size: int) -> Ask:
     """Neighbours, as the lines of one order are."""
 
-    def call(store: Store, draw: random.Random) -> None:
+    def ask(store: Any, draw: random.Random) -> Any:
         order = draw.randrange(PUT_KEYS)
-        store.put_all([(b"batch-%08d-%04d" % (order, line), bytes(VALUE_BYTES)) for line in range(size)])
+        return store.put_all([(b"batch-%08d-%04d" % (order, line), bytes(VALUE_BYTES)) for line in range(size)])
 
-    return call
+    return ask
 
 
-def _scattered(size: int) -> Call:
+def _scattered(size: int) -> Ask:
     """Keys anywhere."""
 
-    def call(store: Store, draw: random.Random) -> None:
+    def ask(store: Any, draw: random.Random) -> Any:
         keys = draw.sample(range(PUT_KEYS), size)
-        store.put_all([(b"put-%08d" % key, bytes(VALUE_BYTES)) for key in keys])
+        return store.put_all([(b"put-%08d" % key, bytes(VALUE_BYTES)) for key in keys])
 
-    return call
+    return ask
+
+
+def _anything(_: object) -> bool:
+    return True
+
+
+def _is_stored(value: bytes | None) -> bool:
+    return value is not None and len(value) == VALUE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One kind of call, which counts for ``rows`` rows."""
+    """One kind of call, which counts for ``rows`` rows; ``is_right`` looks at each answer."""
 
     title: str
-    call: Call
+    ask: Ask
     rows: int = 1
+    is_right: Callable[[Any], bool] = _anything
+
+    def check(self, answer: object) -> None:
+        """Raises ValueError for an answer that is wrong."""
+        if not self.is_right(answer):
+            raise ValueError(f"{self.title}: a wrong answer, {answer!r:.80}")
 
 
 WORKLOADS: Final = {
     "put": Workload("put", _put),
-    "get": Workload("linearizable get", _get),
+    "get": Workload("linearizable get", _get, is_right=_is_stored),
     "batch100": Workload("batch of 100 puts, neighbours", _batch(100), 100),
     "scattered100": Workload("batch of 100 puts, anywhere", _scattered(100), 100),
     "batch1000": Workload("batch of 1,000 puts, neighbours", _batch(1_000), 1_000),
-    "range1000": Workload("range of 1,000 keys", _scan, RANGE_KEYS),
+    "range1000": Workload("range of 1,000 keys", _scan, RANGE_KEYS, RANGE_KEYS.__eq__),
 }
