@@ -21,6 +21,7 @@ from cortado.store.cli.commands import (
     config,
     context,
     database,
+    doctor,
     documents,
     export,
     import_,
@@ -35,6 +36,8 @@ from cortado.store.cli.commands import (
     server,
     status,
     table,
+    top,
+    watch,
 )
 from cortado.store.cli.session import (
     ContextOption,
@@ -71,6 +74,7 @@ def build() -> typer.Typer:
     for module in (
         server,
         status,
+        top,
         member,
         cluster,
         schema,
@@ -78,6 +82,7 @@ def build() -> typer.Typer:
         table,
         documents,
         kv,
+        watch,
         export,
         import_,
         clock,
@@ -89,6 +94,7 @@ def build() -> typer.Typer:
         recover,
         config,
         context,
+        doctor,
         completion,
     ):
         module.add_to(app)

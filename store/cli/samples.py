@@ -1,0 +1,207 @@
+"""What ``cortado top`` shows of a node: from two of its statistics, rates and latencies of the time between them.
+
+Counters only grow while a process lives, so a rate is a difference by the node's own clock; a process that was started
+between the two has no rates yet. Latencies are quantiles of what fell into a histogram's buckets meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cortado.store.client.statistics import HistogramValue, Statistics
+from cortado.store.observe.measures import quantile
+
+_DATA: Final = ("cortado.v1.KeyValue/", "cortado.v1.Documents/")
+_WRITES: Final = frozenset({"Put", "Update", "Delete", "DeleteRange", "Batch"})
+# Two starts of a process lie further apart, and two readings of one differ by less.
+_SAME_START_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSample:
+    """A node at one moment. None where it is not known: the node did not answer, or nothing happened to measure.
+
+    Rates are per second, latencies and lags in seconds. ``queue_use`` is the fullest queue's part of its bound, and
+    ``queue`` its name. ``lag_entries`` and ``lag_s`` are what the leader says of it. ``clock_offset_s`` is how far the
+    clock that differs most is from the node's, at least.
+    """
+
+    node_id: str
+    address: str
+    voter: bool
+    reached: bool
+    problem: str | None = None
+    ready: bool | None = None
+    reasons: tuple[str, ...] = ()
+    role: str | None = None
+    term: int | None = None
+    applied_index: int | None = None
+    reads_per_s: float | None = None
+    writes_per_s: float | None = None
+    stream_bytes_per_s: float | None = None
+    refused_per_s: float | None = None
+    slow_per_s: float | None = None
+    read_p50_s: float | None = None
+    read_p99_s: float | None = None
+    write_p50_s: float | None = None
+    write_p99_s: float | None = None
+    sync_p99_s: float | None = None
+    decide_p99_s: float | None = None
+    lag_entries: int | None = None
+    lag_s: float | None = None
+    queue: str | None = None
+    queue_use: float | None = None
+    watches: int | None = None
+    disk_free_bytes: int | None = None
+    map_used_bytes: int | None = None
+    memory_bytes: int | None = None
+    cpu_percent: float | None = None
+    loop_lag_max_s: float | None = None
+    clock_offset_s: float | None = None
+    uptime_s: float | None = None
+
+
+def not_reached(node_id: str, address: str, voter: bool, problem: str) -> NodeSample:
+    """A node that does not answer."""
+    return NodeSample(node_id, address, voter, reached=False, problem=problem)
+
+
+def sample(
+    address: str, voter: bool, now: Statistics, before: Statistics | None, leader: Statistics | None
+) -> NodeSample:
+    """A node as it is ``now``, with rates since ``before``; ``leader`` tells of its lag."""
+    since = Since(now, before)
+    queue, queue_use = _fullest(now)
+    roles = [role for (role,), is_it in now.by_label("cortado_role").items() if is_it]
+    lag_entries = _of_member(leader, now, "cortado_member_lag_entries")
+    reads, writes = _reads(now), _writes(now)
+    return NodeSample(
+        now.node_id,
+        address,
+        voter,
+        reached=True,
+        ready=not now.problems,
+        reasons=tuple(reason for reason, _ in now.problems),
+        role=roles[0] if roles else None,
+        term=int(now.value("cortado_term")),
+        applied_index=int(now.value("cortado_log_applied_index")),
+        reads_per_s=since.calls_per_s(reads),
+        writes_per_s=since.calls_per_s(writes),
+        stream_bytes_per_s=since.rate("cortado_request_sent_bytes_total", _streams(now)),
+        refused_per_s=since.rate("cortado_refusals_total"),
+        slow_per_s=since.rate("cortado_slow_requests_total"),
+        read_p50_s=since.latency(0.5, reads),
+        read_p99_s=since.latency(0.99, reads),
+        write_p50_s=since.latency(0.5, writes),
+        write_p99_s=since.latency(0.99, writes),
+        sync_p99_s=since.quantile("cortado_storage_sync_seconds", 0.99),
+        decide_p99_s=since.quantile("cortado_entry_decide_seconds", 0.99),
+        lag_entries=None if lag_entries is None else int(lag_entries),
+        lag_s=_of_member(leader, now, "cortado_member_lag_seconds"),
+        queue=queue,
+        queue_use=queue_use,
+        watches=int(now.value("cortado_watches_open")),
+        disk_free_bytes=int(now.value("cortado_disk_free_bytes")),
+        map_used_bytes=int(now.value("cortado_map_used_bytes")),
+        memory_bytes=int(now.value("cortado_process_resident_memory_bytes")),
+        cpu_percent=since.percent("cortado_process_cpu_seconds_total"),
+        loop_lag_max_s=now.value("cortado_loop_lag_max_seconds"),
+        clock_offset_s=_clock_offset(now),
+        uptime_s=now.value("cortado_uptime_seconds"),
+    )
+
+
+class Since:
+    """What happened between two readings of one process."""
+
+    def __init__(self, now: Statistics, before: Statistics | None) -> None:
+        if before is not None and abs(now.started_s - before.started_s) > _SAME_START_S:
+            before = None
+        self._now = now
+        self._before = before
+        self._seconds = now.monotonic_s - before.monotonic_s if before is not None else 0.0
+
+    def rate(self, name: str, of: Iterable[tuple[str, ...]] | None = None) -> float | None:
+        """How fast the sum of a counter's samples grew; of those with the labels ``of``, or of all."""
+        if self._before is None or self._seconds <= 0:
+            return None
+        chosen = self._now.by_label(name).keys() if of is None else of
+        grown = sum(self._now.value(name, *labels) - self._before.value(name, *labels) for labels in chosen)
+        return max(grown, 0.0) / self._seconds
+
+    def percent(self, name: str) -> float | None:
+        rate = self.rate(name)
+        return None if rate is None else 100 * rate
+
+    def calls_per_s(self, methods: Sequence[str]) -> float | None:
+        chosen = [labels for labels in self._now.by_label("cortado_requests_total") if labels[0] in methods]
+        return self.rate("cortado_requests_total", chosen)
+
+    def latency(self, q: float, methods: Sequence[str]) -> float | None:
+        return self.quantile("cortado_request_duration_seconds", q, [(method,) for method in methods])
+
+    def quantile(self, name: str, q: float, of: Sequence[tuple[str, ...]] = ((),)) -> float | None:
+        """Of what fell meanwhile into the buckets of a histogram's samples with the labels ``of``, taken together."""
+        if self._before is None:
+            return None
+        now, before = self._now.histograms.get(name, {}), self._before.histograms.get(name, {})
+        grown = [_grown(now[labels], before.get(labels)) for labels in of if labels in now]
+        if not grown:
+            return None
+        bounds = next(iter(now.values())).bounds
+        return quantile(bounds, [sum(counts) for counts in zip(*grown, strict=True)], q)
+
+
+def _grown(now: HistogramValue, before: HistogramValue | None) -> list[int]:
+    if before is None or len(before.counts) != len(now.counts):
+        return list(now.counts)
+    return [max(new - old, 0) for new, old in zip(now.counts, before.counts, strict=True)]
+
+
+def _methods(now: Statistics) -> Iterable[str]:
+    seen = {labels[0] for labels in now.by_label("cortado_requests_total")}
+    return sorted(method for method in seen if method.startswith(_DATA))
+
+
+def _writes(now: Statistics) -> list[str]:
+    return [method for method in _methods(now) if method.rpartition("/")[2] in _WRITES]
+
+
+def _reads(now: Statistics) -> list[str]:
+    return [method for method in _methods(now) if method.rpartition("/")[2] not in _WRITES]
+
+
+def _streams(now: Statistics) -> list[tuple[str, ...]]:
+    """Methods that stream, but the one that carries unary calls."""
+    return [labels for labels in now.by_label("cortado_streams_open") if not labels[0].endswith("Calls/Exchange")]
+
+
+def _fullest(now: Statistics) -> tuple[str | None, float | None]:
+    """The queue that is nearest to a bound of its own, and how near."""
+    uses: dict[str, float] = {}
+    for what in ("entries", "bytes"):
+        limits = now.by_label(f"cortado_queue_{what}_limit")
+        for labels, limit in limits.items():
+            if limit:
+                use = now.value(f"cortado_queue_{what}", *labels) / limit
+                uses[labels[0]] = max(uses.get(labels[0], 0.0), use)
+    if not uses:
+        return None, None
+    queue = max(uses, key=lambda name: uses[name])
+    return queue, uses[queue]
+
+
+def _of_member(leader: Statistics | None, member: Statistics, name: str) -> float | None:
+    """What the leader says of a member that is not itself."""
+    return None if leader is None else leader.by_label(name).get((member.node_id,))
+
+
+def _clock_offset(now: Statistics) -> float | None:
+    """The offset that is furthest from none, each as near to none as its interval allows."""
+    offsets = []
+    for labels, low in now.by_label("cortado_clock_offset_low_seconds").items():
+        high = now.value("cortado_clock_offset_high_seconds", *labels)
+        offsets.append(max(low, 0.0) + min(high, 0.0))
+    return max(offsets, key=abs, default=None)
