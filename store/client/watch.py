@@ -96,7 +96,7 @@ class WatchOptions:
                 raise InvalidArgument(name, "must be a Timestamp, its text, or a datetime with a time zone", "Stale")
             at_to_proto(getattr(self, name))
         after, until = moment(self.after), moment(self.until)
-        if isinstance(after, Timestamp) and isinstance(until, Timestamp) and until < after:
+        if type(after) is type(until) and isinstance(after, Timestamp | datetime) and until < after:  # type: ignore[operator]
             raise InvalidArgument("until", f"must not be before after, {after}", str(until))
 
     def to_proto(self) -> watch_pb2.WatchOptions:
