@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ from cortado.errors import InvalidArgument
 from cortado.store.settings.kinds import SIZE, Kind
 
 HIDDEN: Final = "(set, and not shown)"
+# A URL may hold a password.
+_USERINFO: Final = re.compile(r"(://)[^/\s@]+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class Setting:
         """A value as it may be given again; None where there is none."""
         if value is None or value in ("", ()):
             return None
-        return HIDDEN if self.is_secret else self.kind.show(value)
+        return HIDDEN if self.is_secret else _USERINFO.sub(r"\1***@", self.kind.show(value))
 
     @property
     def bound_text(self) -> str:

@@ -39,6 +39,7 @@ BELOW_TABLES = SHARED | {
     "cortado.store.paging",
 }
 ALLOWED |= {
+    "cortado.store.api_level": SHARED,
     "cortado.store.names": SHARED,
     "cortado.store.paging": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.rpc_errors": SHARED | {"cortado.proto"},
@@ -63,6 +64,7 @@ NODE = (
     }
 )
 CLIENT = SHARED | {
+    "cortado.store.api_level",
     "cortado.store.observe.measures",
     "cortado.schema",
     "cortado.proto",
@@ -79,15 +81,18 @@ ALLOWED |= {
     | {"cortado.proto", "cortado.raft", "cortado.store.node", "cortado.store.engine", "cortado.store.rpc_errors"},
     "cortado.store.settings": SHARED | {"cortado.raft.settings", "cortado.store.node.limits"},
     "cortado.store.server": NODE
-    | {"cortado.store.settings"}
+    | {"cortado.store.api_level", "cortado.store.settings"}
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},
     "cortado.store.observe": NODE
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.settings"},
     "cortado.store.client": CLIENT,
     "cortado.store.transfer": CLIENT | {"cortado.store.client"},
     "cortado.store.local_cluster": CLIENT | {"cortado.store.client", "cortado.store.peers"},
+    "cortado.store.doctor": CLIENT
+    | {"cortado.store.client", "cortado.store.peers", "cortado.store.local_cluster", "cortado.store.settings"},
     "cortado.store.cli": CLIENT
     | {
+        "cortado.store.doctor",
         "cortado.store.client",
         "cortado.store.transfer",
         "cortado.store.server",

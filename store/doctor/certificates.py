@@ -1,0 +1,45 @@
+"""Until when certificates are valid. Keys are looked at only for who may read them; never for what is in them."""
+
+from __future__ import annotations
+
+import ssl
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cortado.store.client.endpoints import check_endpoint
+
+
+def file_facts(path: Path) -> dict[str, Any]:
+    """Of a PEM file with a certificate. Raises OSError, CortadoError, ModuleNotFoundError."""
+    return {"file": str(path), **_described(path.read_bytes(), str(path))}
+
+
+def served_facts(address: str, timeout_s: float) -> dict[str, Any]:
+    """Of the certificate that is served at ``address``, whoever signed it. Raises OSError, CortadoError."""
+    host, _, port = check_endpoint(address).rpartition(":")
+    pem = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=timeout_s)
+    return {"address": address, **_described(pem.encode(), address)}
+
+
+def key_facts(path: Path) -> dict[str, Any]:
+    """Who may read a key's file. Raises OSError."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    return {"file": str(path), "mode": f"{mode:03o}", "others_may_read": bool(mode & 0o077)}
+
+
+def _described(pem: bytes, name: str) -> dict[str, Any]:
+    from cortado.store.peers.certificates import describe
+
+    found = describe(pem, name)
+    left = found.not_after - datetime.now(UTC)
+    return {
+        "subject": found.subject,
+        "issuer": found.issuer,
+        "identities": list(found.uris),
+        "hosts": list(found.hosts),
+        "not_before": found.not_before.isoformat(),
+        "not_after": found.not_after.isoformat(),
+        "days_left": round(left.total_seconds() / 86_400, 2),
+    }

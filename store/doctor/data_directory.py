@@ -1,0 +1,130 @@
+"""Facts of a node's data directory, from outside: nothing is opened for writing and no lock is taken, so that they may
+be looked at while the node runs.
+
+The one thing that is written is the probe of the disk: some bytes in a file without a name, which is gone with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from cortado.store.doctor.probes import Facts, describe
+
+SYNCS: Final = 20
+_PROBE_BYTES: Final = 4_096
+_PROBE_FREE_BYTES_MIN: Final = 16 << 20
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_TEXT_BYTES_MAX: Final = 4_096
+
+
+def data_directory_facts(path: Path) -> Facts:
+    """What lies at ``path``. Raises OSError where it cannot be looked at."""
+    path = path.absolute()
+    names = sorted(each.name for each in path.iterdir())
+    disk = os.statvfs(path)
+    return {
+        "path": str(path),
+        "format": _text(path / "FORMAT").strip(),
+        "identity": _identity(path / "identity.json"),
+        "owner_process": _owner(path / "LOCK"),
+        "files": _sizes(path),
+        "unknown_files": [name for name in names if name not in _KNOWN],
+        "disk": {
+            "filesystem": _filesystem(path),
+            "total_bytes": disk.f_blocks * disk.f_frsize,
+            "free_bytes": disk.f_bavail * disk.f_frsize,
+            "free_files": disk.f_favail,
+        },
+        "sync": _sync(path, disk.f_bavail * disk.f_frsize),
+    }
+
+
+_KNOWN: Final = frozenset({"FORMAT", "identity.json", "LOCK", "engine", "snapshots"})
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as opened:
+            return opened.read(_TEXT_BYTES_MAX).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _identity(path: Path) -> dict[str, Any]:
+    """Ids alone, whatever else stands in there."""
+    with suppress(ValueError):
+        record = json.loads(_text(path))
+        if isinstance(record, dict):
+            return {name: str(record.get(name, "")) for name in ("cluster_id", "node_id", "storage_id")}
+    return {}
+
+
+def _owner(path: Path) -> dict[str, Any]:
+    """The process that had the directory open last, and whether there is one of that id."""
+    text = _text(path).strip()
+    if not text.isdigit():
+        return {}
+    is_alive = True
+    try:
+        os.kill(int(text), 0)
+    except ProcessLookupError:
+        is_alive = False
+    except (OSError, OverflowError):
+        pass  # Another user's.
+    return {"pid": int(text), "alive": is_alive}
+
+
+def _sizes(path: Path) -> list[dict[str, Any]]:
+    """Of every file, as long as it is and what it takes on the disk (LMDB's file is sparse)."""
+    found = []
+    for folder, _, names in os.walk(path):
+        for name in sorted(names):
+            file = Path(folder) / name
+            with suppress(OSError):
+                status = file.lstat()
+                found.append(
+                    {
+                        "file": str(file.relative_to(path)),
+                        "bytes": status.st_size,
+                        "disk_bytes": status.st_blocks * 512,
+                    }
+                )
+    return found
+
+
+def _filesystem(path: Path) -> str | None:
+    """The type of the mount that ``path`` is on; None where the system does not say."""
+    best, kind = "", None
+    with suppress(OSError):
+        for line in _MOUNTS.read_text().splitlines():
+            before, _, after = line.partition(" - ")
+            point = before.split()[4].encode().decode("unicode_escape")
+            is_above = str(path) == point or str(path).startswith(point.rstrip("/") + "/")
+            if is_above and len(point) >= len(best):
+                best, kind = point, after.split()[0]
+    return kind
+
+
+def _sync(path: Path, free_bytes: int) -> dict[str, Any]:
+    """How long a small write takes until it is durable: ``SYNCS`` of them, milliseconds."""
+    if free_bytes < _PROBE_FREE_BYTES_MIN:
+        return {"problem": "the disk is too full to try"}
+    took_ms = []
+    try:
+        # Without a name, so that nothing is left of it however this ends.
+        with tempfile.TemporaryFile(dir=path) as file:
+            for _ in range(SYNCS):
+                began_s = time.perf_counter()
+                os.write(file.fileno(), bytes(_PROBE_BYTES))
+                os.fsync(file.fileno())
+                took_ms.append((time.perf_counter() - began_s) * 1000)
+    except OSError as error:
+        return {"problem": describe(error)}
+    return {"median_ms": round(statistics.median(took_ms), 3), "max_ms": round(max(took_ms), 3), "syncs": SYNCS}

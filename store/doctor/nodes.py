@@ -1,0 +1,153 @@
+"""What the nodes say of themselves: each is asked alone, beside the others, and may be silent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import grpc
+
+from cortado.errors import CortadoError, Unavailable
+from cortado.proto.v1 import cluster_pb2
+from cortado.store.client.endpoints import Tls
+from cortado.store.client.node_settings import settings_of
+from cortado.store.doctor.probes import Facts, describe, problem_of, run_probes
+from cortado.store.rpc_errors import from_rpc_error
+
+_SIGNS: Final = (
+    ("Connection refused", "nothing listens there"),
+    ("No route to host", "there is no way to that host"),
+    ("DNS", "its name is not known"),
+    ("certificate has expired", "its certificate has expired"),
+    ("SSL", "no encrypted connection could be made: look at the certificates, and whether it uses any"),
+    ("Socket closed", "it ended the connection: look at --tls-..."),
+    ("timed out", "it cannot be reached in time"),
+)
+_SERVICE: Final = "/cortado.v1.Cluster"
+
+
+def nodes_facts(endpoints: Sequence[str], tls: Tls | None, timeout_s: float) -> Facts:
+    """By address: the endpoints, then the members that they name. Takes about twice ``timeout_s`` at most."""
+    found = _ask_all(endpoints, tls, timeout_s)
+    named = [member["address"] for each in found.values() for member in each.get("members", [])]
+    return found | _ask_all([each for each in dict.fromkeys(named) if each not in found], tls, timeout_s)
+
+
+def _ask_all(addresses: Sequence[str], tls: Tls | None, timeout_s: float) -> Facts:
+    # A little longer than the calls in it take, so that their own reasons are told.
+    return run_probes({each: partial(node_facts, each, tls, timeout_s) for each in addresses}, timeout_s + 1)
+
+
+def node_facts(address: str, tls: Tls | None, timeout_s: float) -> Facts:
+    """Status, clock, members and settings of the node at ``address``. Raises CortadoError where it does not answer."""
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    channel = (
+        grpc.insecure_channel(address, options)
+        if tls is None
+        else grpc.secure_channel(address, tls.credentials(), options)
+    )
+    deadline_s = time.monotonic() + timeout_s
+    with channel:
+
+        def ask(name: str, request: Any, reply: Callable[[bytes], Any]) -> Any:
+            call = channel.unary_unary(f"{_SERVICE}/{name}", type(request).SerializeToString, reply)
+            try:
+                return call(request, timeout=max(0.01, deadline_s - time.monotonic()))
+            except grpc.RpcError as error:
+                raise _told(error) from None
+
+        status = ask("Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse.FromString)
+        asked_ms = time.time_ns() / 1e6
+        clock = ask("Clock", cluster_pb2.ClockRequest(), cluster_pb2.ClockResponse.FromString)
+        heard_ms = time.time_ns() / 1e6
+        members = ask("Members", cluster_pb2.MembersRequest(), cluster_pb2.MembersResponse.FromString)
+    facts = _status(status) | {"clock": _clock(clock, asked_ms, heard_ms), "members": _members(members)}
+    try:
+        settings = settings_of(address, timeout_s=max(0.01, deadline_s - time.monotonic()), tls=tls)
+        facts["settings"] = [
+            {"name": each.name, "value": each.value, "origin": each.origin, "place": each.place}
+            for each in settings.settings
+        ]
+    except CortadoError as error:
+        facts["settings"] = {"problem": describe(error)}
+    return facts
+
+
+def _told(error: grpc.RpcError) -> CortadoError:
+    """Where nothing answers, gRPC's own words are of no help."""
+    found = from_rpc_error(error)
+    for sign, words in _SIGNS:
+        if sign in found.message():
+            return Unavailable(words)
+    return found
+
+
+def answering(nodes: Facts) -> Facts:
+    """Those that answered."""
+    return {address: facts for address, facts in nodes.items() if not problem_of(facts)}
+
+
+def setting_of(node: Facts, name: str) -> str | None:
+    """What a node's setting is; None where that is not known, or there is no value."""
+    settings = node.get("settings")
+    if not isinstance(settings, list):
+        return None
+    return next((each["value"] for each in settings if each["name"] == name), None)
+
+
+def _status(reply: cluster_pb2.StatusResponse) -> Facts:
+    header = reply.header
+    return {
+        "cluster_id": header.cluster_id,
+        "node_id": header.node_id,
+        "term": header.term,
+        "version": reply.version,
+        "state": reply.state,
+        "role": reply.role,
+        "leader": reply.leader,
+        "applied_index": reply.applied_index,
+        "last_index": reply.last_index,
+        "uptime_ms": reply.uptime_ms,
+        "data_dir": reply.data_dir,
+        "disk_free_bytes": reply.disk_free_bytes,
+        "map_used_bytes": reply.map.used_bytes,
+        "map_limit_bytes": reply.map.limit_bytes,
+        "loop_lag_ms_max": reply.loop_lag_ms_max,
+        "queues": [
+            {"name": each.name, "count": each.count, "count_max": each.count_max, "bytes": each.bytes}
+            | {"bytes_max": each.bytes_max}
+            for each in reply.queues
+        ],
+        "clock_offsets": [
+            {"node_id": each.node_id, "low_ms": each.low_ms, "high_ms": each.high_ms} for each in reply.clock_offsets
+        ],
+    }
+
+
+def _clock(reply: cluster_pb2.ClockResponse, asked_ms: float, heard_ms: float) -> Facts:
+    """The node's physical clock minus ours lies between the two offsets."""
+    return {
+        "physical_ms": reply.physical_ms,
+        "epoch": reply.now.epoch,
+        "ahead_ms": reply.now.wall_ms - reply.physical_ms,
+        "max_offset_ms": reply.max_offset_ms,
+        "offset_low_ms": round(reply.physical_ms - heard_ms),
+        "offset_high_ms": round(reply.physical_ms - asked_ms) + 1,
+    }
+
+
+def _members(reply: cluster_pb2.MembersResponse) -> list[Facts]:
+    return [
+        {
+            "node_id": each.node_id,
+            "address": each.address,
+            "voter": each.voter,
+            "joined": each.joined,
+            "behind": each.behind,
+            "last_heard_ms": each.last_heard_ms,
+            "needs_snapshot": each.needs_snapshot,
+        }
+        for each in reply.members
+    ]

@@ -1,0 +1,83 @@
+"""Logs without what must not leave a host: keys, values, documents, credentials.
+
+A log line is prose with names and numbers in it. Names that we know (nodes, addresses, paths of ours) stay; text in
+quotes, long runs of hexadecimal or base64, and what follows a word such as ``password`` go. Of a log in JSON the fields
+that are known to be harmless stay, and every other text goes. It is better to lose a word that would have helped than
+to keep one that should not have been seen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
+
+GONE: Final = "[removed]"
+LINE_LENGTH_MAX: Final = 2_000
+
+_PEM_BEGIN: Final = re.compile(r"-----BEGIN ")
+_PEM_END: Final = re.compile(r"-----END ")
+_QUOTED: Final = re.compile(r"""(b?)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+_BRACES: Final = re.compile(r"\{.*\}")
+_NAMED: Final = re.compile(
+    r"(?i)\b((?:[\w-]*(?:password|passwd|secret|token|credential|authorization|api[_-]?key|cookie))"
+    r"|bearer|basic|value|document|body|payload)(\s*[=:]\s*|\s+)(?:(?:bearer|basic)\s+)?\S+"
+)
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_LONG: Final = re.compile(r"(?<![\w./+-])(?:[0-9a-fA-F]{12,}|[A-Za-z0-9+_-]{32,}={0,2})(?![\w/])")
+_USERINFO: Final = re.compile(r"(\w+://)[^/\s@]+@")
+_JSON_TEXTS: Final = frozenset(
+    {"time", "ts", "timestamp", "level", "logger", "node", "node_id", "method", "request_id"}
+)
+_JSON_PROSE: Final = frozenset({"message", "msg", "event", "error", "problem"})
+
+
+def redacted_lines(lines: Iterable[str], known: Collection[str] = ()) -> Iterator[str]:
+    """Each line without secrets; ``known`` are names that may stay in quotes."""
+    in_pem = False
+    for line in lines:
+        if _PEM_BEGIN.search(line):
+            in_pem = True
+            yield "[a PEM block was removed]"
+        if not in_pem:
+            yield redacted(line, known)
+        elif _PEM_END.search(line):
+            in_pem = False
+
+
+def redacted(line: str, known: Collection[str] = ()) -> str:
+    """One line without secrets."""
+    if line.lstrip().startswith("{"):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if isinstance(record, dict):
+            return json.dumps({name: _field(name, value, known) for name, value in record.items()}, ensure_ascii=False)
+    return _prose(line, known)[:LINE_LENGTH_MAX]
+
+
+def _field(name: str, value: Any, known: Collection[str]) -> Any:
+    if isinstance(value, bool | int | float) or value is None:
+        return value
+    if isinstance(value, str) and name in _JSON_TEXTS:
+        return _LONG.sub(_unless_uuid, value)
+    if isinstance(value, str) and (name in _JSON_PROSE or value in known):
+        return _prose(value, known)
+    return GONE
+
+
+def _prose(line: str, known: Collection[str]) -> str:
+    def quoted(match: re.Match[str]) -> str:
+        return match[0] if not match[1] and match[2][1:-1] in known else GONE
+
+    line = _QUOTED.sub(quoted, line)
+    line = _BRACES.sub(GONE, line)
+    line = _USERINFO.sub(rf"\1{GONE}@", line)
+    line = _NAMED.sub(lambda match: f"{match[1]}{match[2]}{GONE}", line)
+    return _LONG.sub(_unless_uuid, line)
+
+
+def _unless_uuid(match: re.Match[str]) -> str:
+    return match[0] if _UUID.fullmatch(match[0]) else GONE
