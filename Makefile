@@ -3,7 +3,7 @@ SHELL := /bin/sh
 PYTHON_BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt type proto proto-check lock sim bench bench-cluster clean
+.PHONY: help setup run test test-packages lint fmt type proto proto-check lock sim bench bench-cluster clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ run: setup ## The story: real flights, schemas that evolve, Spark against pandas
 
 test: setup ## All tests (Spark's need Java, which is found or installed)
 	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-packages: setup ## Build the packages; install them in empty environments, on each Python and at the lower bounds
+	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest -m packages tests/packaging $(PYTEST_ARGS)
 
 sim: setup ## Simulate clusters, each from one seed: SEED=41, or SEEDS=1000 START=0 JOBS=2
 	@PYTHONPATH=tests $(PYTHON_BIN)/python -m support.simulation $(foreach name,SEED SEEDS START JOBS,$(if $($(name)),\

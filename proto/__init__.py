@@ -1,7 +1,7 @@
 """The ``.proto`` files and the stubs that ``make proto`` generates; :mod:`cortado.proto.v1` is the public API.
 
 What is asked of descriptors is asked here, in ways that every version of protobuf has that we run with
-(docs/adr/0017-old-protobuf-and-grpc.md).
+(docs/adr/0018-old-protobuf-and-grpc.md).
 """
 
 from __future__ import annotations

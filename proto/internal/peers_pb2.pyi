@@ -6,8 +6,18 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class EntryFormats(_message.Message):
+    __slots__ = ("written", "oldest_read", "newest_read")
+    WRITTEN_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_READ_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_READ_FIELD_NUMBER: _ClassVar[int]
+    written: int
+    oldest_read: int
+    newest_read: int
+    def __init__(self, written: _Optional[int] = ..., oldest_read: _Optional[int] = ..., newest_read: _Optional[int] = ...) -> None: ...
+
 class Hello(_message.Message):
-    __slots__ = ("protocol", "cluster_id", "node_id", "storage_id", "to_node_id", "address", "last_index", "last_term")
+    __slots__ = ("protocol", "cluster_id", "node_id", "storage_id", "to_node_id", "address", "last_index", "last_term", "oldest_protocol", "entries")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -16,6 +26,8 @@ class Hello(_message.Message):
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     LAST_INDEX_FIELD_NUMBER: _ClassVar[int]
     LAST_TERM_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     cluster_id: str
     node_id: str
@@ -24,7 +36,9 @@ class Hello(_message.Message):
     address: str
     last_index: int
     last_term: int
-    def __init__(self, protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., to_node_id: _Optional[str] = ..., address: _Optional[str] = ..., last_index: _Optional[int] = ..., last_term: _Optional[int] = ...) -> None: ...
+    oldest_protocol: int
+    entries: EntryFormats
+    def __init__(self, protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., to_node_id: _Optional[str] = ..., address: _Optional[str] = ..., last_index: _Optional[int] = ..., last_term: _Optional[int] = ..., oldest_protocol: _Optional[int] = ..., entries: _Optional[_Union[EntryFormats, _Mapping]] = ...) -> None: ...
 
 class PeerBatch(_message.Message):
     __slots__ = ("hello", "physical_ms", "monotonic_ms", "echo_monotonic_ms", "echo_age_ms", "messages", "refused")
@@ -75,18 +89,22 @@ class SnapshotChunk(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., data: _Optional[bytes] = ..., checksum: _Optional[int] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
-    __slots__ = ("node_id", "storage_id", "address", "protocol", "cluster_id")
+    __slots__ = ("node_id", "storage_id", "address", "protocol", "cluster_id", "oldest_protocol", "entries")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     STORAGE_ID_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     storage_id: str
     address: str
     protocol: int
     cluster_id: str
-    def __init__(self, node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., address: _Optional[str] = ..., protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ...) -> None: ...
+    oldest_protocol: int
+    entries: EntryFormats
+    def __init__(self, node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., address: _Optional[str] = ..., protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., oldest_protocol: _Optional[int] = ..., entries: _Optional[_Union[EntryFormats, _Mapping]] = ...) -> None: ...
 
 class JoinResponse(_message.Message):
     __slots__ = ("cluster_id", "configuration")

@@ -25,6 +25,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
+from cortado import __version__
+from cortado.store.api_level import user_agent
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.retry import Failure
 from cortado.store.client.stubs import Method
@@ -35,6 +37,7 @@ whoever asks earlier hears of the old leader."""
 SILENCE_AGAIN_S: Final = 0.2
 
 CHANNEL_OPTIONS: Final = [
+    ("grpc.primary_user_agent", user_agent(__version__)),
     # The server bounds what it takes, and a scan's replies are bounded by the server too.
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),

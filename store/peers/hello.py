@@ -20,15 +20,14 @@ from cortado.errors import PeerRefused
 from cortado.proto.internal.peers_pb2 import Hello, PeerBatch
 from cortado.raft.configuration import Configuration
 from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.versions import OURS, check_versions, versions_of
 
-PROTOCOL: Final = 1
 _SHOWN_MAX: Final = 80
 
 
 def make_hello(ours: Identity, address: str, position: tuple[int, int], to_node_id: str) -> Hello:
     """Our side of the introduction. ``position`` is term and index of our log's last entry."""
-    return Hello(
-        protocol=PROTOCOL,
+    hello = Hello(
         cluster_id=ours.cluster_id,
         node_id=ours.node_id,
         storage_id=ours.storage_id,
@@ -37,6 +36,8 @@ def make_hello(ours: Identity, address: str, position: tuple[int, int], to_node_
         last_term=position[0],
         last_index=position[1],
     )
+    OURS.tell(hello)
+    return hello
 
 
 def read_hello(message: bytes | None, bytes_max: int) -> PeerBatch:
@@ -69,9 +70,7 @@ def check_certificate(hello_node_id: str, certificate: tuple[str, str] | None) -
 def check_hello(hello: Hello, ours: Identity, configuration: Configuration, position: tuple[int, int]) -> None:
     """Whether the sender may be a peer of ours. Raises PeerRefused."""
     theirs = _shown(hello.node_id)
-    if hello.protocol != PROTOCOL:
-        problem = f"speaks version {hello.protocol} of the peers' protocol, this node {ours.node_id} version {PROTOCOL}"
-        raise PeerRefused(f"node {theirs} {problem}")
+    check_versions(versions_of(hello), theirs, ours.node_id)
     if hello.cluster_id != ours.cluster_id:
         whose = f"belongs to cluster {_shown(hello.cluster_id)}" if hello.cluster_id else "belongs to no cluster yet"
         raise PeerRefused(f"node {theirs} {whose}, this node {ours.node_id} to cluster {ours.cluster_id}")

@@ -18,8 +18,8 @@ from cortado.errors import CortadoError, InvalidArgument, NotLeader, TryAgain, U
 from cortado.proto.internal.peers_pb2 import JoinRequest, JoinResponse
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.credentials import Certificates
-from cortado.store.peers.hello import PROTOCOL
 from cortado.store.peers.streams import JOIN, as_it_is, explain, open_channel
+from cortado.store.peers.versions import OURS
 
 ATTEMPT_TIMEOUT_S = 5.0
 PAUSE_S = 0.2
@@ -48,13 +48,11 @@ async def join(
     others = [each for each in dict.fromkeys(endpoints) if each != address]
     if not others:
         raise InvalidArgument("join", "leads back to this node alone; it needs the address of a member", address)
-    request = JoinRequest(
-        node_id=identity.node_id,
-        storage_id=identity.storage_id,
-        address=address,
-        protocol=PROTOCOL,
-        cluster_id=identity.cluster_id,
-    ).SerializeToString()
+    message = JoinRequest(
+        node_id=identity.node_id, storage_id=identity.storage_id, address=address, cluster_id=identity.cluster_id
+    )
+    OURS.tell(message)
+    request = message.SerializeToString()
     deadline_s = monotonic_s() + timeout_s
     problems: dict[str, str] = {}
     while True:

@@ -17,11 +17,12 @@ from google.protobuf.message import DecodeError, Message
 from cortado.errors import CortadoError, Internal, InvalidArgument, NotFound, PeerRefused
 from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, JoinRequest, JoinResponse, SnapshotChunk
 from cortado.proto.internal.raft_pb2 import Configuration as ConfigurationMessage
-from cortado.store.peers.hello import PROTOCOL, check_certificate
+from cortado.store.peers.hello import check_certificate
 from cortado.store.peers.identity import check_name, identity_of
 from cortado.store.peers.interface import PeerNode
 from cortado.store.peers.streams import SERVICE, ServedStream, as_it_is
 from cortado.store.peers.transport import PeerTransport
+from cortado.store.peers.versions import check_versions, versions_of
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 
 _LOG: Final = logging.getLogger(__name__)
@@ -93,11 +94,7 @@ class PeersService:
             value = getattr(request, name)
             if not 0 < len(value) <= length_max or not value.isprintable():
                 raise InvalidArgument(name, f"must have 1 to {length_max} printable characters", repr(value[:80]))
-        if request.protocol != PROTOCOL:
-            problem = (
-                f"speaks version {request.protocol} of the peers' protocol, node {ours.node_id} version {PROTOCOL}"
-            )
-            raise PeerRefused(f"node {request.node_id} {problem}")
+        check_versions(versions_of(request), request.node_id, ours.node_id)
         if request.cluster_id not in ("", ours.cluster_id):
             problem = (
                 f"belongs to cluster {request.cluster_id[:80]!r}, node {ours.node_id} to cluster {ours.cluster_id}"

@@ -34,6 +34,7 @@ from google.protobuf.message import DecodeError, Message
 
 from cortado.errors import CortadoError, Internal, InvalidArgument, TooLarge
 from cortado.proto import message_class, streams_of
+from cortado.store.api_level import check_api_level
 from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, MethodMeasures, Requests
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.config import MESSAGE_BYTES_MAX
@@ -170,8 +171,9 @@ def _unary(method: UnaryMethod, requests: Requests) -> Callable[[bytes, Context]
     async def serve(request: bytes, context: Context) -> bytes:
         CALLER.set(context)
         if requests.tracer is not None:
-            TRACEPARENT.set(_traceparent(context))
+            TRACEPARENT.set(_metadata(context, "traceparent"))
         try:
+            check_api_level(_metadata(context, "user-agent"))
             return await method.answer(method.parse(request))
         except CortadoError as error:
             ended = error
@@ -184,9 +186,9 @@ def _unary(method: UnaryMethod, requests: Requests) -> Callable[[bytes, Context]
     return serve
 
 
-def _traceparent(context: Context) -> str:
-    """What the caller's metadata says of its trace; empty where they say nothing."""
-    found = dict(context.invocation_metadata() or ()).get("traceparent", "")
+def _metadata(context: Context, name: str) -> str:
+    """What the caller's metadata says of ``name``; empty where they say nothing."""
+    found = dict(context.invocation_metadata() or ()).get(name, "")
     return found if isinstance(found, str) else ""
 
 
@@ -198,6 +200,7 @@ def _streaming(
         measures.opened()
         code, problem = CANCELLED, None
         try:
+            check_api_level(_metadata(context, "user-agent"))
             async with aclosing(behaviour(request)) as replies:
                 async for reply in replies:
                     encoded = _serialized(reply)

@@ -6,10 +6,14 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
 from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
+from cortado.proto.v1.calls_pb2_grpc import CallsStub
+from cortado.proto.v1.kv_pb2_grpc import KeyValueStub
+from cortado.store.api_level import API_LEVEL
 from support.server_process import running_server, wait_until
 from support.wire import Wire, int_key, json_document, refused, table_name, timestamp_of
 
@@ -245,3 +249,19 @@ def test_a_map_that_is_full_refuses_writes_while_reads_go_on(tmp_path: Path) -> 
         wire = Wire(server.endpoint)
         wire.kv.Put(kv_pb2.KvPutRequest(namespace="t", key=b"more", value=bytes(20_000)))
         assert wire.cluster.Status(cluster_pb2.StatusRequest()).state == "serving"
+
+
+def test_a_client_of_a_higher_level_of_the_api_is_refused_on_every_way(wire: Wire) -> None:
+    agent = f"somebody/9.0 api/{API_LEVEL + 1}"
+    with grpc.insecure_channel(wire.endpoint, options=[("grpc.primary_user_agent", agent)]) as channel:
+        newer = KeyValueStub(channel)
+        ways = (
+            lambda: newer.Get(kv_pb2.KvGetRequest(namespace="x", key=b"k"), timeout=10),
+            lambda: list(newer.Scan(kv_pb2.KvScanRequest(namespace="x"), timeout=10)),
+            lambda: list(CallsStub(channel).Exchange(iter(()), timeout=10)),
+        )
+        for way in ways:
+            with pytest.raises(grpc.RpcError) as error:
+                way()
+            assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
+            assert f"this server has level {API_LEVEL}" in error.value.details()

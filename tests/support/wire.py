@@ -29,6 +29,7 @@ class Wire:
     """All services on one channel."""
 
     def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
         self.channel = grpc.insecure_channel(endpoint)
         self.kv: Any = kv_pb2_grpc.KeyValueStub(self.channel)
         self.cluster: Any = cluster_pb2_grpc.ClusterStub(self.channel)

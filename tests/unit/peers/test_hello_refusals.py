@@ -10,7 +10,7 @@ from cortado.errors import PeerRefused
 from cortado.proto.internal.peers_pb2 import Hello, PeerBatch
 from cortado.raft.configuration import Configuration, Member
 from cortado.store.engine.data_directory import Identity
-from cortado.store.peers.hello import PROTOCOL, check_certificate, check_hello, make_hello, read_hello
+from cortado.store.peers.hello import check_certificate, check_hello, make_hello, read_hello
 
 OURS = Identity("cluster-a", "n1", "disk-1")
 CONFIGURATION = Configuration(
@@ -21,7 +21,7 @@ POSITION = (4, 100)
 
 def hello(**changes: Any) -> Hello:
     good = Hello(
-        protocol=PROTOCOL,
+        protocol=1,
         cluster_id="cluster-a",
         node_id="n2",
         storage_id="disk-2",
@@ -50,7 +50,7 @@ def test_a_member_with_its_own_data_directory_is_taken() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"protocol": 2}, "node n2 speaks version 2 of the peers' protocol, this node n1 version 1"),
+        ({"protocol": 2}, "node n2 speaks version 2 of the peers' protocol, node n1 version 1"),
         ({"cluster_id": "cluster-b"}, "node n2 belongs to cluster cluster-b, this node n1 to cluster cluster-a"),
         ({"cluster_id": ""}, "node n2 belongs to no cluster yet, this node n1 to cluster cluster-a"),
         (

@@ -24,7 +24,7 @@ from cortado.proto.internal.peers_pb2 import (
 )
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
-from cortado.store.peers.hello import PROTOCOL, make_hello
+from cortado.store.peers.hello import make_hello
 from cortado.store.peers.streams import CONNECT, FETCH_SNAPSHOT, JOIN, as_it_is
 from cortado.store.rpc_errors import from_rpc_error
 from support.nodes import run, until
@@ -214,7 +214,7 @@ def test_a_stranger_gets_no_snapshot() -> None:
         async with running_peer("n1") as n1:
             n1.transport.configure(two_members(n1))
             n1.node.spools["s1"] = b"secret"
-            strange = Hello(protocol=PROTOCOL, cluster_id="cluster-a", node_id="n9", storage_id="x", to_node_id="n1")
+            strange = Hello(protocol=1, cluster_id="cluster-a", node_id="n9", storage_id="x", to_node_id="n1")
             for hello in (strange, Hello()):
                 request = FetchSnapshotRequest(hello=hello, group_id=1, snapshot_id="s1").SerializeToString()
                 assert isinstance(await unary(n1, FETCH_SNAPSHOT, request), PeerRefused)
@@ -243,7 +243,7 @@ def test_a_wrong_request_to_join_binds_nothing(changes: dict[str, Any], kind: ty
     async def scenario() -> None:
         async with running_peer("n1") as n1:
             n1.transport.configure(Configuration((n1.member,), (Member("n3", "h:1", ""),)))
-            request = JoinRequest(node_id="n3", storage_id="s", address="h:1", protocol=PROTOCOL)
+            request = JoinRequest(node_id="n3", storage_id="s", address="h:1", protocol=1)
             for name, value in changes.items():
                 setattr(request, name, value)
             error = await unary(n1, JOIN, request.SerializeToString())

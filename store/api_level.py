@@ -1,0 +1,33 @@
+"""Which level of ``cortado.v1`` a client was written for, and whether a server serves it.
+
+The package only grows: whatever a client of an older level asks means the same for ever. The other way round something
+can go wrong without a word, since a server drops fields that it does not know: a condition, say, of a level that it
+does not have. So a client names its level in its user agent, ``cortado/0.1.0 api/1``, and a server of a lower one
+refuses its calls. A client of another making may do the same; one that says nothing is not asked.
+
+Raise :data:`API_LEVEL` with a field, or a value of one, that an older server must not ignore.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cortado.errors import Unsupported
+
+API_LEVEL: Final = 1
+
+_SAID = re.compile(r"(?:^| )api/([0-9]{1,9})(?: |$)")
+
+
+def user_agent(version: str) -> str:
+    """What a client of this build says of itself."""
+    return f"cortado/{version} api/{API_LEVEL}"
+
+
+def check_api_level(said: str, level: int = API_LEVEL) -> None:
+    """``said`` is a caller's user agent. Raises Unsupported, naming both levels, where it is of a higher one."""
+    found = _SAID.search(said)
+    if found is not None and int(found[1]) > level:
+        problem = f"the client asks for it, and this server has level {level}: upgrade servers before clients"
+        raise Unsupported(f"level {int(found[1])} of the API cortado.v1", problem)
