@@ -15,15 +15,15 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ortado/proto/v1/schemas.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"i\n\rSchemaVersion\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\x12\x0e\n\x06schema\x18\x04 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x05 \x01(\t\"O\n\x0fIncompatibility\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"L\n\x15RegisterSchemaRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"y\n\x16RegisterSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12*\n\x07version\x18\x02 \x01(\x0b\x32\x19.cortado.v1.SchemaVersion\x12\x0f\n\x07\x63reated\x18\x03 \x01(\x08\"G\n\x10GetSchemaRequest\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\"c\n\x11GetSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12*\n\x07version\x18\x02 \x01(\x0b\x32\x19.cortado.v1.SchemaVersion\"<\n\x13ListSubjectsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\x0c\"p\n\x0eSubjectSummary\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x10\n\x08versions\x18\x02 \x01(\r\x12+\n\x04mode\x18\x03 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12\x0e\n\x06tables\x18\x04 \x03(\t\"\x81\x01\n\x14ListSubjectsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12,\n\x08subjects\x18\x02 \x03(\x0b\x32\x1a.cortado.v1.SubjectSummary\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"&\n\x13ListVersionsRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\"g\n\x14ListVersionsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x08versions\x18\x02 \x03(\x0b\x32\x19.cortado.v1.SchemaVersion\"b\n\x12\x43heckSchemaRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t\x12+\n\x04mode\x18\x03 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\"\xb2\x01\n\x13\x43heckSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x12\n\ncompatible\x18\x02 \x01(\x08\x12\x36\n\x11incompatibilities\x18\x03 \x03(\x0b\x32\x1b.cortado.v1.Incompatibility\x12+\n\x04mode\x18\x04 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\"*\n\x17GetCompatibilityRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\"k\n\x18GetCompatibilityResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\"k\n\x17SetCompatibilityRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"k\n\x18SetCompatibilityResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode*\xb1\x02\n\x11\x43ompatibilityMode\x12\"\n\x1e\x43OMPATIBILITY_MODE_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43OMPATIBILITY_MODE_NONE\x10\x01\x12\x1f\n\x1b\x43OMPATIBILITY_MODE_BACKWARD\x10\x02\x12*\n&COMPATIBILITY_MODE_BACKWARD_TRANSITIVE\x10\x03\x12\x1e\n\x1a\x43OMPATIBILITY_MODE_FORWARD\x10\x04\x12)\n%COMPATIBILITY_MODE_FORWARD_TRANSITIVE\x10\x05\x12\x1b\n\x17\x43OMPATIBILITY_MODE_FULL\x10\x06\x12&\n\"COMPATIBILITY_MODE_FULL_TRANSITIVE\x10\x07\x32\xce\x04\n\x07Schemas\x12Q\n\x08Register\x12!.cortado.v1.RegisterSchemaRequest\x1a\".cortado.v1.RegisterSchemaResponse\x12\x42\n\x03Get\x12\x1c.cortado.v1.GetSchemaRequest\x1a\x1d.cortado.v1.GetSchemaResponse\x12Q\n\x0cListSubjects\x12\x1f.cortado.v1.ListSubjectsRequest\x1a .cortado.v1.ListSubjectsResponse\x12Q\n\x0cListVersions\x12\x1f.cortado.v1.ListVersionsRequest\x1a .cortado.v1.ListVersionsResponse\x12H\n\x05\x43heck\x12\x1e.cortado.v1.CheckSchemaRequest\x1a\x1f.cortado.v1.CheckSchemaResponse\x12]\n\x10GetCompatibility\x12#.cortado.v1.GetCompatibilityRequest\x1a$.cortado.v1.GetCompatibilityResponse\x12]\n\x10SetCompatibility\x12#.cortado.v1.SetCompatibilityRequest\x1a$.cortado.v1.SetCompatibilityResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ortado/proto/v1/schemas.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"i\n\rSchemaVersion\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\x12\x0e\n\x06schema\x18\x04 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x05 \x01(\t\"O\n\x0fIncompatibility\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"L\n\x15RegisterSchemaRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"y\n\x16RegisterSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12*\n\x07version\x18\x02 \x01(\x0b\x32\x19.cortado.v1.SchemaVersion\x12\x0f\n\x07\x63reated\x18\x03 \x01(\x08\"G\n\x10GetSchemaRequest\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\"c\n\x11GetSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12*\n\x07version\x18\x02 \x01(\x0b\x32\x19.cortado.v1.SchemaVersion\"<\n\x13ListSubjectsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\x0c\"p\n\x0eSubjectSummary\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x10\n\x08versions\x18\x02 \x01(\r\x12+\n\x04mode\x18\x03 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12\x0e\n\x06tables\x18\x04 \x03(\t\"\x81\x01\n\x14ListSubjectsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12,\n\x08subjects\x18\x02 \x03(\x0b\x32\x1a.cortado.v1.SubjectSummary\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"M\n\x13ListVersionsRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\x0c\"\x80\x01\n\x14ListVersionsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x08versions\x18\x02 \x03(\x0b\x32\x19.cortado.v1.SchemaVersion\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"b\n\x12\x43heckSchemaRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t\x12+\n\x04mode\x18\x03 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\"\xb2\x01\n\x13\x43heckSchemaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x12\n\ncompatible\x18\x02 \x01(\x08\x12\x36\n\x11incompatibilities\x18\x03 \x03(\x0b\x32\x1b.cortado.v1.Incompatibility\x12+\n\x04mode\x18\x04 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\"*\n\x17GetCompatibilityRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\"k\n\x18GetCompatibilityResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\"k\n\x17SetCompatibilityRequest\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"k\n\x18SetCompatibilityResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x04mode\x18\x02 \x01(\x0e\x32\x1d.cortado.v1.CompatibilityMode*\xb1\x02\n\x11\x43ompatibilityMode\x12\"\n\x1e\x43OMPATIBILITY_MODE_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43OMPATIBILITY_MODE_NONE\x10\x01\x12\x1f\n\x1b\x43OMPATIBILITY_MODE_BACKWARD\x10\x02\x12*\n&COMPATIBILITY_MODE_BACKWARD_TRANSITIVE\x10\x03\x12\x1e\n\x1a\x43OMPATIBILITY_MODE_FORWARD\x10\x04\x12)\n%COMPATIBILITY_MODE_FORWARD_TRANSITIVE\x10\x05\x12\x1b\n\x17\x43OMPATIBILITY_MODE_FULL\x10\x06\x12&\n\"COMPATIBILITY_MODE_FULL_TRANSITIVE\x10\x07\x32\xce\x04\n\x07Schemas\x12Q\n\x08Register\x12!.cortado.v1.RegisterSchemaRequest\x1a\".cortado.v1.RegisterSchemaResponse\x12\x42\n\x03Get\x12\x1c.cortado.v1.GetSchemaRequest\x1a\x1d.cortado.v1.GetSchemaResponse\x12Q\n\x0cListSubjects\x12\x1f.cortado.v1.ListSubjectsRequest\x1a .cortado.v1.ListSubjectsResponse\x12Q\n\x0cListVersions\x12\x1f.cortado.v1.ListVersionsRequest\x1a .cortado.v1.ListVersionsResponse\x12H\n\x05\x43heck\x12\x1e.cortado.v1.CheckSchemaRequest\x1a\x1f.cortado.v1.CheckSchemaResponse\x12]\n\x10GetCompatibility\x12#.cortado.v1.GetCompatibilityRequest\x1a$.cortado.v1.GetCompatibilityResponse\x12]\n\x10SetCompatibility\x12#.cortado.v1.SetCompatibilityRequest\x1a$.cortado.v1.SetCompatibilityResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.schemas_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_COMPATIBILITYMODE']._serialized_start=1746
-  _globals['_COMPATIBILITYMODE']._serialized_end=2051
+  _globals['_COMPATIBILITYMODE']._serialized_start=1811
+  _globals['_COMPATIBILITYMODE']._serialized_end=2116
   _globals['_SCHEMAVERSION']._serialized_start=77
   _globals['_SCHEMAVERSION']._serialized_end=182
   _globals['_INCOMPATIBILITY']._serialized_start=184
@@ -43,21 +43,21 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_LISTSUBJECTSRESPONSE']._serialized_start=817
   _globals['_LISTSUBJECTSRESPONSE']._serialized_end=946
   _globals['_LISTVERSIONSREQUEST']._serialized_start=948
-  _globals['_LISTVERSIONSREQUEST']._serialized_end=986
-  _globals['_LISTVERSIONSRESPONSE']._serialized_start=988
-  _globals['_LISTVERSIONSRESPONSE']._serialized_end=1091
-  _globals['_CHECKSCHEMAREQUEST']._serialized_start=1093
-  _globals['_CHECKSCHEMAREQUEST']._serialized_end=1191
-  _globals['_CHECKSCHEMARESPONSE']._serialized_start=1194
-  _globals['_CHECKSCHEMARESPONSE']._serialized_end=1372
-  _globals['_GETCOMPATIBILITYREQUEST']._serialized_start=1374
-  _globals['_GETCOMPATIBILITYREQUEST']._serialized_end=1416
-  _globals['_GETCOMPATIBILITYRESPONSE']._serialized_start=1418
-  _globals['_GETCOMPATIBILITYRESPONSE']._serialized_end=1525
-  _globals['_SETCOMPATIBILITYREQUEST']._serialized_start=1527
-  _globals['_SETCOMPATIBILITYREQUEST']._serialized_end=1634
-  _globals['_SETCOMPATIBILITYRESPONSE']._serialized_start=1636
-  _globals['_SETCOMPATIBILITYRESPONSE']._serialized_end=1743
-  _globals['_SCHEMAS']._serialized_start=2054
-  _globals['_SCHEMAS']._serialized_end=2644
+  _globals['_LISTVERSIONSREQUEST']._serialized_end=1025
+  _globals['_LISTVERSIONSRESPONSE']._serialized_start=1028
+  _globals['_LISTVERSIONSRESPONSE']._serialized_end=1156
+  _globals['_CHECKSCHEMAREQUEST']._serialized_start=1158
+  _globals['_CHECKSCHEMAREQUEST']._serialized_end=1256
+  _globals['_CHECKSCHEMARESPONSE']._serialized_start=1259
+  _globals['_CHECKSCHEMARESPONSE']._serialized_end=1437
+  _globals['_GETCOMPATIBILITYREQUEST']._serialized_start=1439
+  _globals['_GETCOMPATIBILITYREQUEST']._serialized_end=1481
+  _globals['_GETCOMPATIBILITYRESPONSE']._serialized_start=1483
+  _globals['_GETCOMPATIBILITYRESPONSE']._serialized_end=1590
+  _globals['_SETCOMPATIBILITYREQUEST']._serialized_start=1592
+  _globals['_SETCOMPATIBILITYREQUEST']._serialized_end=1699
+  _globals['_SETCOMPATIBILITYRESPONSE']._serialized_start=1701
+  _globals['_SETCOMPATIBILITYRESPONSE']._serialized_end=1808
+  _globals['_SCHEMAS']._serialized_start=2119
+  _globals['_SCHEMAS']._serialized_end=2709
 # @@protoc_insertion_point(module_scope)

@@ -121,18 +121,24 @@ class ListSubjectsResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., subjects: _Optional[_Iterable[_Union[SubjectSummary, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class ListVersionsRequest(_message.Message):
-    __slots__ = ("subject",)
+    __slots__ = ("subject", "page_size", "page_token")
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     subject: str
-    def __init__(self, subject: _Optional[str] = ...) -> None: ...
+    page_size: int
+    page_token: bytes
+    def __init__(self, subject: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ...) -> None: ...
 
 class ListVersionsResponse(_message.Message):
-    __slots__ = ("header", "versions")
+    __slots__ = ("header", "versions", "next_page_token")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     versions: _containers.RepeatedCompositeFieldContainer[SchemaVersion]
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., versions: _Optional[_Iterable[_Union[SchemaVersion, _Mapping]]] = ...) -> None: ...
+    next_page_token: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., versions: _Optional[_Iterable[_Union[SchemaVersion, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class CheckSchemaRequest(_message.Message):
     __slots__ = ("subject", "schema", "mode")

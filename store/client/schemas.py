@@ -103,9 +103,14 @@ class AsyncSchemas:
 
     async def versions(self, subject: str) -> list[SchemaVersion]:
         """All versions of ``subject``, oldest first. Raises NotFound."""
+        found: list[SchemaVersion] = []
         request = schemas_pb2.ListVersionsRequest(subject=check_subject(subject))
-        reply = await self._connection.call(self._stub.ListVersions, request, timeout_s=self._timeout_s)
-        return [_version(each) for each in reply.versions]
+        while True:
+            reply = await self._connection.call(self._stub.ListVersions, request, timeout_s=self._timeout_s)
+            found += map(_version, reply.versions)
+            if not reply.next_page_token:
+                return found
+            request.page_token = reply.next_page_token
 
     async def subjects(self) -> list[SubjectSummary]:
         """All subjects, by name."""

@@ -15,6 +15,7 @@ from cortado.store.paging import PageToken, decode_token, encode_token, request_
 T = TypeVar("T")
 
 PAGE_ITEMS_MAX: Final = 1_000
+PAGE_BYTES_MAX: Final = 1 << 20
 """So that a page fits into one message."""
 
 
@@ -35,10 +36,12 @@ def next_page(
     items: Callable[[Timestamp], Sequence[T]],
     name: Callable[[T], str],
     shape: Sequence[str] = (),
+    size_bytes: Callable[[T], int] | None = None,
 ) -> tuple[Timestamp, Sequence[T], bytes]:
     """The timestamp read at, the page's items, and the token of the next page (empty at the end).
 
-    Items come in the order of their names. ``shape`` is what else makes the request this one. Raises InvalidPageToken.
+    Items come in the order of their names. ``shape`` is what else makes the request this one. Where items may be large,
+    ``size_bytes`` tells how large: a page of more than one ends before it is over its bound. Raises InvalidPageToken.
     """
     digest = request_shape("listing", type(request).__name__, *shape)
     after = ""
@@ -50,7 +53,19 @@ def next_page(
         read_ts, after = token.read_ts, token.resume.decode(errors="replace")
     found = sorted((item for item in items(read_ts) if name(item) > after), key=name)
     size = min(request.page_size or PAGE_ITEMS_MAX, PAGE_ITEMS_MAX)
+    if size_bytes is not None:
+        size = max(1, _fitting(found[:size], size_bytes))
     if len(found) <= size:
         return read_ts, found, b""
     page = found[:size]
     return read_ts, page, encode_token(PageToken(read_ts, name(page[-1]).encode()), digest)
+
+
+def _fitting(items: Sequence[T], size_bytes: Callable[[T], int]) -> int:
+    """How many of the first items one page holds."""
+    total = 0
+    for place, item in enumerate(items):
+        total += size_bytes(item)
+        if total > PAGE_BYTES_MAX:
+            return place
+    return len(items)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
-from cortado.errors import InvalidArgument, TooLarge
+from cortado.errors import InvalidArgument
 from cortado.proto.v1 import schemas_pb2
 from cortado.schema.compatibility import DEFAULT_MODE, CompatibilityMode, Incompatibility
 from cortado.store.catalog.catalog import Catalog
@@ -19,7 +19,6 @@ from cortado.store.catalog.registry import (
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
-from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.listing import next_page
 from cortado.store.server.service import Service
 
@@ -72,19 +71,22 @@ class SchemasService(Service):
         return schemas_pb2.ListSubjectsResponse(header=self.header(read_ts), subjects=summaries, next_page_token=token)
 
     async def list_versions(self, request: schemas_pb2.ListVersionsRequest) -> Message:
-        read_ts = await self.newest()
-        catalog = self.catalog(read_ts)
-        ids = catalog.subject(request.subject).schema_ids
-        versions = []
-        length = 0
-        for schema_id in ids:
-            version = _version(catalog.schema_version(schema_id))
-            length += version.ByteSize()
-            if length > MESSAGE_BYTES_MAX:
-                problem = f"has {len(ids)} versions, too large for one message: ask for them one by one"
-                raise TooLarge("subject", problem, request.subject, length, MESSAGE_BYTES_MAX)
-            versions.append(version)
-        return schemas_pb2.ListVersionsResponse(header=self.header(read_ts), versions=versions)
+        newest = await self.newest()
+        # A schema id never comes to mean another schema.
+        catalog = self.catalog(newest)
+        read_ts, versions, token = next_page(
+            request,
+            newest=newest,
+            items=lambda ts: self.catalog(ts).subject(request.subject).versions,
+            name=lambda version: f"{version[0]:010}",
+            shape=[request.subject],
+            size_bytes=lambda version: len(catalog.schema_version(version[1]).text),
+        )
+        return schemas_pb2.ListVersionsResponse(
+            header=self.header(read_ts),
+            versions=[_version(catalog.schema_version(schema_id)) for _, schema_id in versions],
+            next_page_token=token,
+        )
 
     async def check(self, request: schemas_pb2.CheckSchemaRequest) -> Message:
         read_ts = await self.newest()
