@@ -8,6 +8,7 @@ import typer
 
 from cortado.errors import InvalidArgument
 from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.cli.completing import complete_databases, complete_tables
 from cortado.store.cli.failures import DAMAGE, CheckFailed
 from cortado.store.cli.parse import key_to_json, parse_bound, whole
 from cortado.store.cli.render import count
@@ -15,7 +16,10 @@ from cortado.store.cli.session import Session, command
 from cortado.store.client import Index
 from cortado.store.keys.types import KeyPart
 
-TableArgument: TypeAlias = Annotated[str, typer.Argument(help="The table, as database.table.", metavar="TABLE")]
+TableArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(help="The table, as database.table.", metavar="TABLE", autocompletion=complete_tables),
+]
 AtOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -97,7 +101,10 @@ def _add_looking(group: typer.Typer) -> None:
     )
     def list_tables(
         session: Session,
-        database: Annotated[str | None, typer.Argument(help="Only this database's tables.", metavar="DATABASE")] = None,
+        database: Annotated[
+            str | None,
+            typer.Argument(help="Only this database's tables.", metavar="DATABASE", autocompletion=complete_databases),
+        ] = None,
     ) -> None:
         """List the tables."""
         with session.client() as client:
