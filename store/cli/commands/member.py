@@ -170,7 +170,8 @@ def _add_remove(group: typer.Typer) -> None:
             if dry_run:
                 _show_removal(session, found, member)
                 return
-            confirm(f"Remove {_removal(found, member)}", yes=yes)
+            who, left = _removal(found, member)
+            confirm(f"Remove {who}, for ever? {left}.", yes=yes)
             members = client.membership.remove(node_id)
         if session.as_json:
             session.show.json({"removed": node_id, "members": [each.node_id for each in members]})
@@ -183,19 +184,21 @@ def _show_removal(session: Session, found: Members, member: MemberStatus) -> Non
         left = [each.node_id for each in found.members if each.node_id != member.node_id]
         session.show.json({"would_remove": member.node_id, "members": left})
     else:
-        session.show.line(f"would remove {_removal(found, member)}")
+        who, left_text = _removal(found, member)
+        session.show.line(f"would remove {who}, for ever; {left_text}")
         session.show.note("nothing was changed")
 
 
-def _removal(found: Members, member: MemberStatus) -> str:
+def _removal(found: Members, member: MemberStatus) -> tuple[str, str]:
+    """Who is removed, and who is left."""
     voters = sum(each.voter for each in found.members)
     left = voters - member.voter
     what = "voter" if member.voter else "learner"
     leads = ", which leads now" if member.node_id == found.leader else ""
-    survives = (left - 1) // 2
+    survives = max(0, (left - 1) // 2)
     return (
-        f"{what} {member.node_id} ({member.address}){leads}, for ever? "
-        f"{left} of {voters} voters are left, of which {survives} may fail."
+        f"{what} {member.node_id} ({member.address}){leads}",
+        f"{left} of {voters} voters are left, of which {survives} may fail",
     )
 
 
