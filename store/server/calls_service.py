@@ -42,7 +42,7 @@ from cortado.errors import (
     Unsupported,
 )
 from cortado.proto.v1 import calls_pb2
-from cortado.store.observe.requests import Requests
+from cortado.store.observe.requests import TRACEPARENT, Requests
 from cortado.store.rpc_errors import rpc_status
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.rpc import UnaryMethod, unary_methods
@@ -234,6 +234,8 @@ class _Exchange:
     def _start(self, call: calls_pb2.Call) -> None:
         """Begin a call: to its end, where it waits for nothing, and else as far as it gets."""
         call_id = call.id
+        if self._requests.tracer is not None:
+            TRACEPARENT.set(call.traceparent)
         try:
             answer = self._answer(call)
             first = answer.send(None)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from random import SystemRandom
+from typing import TYPE_CHECKING, Final
 
+from cortado.errors import Unsupported
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.node import Node
 from cortado.store.observe.collecting import Family, Sources, collect
@@ -25,6 +27,9 @@ from cortado.store.peers.transport import PeerTransport
 from cortado.store.server.addresses import address_of
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.config import ServerConfig
+
+if TYPE_CHECKING:
+    from cortado.store.observe.tracing import CallTracer
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -44,9 +49,15 @@ class Observing:
         if config.slow_request_ms:
             self.requests.slow_s = config.slow_request_ms / 1000
             self.requests.slow = SlowLog(self.requests.monotonic_s, monotonic_ms)
+        self._tracer: CallTracer | None = None
 
     async def start(self) -> None:
-        """Serve what is asked for over HTTP. Raises Unavailable where its address is taken."""
+        """Serve what is asked for over HTTP, and trace where a collector is named.
+
+        Raises Unavailable where the address is taken, Unsupported where the extra for traces is missing.
+        """
+        if self._config.trace_endpoint:
+            self.requests.tracer = self._tracer = self._make_tracer()
         if self._config.metrics_listen:
             host, port = self._config.metrics_address()
             bound = await self._http.start(host, port)
@@ -80,4 +91,24 @@ class Observing:
             await asyncio.sleep(PERIOD_MS / 1000)
 
     async def stop(self) -> None:
+        """Answer no more over HTTP, and send what traces are left."""
         await self._http.stop()
+        if self._tracer is not None:
+            await asyncio.to_thread(self._tracer.shutdown)
+
+    def _make_tracer(self) -> CallTracer:
+        try:
+            from cortado.store.observe.tracing import CallTracer, otlp_exporter
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("cortado"):
+                raise
+            raise Unsupported(f"traces without {error.name}", "pip install 'cortado[tracing]'") from None
+        identity = self._engine.identity
+        return CallTracer(
+            otlp_exporter(self._config.trace_endpoint),
+            node_id=identity.node_id,
+            cluster_id=identity.cluster_id,
+            percent=self._config.trace_percent,
+            node_now_ms=self._monotonic_ms,
+            chance=SystemRandom(),
+        )
