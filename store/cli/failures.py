@@ -87,7 +87,7 @@ EXIT_CODES: Final = (
     ExitCode(
         DAMAGE,
         "Damage: a wrong checksum, a data directory that cannot be used, a clock out of bounds, a peer that refuses, "
-        "or problems that `table check`, `scrub`, `raft log` or `mvcc show` found.",
+        "or problems that `table check`, `doctor`, `scrub`, `raft log` or `mvcc show` found.",
         "Call an operator: the message says what to do. A retry does not help.",
     ),
     ExitCode(
