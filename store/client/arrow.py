@@ -56,7 +56,7 @@ BYTES_PER_BATCH: Final = 16 << 20
 
 
 async def scan_arrow(
-    table: AsyncTable, scan: Scan, columns: Sequence[str] | None, batch_rows: int
+    table: AsyncTable[Any], scan: Scan, columns: Sequence[str] | None, batch_rows: int
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     """The rows of a scan as batches of one Arrow schema: :meth:`AsyncTable.scan_arrow`."""
     whole(batch_rows, "batch_rows", 1, BATCH_ROWS_MAX)

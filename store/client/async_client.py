@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, overload
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import cluster_pb2, kv_pb2
@@ -15,6 +15,7 @@ from cortado.store.client.arguments import whole
 from cortado.store.client.batch import AsyncBatch
 from cortado.store.client.cluster import AsyncMembership, ClockReading, Status, clock_from_proto, status_from_proto
 from cortado.store.client.connection import Connection, ReadFrom, check_timeout
+from cortado.store.client.documents import D
 from cortado.store.client.endpoints import Endpoints, Tls
 from cortado.store.client.kv import AsyncKeyValue
 from cortado.store.client.runtime import Environment, Runtime
@@ -139,10 +140,20 @@ class AsyncClient:
         """The schema registry."""
         return AsyncSchemas(self._connection, self._schema_cache, timeout_s=self._timeout_s)
 
-    def table(self, full_name: str, *, schema_version: int | None = None) -> AsyncTable:
+    @overload
+    def table(self, full_name: str, *, schema_version: int | None = None) -> AsyncTable: ...
+
+    @overload
+    def table(self, full_name: str, *, schema_version: int | None = None, document_type: type[D]) -> AsyncTable[D]: ...
+
+    def table(
+        self, full_name: str, *, schema_version: int | None = None, document_type: type[Any] | None = None
+    ) -> AsyncTable[Any]:
         """A handle of ``database.table``; asks the server for nothing yet.
 
-        Documents are written and read with the subject's newest schema, or with ``schema_version``.
+        Documents are written and read with the subject's newest schema, or with ``schema_version``. They are dicts, or
+        instances of ``document_type``, a dataclass or a TypedDict; where that does not fit the schema, the first call
+        raises InvalidArgument with the field.
         """
         return AsyncTable(
             self._connection,
@@ -151,6 +162,7 @@ class AsyncClient:
             full_name,
             timeout_s=self._timeout_s,
             schema_version=schema_version,
+            document_type=document_type,
         )
 
     def batch(self, database: str) -> AsyncBatch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, cast, overload
 
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.async_client import DEFAULT_ENDPOINT, AsyncClient
@@ -19,8 +19,10 @@ from cortado.store.client.blocking.schemas import Schemas
 from cortado.store.client.blocking.table import Table
 from cortado.store.client.cluster import ClockReading, Status
 from cortado.store.client.connection import ReadFrom
+from cortado.store.client.documents import D
 from cortado.store.client.endpoints import Endpoints, Tls
 from cortado.store.client.runtime import Environment
+from cortado.store.client.table import AsyncTable
 from cortado.store.client.tables import CheckReport, Index
 from cortado.store.client.values import At
 from cortado.store.clock.timestamp import Timestamp
@@ -94,8 +96,19 @@ class Client:
     def schemas(self) -> Schemas:
         return Schemas(self._core.schemas)
 
-    def table(self, full_name: str, *, schema_version: int | None = None) -> Table:
-        return Table(self._core.table(full_name, schema_version=schema_version))
+    @overload
+    def table(self, full_name: str, *, schema_version: int | None = None) -> Table: ...
+
+    @overload
+    def table(self, full_name: str, *, schema_version: int | None = None, document_type: type[D]) -> Table[D]: ...
+
+    def table(
+        self, full_name: str, *, schema_version: int | None = None, document_type: type[Any] | None = None
+    ) -> Table[Any]:
+        core: AsyncTable[Any] = self._core.table(
+            full_name, schema_version=schema_version, document_type=cast("type[Any]", document_type)
+        )
+        return Table(core)
 
     def batch(self, database: str) -> Batch:
         return Batch(self._core.batch(database))

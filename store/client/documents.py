@@ -1,4 +1,4 @@
-"""Documents and their bytes: dicts in the hands of the application, Avro on the wire.
+"""Documents and their bytes: dicts or instances of a class in the hands of the application, Avro on the wire.
 
 A document is written with the newest version of its table's subject, and read by resolving the version that wrote it
 to the newest one, so that old and new rows look alike. A table handle that was made for one version
@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cortado.errors import InvalidDocument
 from cortado.proto.v1 import common_pb2
@@ -18,17 +18,29 @@ from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import from_json_value, to_json_value
 from cortado.schema.model import AvroType, Record, Schema, Union
 from cortado.store.client.arguments import text
+from cortado.store.client.document_types import document_type, to_mapping, to_plain
 from cortado.store.client.schemas import AsyncSchemas, SchemaVersion
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    # Whoever says nothing of a table's document type has dicts; at run time nobody asks.
+    D = DefaultTypeVar("D", default=dict[str, Any])
+else:
+    D = TypeVar("D")
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """One document as of one commit. ``etag`` names that commit, for a conditional write."""
+class Document(Generic[D]):
+    """One document as of one commit. ``etag`` names that commit, for a conditional write.
 
-    value: dict[str, Any]
+    ``value`` is a dict, or an instance of the table's document type.
+    """
+
+    value: D
     etag: str
     schema: Schema = field(repr=False, compare=False)
 
@@ -39,7 +51,7 @@ class Document:
 
     def to_json(self) -> dict[str, Any]:
         """The value as JSON can carry it: bytes as base64, decimals as text, timestamps as RFC 3339."""
-        json_value: dict[str, Any] = to_json_value(self.schema.root, self.value)
+        json_value: dict[str, Any] = to_json_value(self.schema.root, to_mapping(self.value, self.schema))
         return json_value
 
 
@@ -77,12 +89,22 @@ class RowBatch:
 
 
 class AsyncDocumentCodec:
-    """Encodes and decodes documents of one subject, with its newest version or with a chosen one."""
+    """Encodes and decodes documents of one subject, with its newest version or with a chosen one.
 
-    def __init__(self, schemas: AsyncSchemas, subject: Callable[[], Awaitable[str]], version: int | None) -> None:
+    With ``instances_of`` they are instances of that class: see :mod:`cortado.store.client.document_types`.
+    """
+
+    def __init__(
+        self,
+        schemas: AsyncSchemas,
+        subject: Callable[[], Awaitable[str]],
+        version: int | None,
+        instances_of: type[Any] | None = None,
+    ) -> None:
         self._schemas = schemas
         self._subject = subject
         self._version = version
+        self._instances_of = instances_of
 
     async def schema(self) -> tuple[SchemaVersion, Schema]:
         """What documents are written and read with now."""
@@ -98,9 +120,22 @@ class AsyncDocumentCodec:
         self._schemas.forget_newest(await self._subject())
         return (await self.schema())[0].schema_id != before
 
-    async def encode(self, document: Mapping[str, Any]) -> tuple[int, bytes]:
-        """Schema id and Avro body. Raises InvalidDocument with the field's path."""
-        return await self._with_newest(lambda version, schema: (version.schema_id, encode_document(schema, document)))
+    async def check_type(self) -> None:
+        """Raises InvalidArgument where instances of the document type cannot be documents of the schema."""
+        if self._instances_of is not None:
+            document_type(self._instances_of, (await self.schema())[1])
+
+    async def encode(self, document: Any) -> tuple[int, bytes]:
+        """Schema id and Avro body of a dict, or an instance. Raises InvalidDocument with the field's path."""
+
+        def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
+            if self._instances_of is None:
+                mapping = to_mapping(document, schema)
+            else:
+                mapping = document_type(self._instances_of, schema).to_document(document)
+            return version.schema_id, encode_document(schema, mapping)
+
+        return await self._with_newest(attempt)
 
     async def reader_of(self, writer_id: int) -> tuple[Schema, Schema | None]:
         """How to read what that schema wrote: writer, and reader where it is another one."""
@@ -111,14 +146,29 @@ class AsyncDocumentCodec:
             reader = (await self.schema())[1]
         return writer, None if reader is writer else reader
 
-    async def decode(self, schema_id: int, body: bytes) -> tuple[dict[str, Any], Schema]:
+    async def decode(self, schema_id: int, body: bytes) -> tuple[Any, Schema]:
         """The document and the schema it is shaped by. Raises InvalidDocument for bytes that do not fit."""
-        writer, reader = await self.reader_of(schema_id)
-        return decode_document(writer, body, reader), reader or writer
+        decode, shape = self.decoder(*await self.reader_of(schema_id))
+        return decode(body), shape
+
+    def decoder(self, writer: Schema, reader: Schema | None) -> tuple[Callable[[bytes], Any], Schema]:
+        """Decodes the bodies that ``writer`` wrote, one by one, as ``reader`` sees them; and the schema of what comes.
+
+        Raises InvalidArgument where that cannot be instances of the document type.
+        """
+        shape = reader or writer
+        if self._instances_of is None:
+            return lambda body: decode_document(writer, body, reader), shape
+        from_document = document_type(self._instances_of, shape).from_document
+        return lambda body: from_document(decode_document(writer, body, reader)), shape
 
     async def encode_json(self, value: Any) -> tuple[int, bytes]:
         """As :meth:`encode`, for a document in its JSON form."""
-        return await self.encode(await self.from_json(value))
+
+        def attempt(version: SchemaVersion, schema: Schema) -> tuple[int, bytes]:
+            return version.schema_id, encode_document(schema, _from_json(schema, value))
+
+        return await self._with_newest(attempt)
 
     async def from_json(self, value: Any) -> dict[str, Any]:
         """A document out of its JSON form. Raises InvalidDocument with the field's path."""
@@ -162,7 +212,7 @@ def _changes_to_json(schema: Schema, changes: Mapping[str, Any]) -> dict[str, An
 
 def _change_to_json(schema: Schema, path: str, value: Any) -> Any:
     try:
-        return to_json_value(type_at(schema.root, path), value)
+        return to_json_value(type_at(schema.root, path), to_plain(value))
     except InvalidDocument as error:
         below = error.field.removeprefix(path)
         raise InvalidDocument(f"{path}.{below}" if below else path, error.problem, error.value) from None

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, overload
 
 from cortado.errors import CortadoError, InvalidArgument, InvalidDocument, NotFound, OutcomeUnknown
 from cortado.proto.v1 import common_pb2, documents_pb2
@@ -18,7 +18,7 @@ from cortado.store.client.arguments import iterable, sequence, whole
 from cortado.store.client.bulk import BulkLoad, BulkResult
 from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_of_documents
 from cortado.store.client.connection import Connection
-from cortado.store.client.documents import AsyncDocumentCodec, Document, RowBatch, decoder_of
+from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.scans import Scan
 from cortado.store.client.schemas import AsyncSchemas
@@ -66,11 +66,12 @@ class KeyRange:
     rows: int
 
 
-class AsyncTable:
+class AsyncTable(Generic[D]):
     """A table. Made by ``client.table("database.table")``; holds no state but caches, and may be shared by threads.
 
     Keys are a tuple of parts, or a single value where the key has one part. ``at`` reads in the past: a
-    :class:`Timestamp`, its text, or a ``datetime`` with a time zone.
+    :class:`Timestamp`, its text, or a ``datetime`` with a time zone. Documents are dicts, or instances of the document
+    type that the handle was made for (:mod:`cortado.store.client.document_types`).
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class AsyncTable:
         *,
         timeout_s: float,
         schema_version: int | None = None,
+        document_type: type[D] | None = None,
     ) -> None:
         database, name = split_table_name(full_name)
         self.full_name = full_name
@@ -92,6 +94,8 @@ class AsyncTable:
         self._schemas = schemas
         self._timeout_s = timeout_s
         self._schema_version = schema_version
+        self._document_type = document_type
+        self._is_type_checked = document_type is None
 
     async def descriptor(self) -> TableDescriptor:
         """The table's key, subject and indexes, as this client last saw them. Raises NotFound."""
@@ -100,15 +104,22 @@ class AsyncTable:
     @property
     def codec(self) -> AsyncDocumentCodec:
         """How documents of this table become bytes."""
-        return AsyncDocumentCodec(self._schemas, self._subject, self._schema_version)
+        return AsyncDocumentCodec(self._schemas, self._subject, self._schema_version, self._document_type)
 
     async def _subject(self) -> str:
         return (await self.descriptor()).subject
 
+    async def _check_type(self) -> None:
+        """Once for each handle: a class that does not fit is no matter of what happens to be stored."""
+        if not self._is_type_checked:
+            await self.codec.check_type()
+            self._is_type_checked = True
+
     # --- by key ----------------------------------------------------------------------------------------------
 
-    async def get(self, key: KeyLike, *, at: At = None) -> Document | None:
+    async def get(self, key: KeyLike, *, at: At = None) -> Document[D] | None:
         """The document of ``key``, or None."""
+        await self._check_type()
 
         async def attempt() -> Any:
             request = documents_pb2.GetDocumentRequest(table=self._name, key=await self.key(key), at=at_to_proto(at))
@@ -117,8 +128,9 @@ class AsyncTable:
         reply = await self._with_descriptor(attempt)
         return await self._document(reply.found) if reply.HasField("found") else None
 
-    async def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document | None]:
+    async def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document[D] | None]:
         """The documents of ``keys``, in their order, None where there is none; all as of one timestamp."""
+        await self._check_type()
         listed = sequence(keys, "keys")
 
         async def attempt() -> Any:
@@ -131,7 +143,15 @@ class AsyncTable:
         reply = await self._with_descriptor(attempt)
         return [await self._document(found) if found.HasField("document") else None for found in reply.found]
 
-    async def put(self, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None) -> str:
+    @overload
+    async def put(
+        self: AsyncTable, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None
+    ) -> str: ...
+
+    @overload
+    async def put(self, document: D, *, mode: PutMode = "upsert", if_match: str | None = None) -> str: ...
+
+    async def put(self, document: Any, *, mode: PutMode = "upsert", if_match: str | None = None) -> str:
         """Stores a whole document durably, under the key that it holds; returns its etag.
 
         ``mode`` "insert" wants no document there, "replace" wants one. Raises InvalidDocument with the field's path,
@@ -147,11 +167,12 @@ class AsyncTable:
         etag: str = (await self._write(self._stub.Put, request)).etag
         return etag
 
-    async def update(self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> Document:
+    async def update(self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> Document[D]:
         """Sets the fields at these paths (``a`` or ``a.b``) and no others; returns the document after it.
 
         Raises NotFound where there is no document, InvalidDocument, ConditionFailed, UniqueViolation.
         """
+        await self._check_type()
 
         async def request() -> documents_pb2.UpdateDocumentRequest:
             return documents_pb2.UpdateDocumentRequest(
@@ -188,13 +209,15 @@ class AsyncTable:
         limit: int | None = None,
         reverse: bool = False,
         at: At = None,
-    ) -> AsyncIterator[Document]:
+    ) -> AsyncIterator[Document[D]]:
         """Documents in key order, all as of one timestamp.
 
         ``lower`` and ``upper`` bound the primary key, or the ``index``, to ``[lower, upper)``; a bound may leave
         trailing parts away. ``prefix`` asks for every key that begins with these parts: the way to look something up
         by an index. ``columns`` are field paths, and ``filter`` follows the filter grammar. Closing the iterator
         stops the server's work.
+
+        Of a table with a document type no columns are to be chosen: there would be nothing to make instances of.
         """
         scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions=True)
         return items(opened(lambda: self.open_scan(scan)))
@@ -217,8 +240,12 @@ class AsyncTable:
         scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions)
         return opened(lambda: self.open_batches(scan))
 
-    async def open_scan(self, scan: Scan) -> AsyncGenerator[Iterable[Document], None]:
+    async def open_scan(self, scan: Scan) -> AsyncGenerator[Iterable[Document[D]], None]:
         """The documents of a scan, many at a time, as they come."""
+        if scan.columns is not None and self._document_type is not None:
+            problem = "must not be given where documents are instances of a class"
+            raise InvalidArgument("columns", problem, self._document_type.__name__)
+        await self._check_type()
         return self._documents(await self.open_batches(scan))
 
     async def open_batches(self, scan: Scan) -> AsyncGenerator[RowBatch, None]:
@@ -277,9 +304,31 @@ class AsyncTable:
 
     # --- in bulk ---------------------------------------------------------------------------------------------
 
+    @overload
+    async def bulk(
+        self: AsyncTable,
+        documents: Rows[Mapping[str, Any]],
+        *,
+        mode: PutMode = "upsert",
+        chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult: ...
+
+    @overload
     async def bulk(
         self,
-        documents: Rows[Mapping[str, Any]],
+        documents: Rows[D],
+        *,
+        mode: PutMode = "upsert",
+        chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult: ...
+
+    async def bulk(
+        self,
+        documents: Rows[Any],
         *,
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
@@ -294,6 +343,7 @@ class AsyncTable:
         load = self._bulk_load(mode, unchanged_since, progress)
         rows_max = chunk_limits(chunk_rows)
         source = iterable(documents, "documents")
+        await self._check_type()
         return await load.run(chunks_of_documents(source, self.codec.encode, rows_max, load.result.refuse))
 
     async def bulk_json(
@@ -383,7 +433,7 @@ class AsyncTable:
         """A primary key as a message. Raises InvalidArgument naming the part."""
         return key_to_proto(key, (await self.descriptor()).key)
 
-    async def document_to_proto(self, document: Mapping[str, Any]) -> common_pb2.Document:
+    async def document_to_proto(self, document: Any) -> common_pb2.Document:
         """A document as a message. Raises InvalidDocument naming the field."""
         schema_id, body = await self.codec.encode(document)
         return common_pb2.Document(schema_id=schema_id, avro=body)
@@ -392,11 +442,11 @@ class AsyncTable:
         """New values at field paths, as the API carries them. Raises InvalidDocument naming the path."""
         return json.dumps(await self.codec.changes_to_json(changes))
 
-    async def _document(self, found: documents_pb2.FoundDocument) -> Document:
+    async def _document(self, found: documents_pb2.FoundDocument) -> Document[D]:
         value, schema = await self.codec.decode(found.document.schema_id, found.document.avro)
         return Document(value, found.etag, schema)
 
-    async def _documents(self, batches: AsyncGenerator[RowBatch, None]) -> AsyncGenerator[Iterable[Document], None]:
+    async def _documents(self, batches: AsyncGenerator[RowBatch, None]) -> AsyncGenerator[Iterable[Document[D]], None]:
         codec = self.codec
         async with aclosing(batches):
             async for batch in batches:
@@ -404,7 +454,7 @@ class AsyncTable:
                     writer, reader = await codec.reader_of(batch.schema_id)
                 else:
                     writer, reader = batch.schema, None
-                yield _decoded(batch, reader or writer, decoder_of(writer, reader))
+                yield _decoded(batch, *codec.decoder(writer, reader))
 
     async def _batches(self, request: documents_pb2.ScanRequest, *, is_empty: bool) -> AsyncGenerator[RowBatch, None]:
         if is_empty:
@@ -437,7 +487,7 @@ class AsyncTable:
         with before_a_write():
             return await self._with_descriptor(attempt)
 
-    async def _written(self, found: documents_pb2.FoundDocument) -> Document:
+    async def _written(self, found: documents_pb2.FoundDocument) -> Document[D]:
         """What a write answered. To show it a schema may have to be asked for, and that may fail."""
         try:
             return await self._document(found)
@@ -478,7 +528,7 @@ class AsyncTable:
         return BulkLoad(self._connection, start, timeout_s=self._timeout_s, progress=progress)
 
 
-def _decoded(batch: RowBatch, shape: Schema, decode: Callable[[bytes], dict[str, Any]]) -> Iterator[Document]:
+def _decoded(batch: RowBatch, decode: Callable[[bytes], Any], shape: Schema) -> Iterator[Document[Any]]:
     for body, etag in zip(batch.each_body(), batch.etags(), strict=True):
         yield Document(decode(body), etag, shape)
 

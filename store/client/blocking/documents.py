@@ -25,13 +25,13 @@ class DocumentCodec:
     def refresh(self) -> bool:
         return run(self._core.refresh())
 
-    def encode(self, document: Mapping[str, Any]) -> tuple[int, bytes]:
+    def encode(self, document: Any) -> tuple[int, bytes]:
         return run(self._core.encode(document))
 
     def reader_of(self, writer_id: int) -> tuple[Schema, Schema | None]:
         return run(self._core.reader_of(writer_id))
 
-    def decode(self, schema_id: int, body: bytes) -> tuple[dict[str, Any], Schema]:
+    def decode(self, schema_id: int, body: bytes) -> tuple[Any, Schema]:
         return run(self._core.decode(schema_id, body))
 
     def encode_json(self, value: Any) -> tuple[int, bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.blocking.documents import DocumentCodec
@@ -11,7 +11,7 @@ from cortado.store.client.blocking.drive import each, run, steps
 from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.bulk import BulkResult
-from cortado.store.client.documents import Document, RowBatch
+from cortado.store.client.documents import D, Document, RowBatch
 from cortado.store.client.scans import Scan
 from cortado.store.client.table import ARROW_BATCH_ROWS, AsyncTable, KeyRange, PutMode
 from cortado.store.client.values import At, Key, KeyLike
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 @forwards(AsyncTable)
-class Table:
+class Table(Generic[D]):
     """A table. Made by ``client.table("database.table")``; holds no state but caches, and may be shared by threads.
 
     Keys are a tuple of parts, or a single value where the key has one part. ``at`` reads in the past: a
     :class:`Timestamp`, its text, or a ``datetime`` with a time zone.
     """
 
-    def __init__(self, core: AsyncTable) -> None:
+    def __init__(self, core: AsyncTable[D]) -> None:
         self._core = core
         self.full_name = core.full_name
 
@@ -43,16 +43,24 @@ class Table:
 
     # --- by key ----------------------------------------------------------------------------------------------
 
-    def get(self, key: KeyLike, *, at: At = None) -> Document | None:
+    def get(self, key: KeyLike, *, at: At = None) -> Document[D] | None:
         return run(self._core.get(key, at=at))
 
-    def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document | None]:
+    def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document[D] | None]:
         return run(self._core.get_many(keys, at=at))
 
-    def put(self, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None) -> str:
+    @overload
+    def put(
+        self: Table, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None
+    ) -> str: ...
+
+    @overload
+    def put(self, document: D, *, mode: PutMode = "upsert", if_match: str | None = None) -> str: ...
+
+    def put(self, document: Any, *, mode: PutMode = "upsert", if_match: str | None = None) -> str:
         return run(self._core.put(document, mode=mode, if_match=if_match))
 
-    def update(self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> Document:
+    def update(self, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None) -> Document[D]:
         return run(self._core.update(key, changes, if_match=if_match))
 
     def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
@@ -72,7 +80,7 @@ class Table:
         limit: int | None = None,
         reverse: bool = False,
         at: At = None,
-    ) -> Iterator[Document]:
+    ) -> Iterator[Document[D]]:
         scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions=True)
         return each(run(self._core.open_scan(scan)))
 
@@ -124,9 +132,31 @@ class Table:
 
     # --- in bulk ---------------------------------------------------------------------------------------------
 
+    @overload
+    def bulk(
+        self: Table,
+        documents: Iterable[Mapping[str, Any]],
+        *,
+        mode: PutMode = "upsert",
+        chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult: ...
+
+    @overload
     def bulk(
         self,
-        documents: Iterable[Mapping[str, Any]],
+        documents: Iterable[D],
+        *,
+        mode: PutMode = "upsert",
+        chunk_rows: int = 1_000,
+        unchanged_since: Timestamp | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> BulkResult: ...
+
+    def bulk(
+        self,
+        documents: Iterable[Any],
         *,
         mode: PutMode = "upsert",
         chunk_rows: int = 1_000,
