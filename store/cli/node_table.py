@@ -34,17 +34,18 @@ class _Column(NamedTuple):
 
 def node_table(nodes: Sequence[NodeSample], leader: str, width: int) -> Table:
     """The nodes in ``width`` columns."""
-    name_width = max([4, *(len(one_line(each.node_id)) for each in nodes)])
-    columns = _fitting(width - min(name_width, width // 3))
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP, 0, 0))
-    table.add_column(Text("node"), no_wrap=True, max_width=width // 3, header_style="bold")
+    name_width = min(max([4, *(len(one_line(each.node_id)) for each in nodes)]), width // 3)
+    columns = _fitting(width - name_width)
+    # One of the gap's columns is the box's own.
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
+    table.add_column(Text("node"), no_wrap=True, width=name_width, header_style="bold")
     for column in columns:
         justify = "left" if column.title in ("role", "state") else "right"
         table.add_column(
             Text(column.title),
             justify=justify,  # type: ignore[arg-type]
             no_wrap=True,
-            min_width=column.width,
+            width=column.width,
             header_style="bold",
         )
     for node in nodes:
@@ -57,7 +58,8 @@ def problem_lines(nodes: Sequence[NodeSample]) -> Iterator[Text]:
     """What is wrong, a line for each node."""
     for node in nodes:
         if not node.reached:
-            problem = one_line(node.problem or "")
+            # gRPC wraps the cause in several sentences.
+            problem = one_line(node.problem or "").rpartition("last error: ")[2].removeprefix("UNKNOWN: ")
             yield Text(f"{one_line(node.node_id)} at {node.address} does not answer: {problem}", _BAD)
         elif node.reasons:
             reasons = ", ".join(node.reasons).replace("_", " ")
@@ -119,8 +121,12 @@ def _latency(value_s: float | None) -> Text:
 def _lag(node: NodeSample) -> Text:
     if node.lag_entries is None:
         return _text(None)
-    behind = "" if not node.lag_s else f" {node.lag_s:.0f}s" if node.lag_s >= 0.95 else f" {node.lag_s:.1f}s"
-    return Text(f"{node.lag_entries}{behind}", _ODD if (node.lag_s or 0.0) >= _LAG_ODD_S else "")
+    lag_s = node.lag_s or 0.0
+    entries = str(node.lag_entries) if node.lag_entries < 1_000 else f"{node.lag_entries / 1000:.0f}k"
+    if not lag_s:
+        return Text(entries)
+    time = f"{lag_s / 60:.0f}m" if lag_s >= 99.5 else f"{lag_s:.0f}s" if lag_s >= 0.95 else f"{lag_s:.1f}s"
+    return Text(f"{entries} {time}", _ODD if lag_s >= _LAG_ODD_S else "")
 
 
 def _queue(node: NodeSample) -> Text:
@@ -156,12 +162,12 @@ _COLUMNS: Final = (
     _Column("role", 9, 0, _role),
     _Column("state", 9, 1, _state),
     _Column("reads/s", 7, 2, lambda node: _number(node.reads_per_s)),
-    _Column("p50", 6, 12, lambda node: _latency(node.read_p50_s)),
-    _Column("p99", 6, 5, lambda node: _latency(node.read_p99_s)),
+    _Column("rd p50", 6, 12, lambda node: _latency(node.read_p50_s)),
+    _Column("rd p99", 6, 5, lambda node: _latency(node.read_p99_s)),
     _Column("writes/s", 8, 3, lambda node: _number(node.writes_per_s)),
-    _Column("p50", 6, 13, lambda node: _latency(node.write_p50_s)),
-    _Column("p99", 6, 4, lambda node: _latency(node.write_p99_s)),
-    _Column("lag", 6, 6, _lag),
+    _Column("wr p50", 6, 13, lambda node: _latency(node.write_p50_s)),
+    _Column("wr p99", 6, 4, lambda node: _latency(node.write_p99_s)),
+    _Column("lag", 8, 6, _lag),
     _Column("sync p99", 8, 14, lambda node: _latency(node.sync_p99_s)),
     _Column("queues", 6, 9, _queue),
     _Column("refused/s", 9, 15, lambda node: _alarming(node.refused_per_s)),

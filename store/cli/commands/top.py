@@ -30,6 +30,8 @@ _INTERVAL_S_MIN: Final = 0.2
 _ANSWER_S_MAX: Final = 1.5
 # So often the cluster is asked who belongs to it.
 _MEMBERS_ROUNDS: Final = 10
+# From so many columns on there is room for the whole id of a cluster.
+_WIDE: Final = 100
 
 
 def add_to(app: typer.Typer) -> None:
@@ -115,8 +117,9 @@ class View:
     def rendered(self, width: int) -> RenderableType:
         """A head, a table that fits into ``width`` columns, and what is wrong, a line each."""
         reached = sum(each.reached for each in self.nodes)
-        head = Text()
-        head.append(f"cluster {self.cluster_id or '?'}", style="bold")
+        shown_id = self.cluster_id if width >= _WIDE else self.cluster_id[:8]
+        head = Text(no_wrap=True, overflow="ellipsis")
+        head.append(f"cluster {shown_id or '?'}", style="bold")
         head.append(f"  {self.time:%H:%M:%S}Z  {reached} of {len(self.nodes)} nodes answer  ")
         head.append(f"leader {self.leader}" if self.leader else "no leader", style="" if self.leader else "bold red")
         return Group(head, Text(), node_table(self.nodes, self.leader, width), *problem_lines(self.nodes))
