@@ -15,6 +15,7 @@ from cortado.errors import InvalidDocument
 from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
 from cortado.schema.names import branch_name
 from cortado.schema.union_branches import Chooser, class_of_type, class_of_value
+from cortado.schema.values import Branch
 from cortado.schema.walk import REFUSALS, Walk, located, shown
 
 ToJson: TypeAlias = Callable[[Any, Walk], Any]
@@ -30,7 +31,8 @@ def compile_to_json(root: AvroType) -> ToJson:
 
 def timestamp_text(moment: datetime) -> str:
     """RFC 3339 in UTC, microseconds only where there are any."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+    text = (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()
+    return text.removesuffix("+00:00") + "Z"
 
 
 def _float_json(value: float) -> Any:
@@ -141,7 +143,9 @@ def _nullable(write_value: ToJson, chooser: Chooser) -> ToJson:
     def write(value: Any, walk: Walk) -> Any:
         if value is None:
             return None
-        _, value = chooser.choose(value)
+        # Of a plain value there is one branch to choose, whose writer says what is wrong with it.
+        if type(value) is Branch:
+            _, value = chooser.choose(value)
         return write_value(value, walk)
 
     return write
