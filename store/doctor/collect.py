@@ -129,8 +129,6 @@ def _directory_of(server: Any) -> list[Path]:
 
 def _directories_of_nodes(nodes: Facts) -> list[Path]:
     """Of nodes that run on this host, as far as their addresses tell."""
-    if problem_of(nodes):
-        return []
     paths = [Path(each["data_dir"]) for address, each in answering(nodes).items() if address.startswith(_LOOPBACK)]
     return [each for each in dict.fromkeys(paths) if each.is_dir()]
 
@@ -222,15 +220,13 @@ def _add_logs(collected: Collected, sources: Sources, facts: Facts) -> None:
 
 
 def _node_ids(nodes: Facts) -> Sequence[str]:
-    if problem_of(nodes):
-        return []
     return [member["node_id"] for each in answering(nodes).values() for member in each["members"]]
 
 
 def _metrics_urls(nodes: Facts) -> dict[str, str]:
     """Of the nodes that serve metrics, as far as their settings tell where."""
     urls = {}
-    for address, node in ({} if problem_of(nodes) else answering(nodes)).items():
+    for address, node in answering(nodes).items():
         listen = setting_of(node, "metrics-listen")
         if not listen:
             continue

@@ -85,8 +85,8 @@ def _told(error: grpc.RpcError) -> CortadoError:
 
 
 def answering(nodes: Facts) -> Facts:
-    """Those that answered."""
-    return {address: facts for address, facts in nodes.items() if not problem_of(facts)}
+    """Those that answered; none where there was nobody to ask."""
+    return {} if problem_of(nodes) else {address: facts for address, facts in nodes.items() if not problem_of(facts)}
 
 
 def setting_of(node: Facts, name: str) -> str | None:

@@ -1,0 +1,219 @@
+"""Verdicts follow from facts: each thing that can be wrong is said, with what to do, and nothing else is."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cortado.store.doctor.checks import Check, Verdict, checks
+from cortado.store.doctor.data_directory import data_directory_facts
+from cortado.store.doctor.host import host_facts
+from cortado.store.doctor.probes import run_probes
+
+GIB = 1 << 30
+Change = Callable[[dict[str, Any]], None]
+
+
+def node(number: int, role: str = "follower") -> dict[str, Any]:
+    members = [
+        {"node_id": f"n{i}", "address": f"h{i}:1", "voter": True, "joined": True, "behind": 0, "last_heard_ms": 5}
+        | {"needs_snapshot": False}
+        for i in (1, 2, 3)
+    ]
+    names = ("heartbeat-ms", "election-ms", "lease", "max-clock-offset-ms")
+    return {
+        "cluster_id": "c",
+        "node_id": f"n{number}",
+        "version": "1.0",
+        "state": "serving",
+        "role": role,
+        "leader": "n1",
+        "disk_free_bytes": 100 * GIB,
+        "map_used_bytes": 1,
+        "map_limit_bytes": 100,
+        "loop_lag_ms_max": 5,
+        "queues": [{"name": "writes", "count": 1, "count_max": 100, "bytes": 0, "bytes_max": 0}],
+        "clock_offsets": [{"node_id": "n2", "low_ms": -1, "high_ms": 2}],
+        "clock": {"ahead_ms": 0, "max_offset_ms": 250, "offset_low_ms": -3, "offset_high_ms": 4},
+        "members": members,
+        "settings": [{"name": name, "value": "1", "origin": "default", "place": ""} for name in names],
+    }
+
+
+def well() -> dict[str, Any]:
+    return {
+        "host": {
+            "limits": {"open_files": 65_536},
+            "memory": {"available_bytes": 8 * GIB},
+            "clock": {"synchronized": True},
+        },
+        "settings": {"client": [], "server": None},
+        "nodes": {"h1:1": node(1, "leader"), "h2:1": node(2), "h3:1": node(3)},
+        "data_directories": {
+            "/d": {
+                "format": "cortado-data 2",
+                "identity": {"node_id": "n1"},
+                "disk": {"filesystem": "ext4", "total_bytes": 200 * GIB, "free_bytes": 100 * GIB},
+                "sync": {"median_ms": 0.5, "max_ms": 2.0, "syncs": 20},
+            }
+        },
+        "certificates": {
+            "ca.crt": {"days_left": 300.0, "not_after": "2027-01-01T00:00:00+00:00"},
+            "ops.key": {"file": "ops.key", "mode": "600", "others_may_read": False},
+        },
+        "local_cluster": {"nodes": [{"node_id": "n1", "starts": 1, "given_up": ""}]},
+        "logs": {},
+    }
+
+
+def bad(facts: dict[str, Any]) -> list[Check]:
+    return [each for each in checks(facts) if each.verdict is not Verdict.OK]
+
+
+def changed(path: str, value: Any) -> Change:
+    """Sets what ``path`` leads to, its steps separated by ``>``."""
+
+    def change(facts: dict[str, Any]) -> None:
+        *steps, last = [int(step) if step.isdigit() else step for step in path.split(">")]
+        at: Any = facts
+        for step in steps:
+            at = at[step]
+        at[last] = value
+
+    return change
+
+
+def test_where_all_is_well_nothing_is_to_do() -> None:
+    assert bad(well()) == []
+    assert all(not each.advice for each in checks(well()))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "verdict", "name", "found"),
+    [
+        ("settings>client", {"problem": "--timeout: no"}, "fail", "settings of the command line", "--timeout: no"),
+        ("settings>server", {"problem": "listn: no"}, "fail", "settings of a server", "listn: no"),
+        ("nodes>h3:1", {"problem": "nothing listens there"}, "warn", "nodes answer", "h3:1: nothing listens there"),
+        ("nodes>h3:1", {"problem": "x"}, "warn", "majority", "2 of 3 voters answer"),
+        ("nodes>h2:1>state", "read-only: the disk is full", "fail", "state of n2", "read-only: the disk is full"),
+        ("nodes>h2:1>leader", "n3", "warn", "leader", "n1, n3"),
+        ("nodes>h1:1>members>1>behind", 5_000, "warn", "lag of n2", "5000 entries"),
+        ("nodes>h1:1>members>1>needs_snapshot", True, "warn", "lag of n2", "waits for a snapshot"),
+        ("nodes>h1:1>members>1>joined", False, "warn", "lag of n2", "has not joined"),
+        ("nodes>h2:1>version", "0.9", "warn", "version", "n2 0.9"),
+        ("nodes>h2:1>cluster_id", "d", "fail", "cluster", "c, d"),
+        ("nodes>h2:1>settings>1>value", "2", "warn", "setting election-ms", "n1 1, n2 2, n3 1"),
+        ("nodes>h1:1>clock_offsets>0>low_ms", 400, "fail", "clocks around n1", "that of n2 is off by +400"),
+        ("nodes>h1:1>clock_offsets>0>high_ms", -400, "fail", "clocks around n1", "to -400 ms; the limit is 250 ms"),
+        ("nodes>h1:1>clock_offsets>0>low_ms", 150, "warn", "clocks around n1", "that of n2 is off by +150"),
+        ("nodes>h1:1>clock>ahead_ms", 10**9, "warn", "timestamps of n1", "1000000000 ms ahead of its clock"),
+        ("nodes>h1:1>clock>offset_low_ms", 900, "warn", "clock of n1", "about 900 ms from this host's"),
+        ("nodes>h1:1>disk_free_bytes", 10 << 20, "fail", "disk of n1", "10 MiB free"),
+        ("nodes>h1:1>disk_free_bytes", 500 << 20, "warn", "disk of n1", "500 MiB free"),
+        ("nodes>h1:1>map_used_bytes", 85, "warn", "map of n1", "85.0% used"),
+        ("nodes>h1:1>map_used_bytes", 97, "fail", "map of n1", "97.0% used"),
+        ("nodes>h1:1>queues>0>count", 90, "warn", "writes of n1", "90 of 100"),
+        ("nodes>h1:1>loop_lag_ms_max", 700, "warn", "lateness of n1", "700 ms"),
+        ("host>limits>open_files", 1_024, "warn", "open files", "1024"),
+        ("host>memory>available_bytes", 100 << 20, "warn", "memory", "100 MiB available"),
+        ("host>clock>synchronized", False, "warn", "clock of this host", "nobody keeps it right"),
+        ("host", {"problem": "x"}, "warn", "host", "x"),
+        ("data_directories>/d", {"problem": "Permission denied"}, "fail", "directory /d", "Permission denied"),
+        ("data_directories>/d>format", "", "fail", "directory /d", "holds no FORMAT"),
+        ("data_directories>/d>disk>filesystem", "tmpfs", "fail", "file system of /d", "tmpfs"),
+        ("data_directories>/d>disk>filesystem", "nfs4", "warn", "file system of /d", "nfs4"),
+        ("data_directories>/d>disk>free_bytes", 1 << 20, "fail", "disk of /d", "1 MiB free"),
+        ("data_directories>/d>disk>free_bytes", 2 * GIB, "warn", "disk of /d", "2048 MiB free of 204800"),
+        ("data_directories>/d>sync>median_ms", 30.0, "warn", "sync of /d", "30.0 ms"),
+        ("data_directories>/d>sync>median_ms", 900.0, "fail", "sync of /d", "900.0 ms"),
+        ("data_directories>/d>sync", {"problem": "too full"}, "warn", "sync of /d", "not measured: too full"),
+        ("certificates>ca.crt>days_left", -1.0, "fail", "certificate ca.crt", "expired on 2027-01-01"),
+        ("certificates>ca.crt>days_left", 10.0, "warn", "certificate ca.crt", "valid until 2027-01-01"),
+        ("certificates>ca.crt", {"problem": "No such file"}, "warn", "certificate ca.crt", "No such file"),
+        ("certificates>ops.key>others_may_read", True, "warn", "key ops.key", "mode 600"),
+        ("local_cluster>nodes>0>given_up", "n1 ended with 2", "fail", "process of n1", "n1 ended with 2"),
+        ("local_cluster>nodes>0>starts", 4, "warn", "process of n1", "was started 4 times"),
+    ],
+)
+def test_each_thing_that_is_wrong_is_said_with_what_to_do(
+    path: str, value: Any, verdict: str, name: str, found: str
+) -> None:
+    facts = well()
+    changed(path, value)(facts)
+    [check] = [each for each in bad(facts) if each.name == name]
+    assert check.verdict == verdict
+    assert found in check.found
+    assert check.advice
+
+
+def test_a_lost_majority_fails_and_names_who_is_to_come_back() -> None:
+    facts = well()
+    for address in ("h2:1", "h3:1"):
+        facts["nodes"][address] = {"problem": "nothing listens there"}
+    facts["nodes"]["h1:1"]["leader"] = ""
+    failed = {each.name: each for each in bad(facts) if each.verdict is Verdict.FAIL}
+    assert set(failed) == {"leader", "majority"}
+    assert "bring back n2, n3" in failed["majority"].advice
+    assert "cortado recover" in failed["majority"].advice
+
+
+def test_where_nothing_answers_the_host_is_still_looked_at() -> None:
+    facts = well()
+    facts["nodes"] = {"h1:1": {"problem": "nothing listens there"}}
+    assert [(each.name, each.verdict) for each in bad(facts)] == [("nodes answer", Verdict.FAIL)]
+    assert "open files" in {each.name for each in checks(facts)}
+
+
+def test_an_even_number_of_voters_is_odd() -> None:
+    facts = well()
+    del facts["nodes"]["h3:1"]
+    for each in facts["nodes"].values():
+        each["members"] = copy.deepcopy(each["members"][:2])
+    assert [each.name for each in bad(facts)] == ["number of voters"]
+
+
+def test_the_worst_comes_first() -> None:
+    facts = well()
+    facts["nodes"]["h2:1"]["version"] = "0.9"
+    facts["nodes"]["h2:1"]["state"] = "no leader"
+    assert [each.verdict for each in checks(facts)][:3] == [Verdict.FAIL, Verdict.WARN, Verdict.OK]
+
+
+def test_a_probe_that_hangs_or_breaks_costs_no_more_than_its_own_answer() -> None:
+    def hang() -> None:
+        time.sleep(60)
+
+    def fail() -> None:
+        raise PermissionError(13, "Permission denied")
+
+    found = run_probes({"hangs": hang, "fails": fail, "works": lambda: 5}, 0.2)
+    assert found["works"] == 5
+    assert found["fails"] == {"problem": "Permission denied"}
+    assert found["hangs"] == {"problem": "no answer within 0.2 s"}
+
+
+def test_a_directory_is_looked_at_without_a_change_to_it(tmp_path: Path) -> None:
+    (tmp_path / "FORMAT").write_text("cortado-data 2\n")
+    (tmp_path / "identity.json").write_text('{"cluster_id": "c", "node_id": "n1", "storage_id": "s", "token": "x"}')
+    (tmp_path / "LOCK").write_text("999999999\n")
+    before = sorted((each.name, each.stat().st_mtime_ns) for each in tmp_path.iterdir())
+    facts = data_directory_facts(tmp_path)
+    assert sorted((each.name, each.stat().st_mtime_ns) for each in tmp_path.iterdir()) == before
+    assert facts["identity"] == {"cluster_id": "c", "node_id": "n1", "storage_id": "s"}
+    assert facts["owner_process"] == {"pid": 999999999, "alive": False}
+    assert facts["sync"]["syncs"] == 20
+    assert facts["disk"]["filesystem"]
+    assert {each["file"] for each in facts["files"]} == {"FORMAT", "identity.json", "LOCK"}
+
+
+def test_the_host_says_what_it_is() -> None:
+    facts = host_facts()
+    assert facts["cortado"]
+    assert facts["packages"]["grpcio"]
+    assert facts["limits"]["open_files"]
+    assert facts["memory"]["total_bytes"] > facts["memory"]["available_bytes"] > 0

@@ -1,0 +1,66 @@
+"""Nothing that might be a key, a value, a document or a credential is left of a log; what helps is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cortado.store.doctor.redact import redacted, redacted_lines
+
+SECRET = "hunter2secret"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"damaged data: key '{SECRET}' (page 5)",
+        f'refused "{SECRET}" for it',
+        f"b'{SECRET}' is too long",
+        f"it\\'s 'a \\' {SECRET}'",
+        f"document {{'name': {SECRET}}} was refused",
+        f"password={SECRET}",
+        f"Authorization: Bearer {SECRET}",
+        f"authorization: basic {SECRET}",
+        f"bearer {SECRET}",
+        f"api-key: {SECRET}",
+        f"CORTADO_TOKEN={SECRET}",
+        f"client_secret = {SECRET}",
+        f"value: {SECRET}",
+        f"document {SECRET}",
+        f"collector at https://user:{SECRET}@host:4317/x",
+        f"key {SECRET.encode().hex()} is damaged",
+        f"blob {SECRET}{'A' * 30}==",
+        json.dumps({"level": "INFO", "message": f"key '{SECRET}'", "key": SECRET, "fields": {"value": SECRET}}),
+        json.dumps({"level": "INFO", "document": [SECRET], "new_field": SECRET}),
+    ],
+)
+def test_secrets_are_removed(line: str) -> None:
+    shown = redacted(line)
+    assert SECRET not in shown
+    assert SECRET.encode().hex() not in shown
+    assert "[removed]" in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-11-20T19:57:20.758Z INFO stopping: 5000 ms for what is in flight",
+        "2026-11-20T20:00:14.213Z INFO node n2 is in cluster 9a8d5136-5c13-42fe-9f0f-e065e29d9633 already",
+        "2026-11-20T20:00:14.329Z INFO serving /var/lib/cortado/n1/data on 127.0.0.1:17621",
+        "2026-11-20T20:00:15.416Z WARNING node 'n3' of the peers not connected: 127.0.0.1:17624: nothing listens there",
+        "error: heartbeat-ms in /etc/cortado.toml:1: must be between 10 and 10000 (got 5)",
+        '{"time": "2026-11-20T20:00:15.416Z", "level": "INFO", "message": "leads in term 5", "term": 5}',
+    ],
+)
+def test_what_helps_stays(line: str) -> None:
+    assert redacted(line, {"n3"}) == line
+
+
+def test_a_key_in_a_log_is_removed_whole() -> None:
+    lines = ["before", "-----BEGIN PRIVATE KEY-----", "MIIabc", "MIIdef", "-----END PRIVATE KEY-----", "after"]
+    assert list(redacted_lines(lines)) == ["before", "[a PEM block was removed]", "after"]
+
+
+def test_a_line_without_end_is_cut() -> None:
+    assert len(redacted("word " * 10_000)) == 2_000
