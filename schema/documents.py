@@ -5,7 +5,6 @@
     encode_document(schema, {"carrier": "UA", ...})  ->  body        nothing is coerced, the error names the field
     validate_body(schema, body)                                      every byte is looked at
     decode_document(writer, body, reader)            ->  dict        validated on the way, resolved to the reader
-    decode_next(writer, data, position, reader)      ->  dict, end   the same where bodies stand end to end
 
 A schema's readers and writers are compiled once and kept as long as the schema is in use, so hold on to parsed schemas:
 the same declaration parsed again is compiled again. Values are those of :mod:`cortado.schema.values`.
@@ -51,20 +50,6 @@ def decode_document(writer: Schema, body: bytes, reader: Schema | None = None) -
     read = _reader(writer) if reader is None or reader is writer else _resolver(writer, reader)
     value: dict[str, Any] = _read_whole(read, body)
     return value
-
-
-def decode_next(writer: Schema, data: bytes, position: int, reader: Schema | None = None) -> tuple[dict[str, Any], int]:
-    """The document that begins at ``position`` of ``data``, and where it ends: of bodies end to end, without lengths.
-
-    Raises as :func:`decode_document`.
-    """
-    read = _reader(writer) if reader is None or reader is writer else _resolver(writer, reader)
-    try:
-        value, end = read(data, position, Walk())
-    except MISTAKES as error:
-        raise explained(error) from None
-    _check_length(end - position)
-    return value, end
 
 
 def validate_body(schema: Schema, body: bytes) -> None:

@@ -8,28 +8,27 @@
 
 The file's root record may have another name than the table's: Spark calls every one ``topLevelRecord``.
 
-Bodies stand end to end, so to find the next row this one is read by a *plain* schema, without logical types: a row
-whose date lies outside of the calendar is bad by itself, and the rows behind it are found. A row that is not even of
-its plain types leaves nothing to go on from, and ends the file.
+Bodies stand end to end. Where each of them ends is found without looking at what is in it, so a row that is wrong, with
+a date outside of the calendar, is bad by itself. A row that does not end where it may leaves nothing to go on from, and
+ends the file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import BinaryIO, Final
 
-from cortado.errors import CortadoError, IncompatibleSchema, InvalidArgument
+from cortado.errors import CortadoError, IncompatibleSchema, InvalidArgument, InvalidDocument
 from cortado.schema.compatibility import check_reader_writer
-from cortado.schema.documents import decode_next, encode_document
-from cortado.schema.json_format import to_json_value
+from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.model import Array, AvroType, Field, Fixed, Map, Primitive, Record, Schema, Union
+from cortado.schema.skipping import ends_of
 from cortado.store.transfer.avro_file import Block, Container
-from cortado.store.transfer.rows import BadRow, RowChunk, Target
-from cortado.store.transfer.strict_json import json_line
+from cortado.store.transfer.rows import BadRow, RowChunk, Target, packed_lengths
 
 _CHUNK_ROWS: Final = 2_000
-_CHUNK_BYTES: Final = 1 << 20
 
 
 def avro_chunks(file: BinaryIO, name: str, target: Target, rows_skipped: int = 0) -> Iterator[RowChunk]:
@@ -64,57 +63,69 @@ class _Cut:
         self._name = name
         self._target = target
         self._writer = container.schema
-        self._plain = plain_schema(self._writer)
         self._raw_id = target.version_ids.get(self._writer.fingerprint, 0)
         self._reader = None if self._raw_id else reader_for(self._writer, target)
 
     def chunks(self, block: Block, rows_skipped: int) -> Iterator[RowChunk]:
-        position = 0
-        place, behind = block.first, block.first + block.rows
-        while place <= rows_skipped and place < behind:
-            position = self._end_of(block.data, position, place)
-            place += 1
-        while place < behind:
-            chunk, place, position = self._chunk(block.data, position, place, behind)
-            yield chunk
-        if position != len(block.data):
-            problem = (
-                f"is damaged: the block that ends with row {behind - 1} has {len(block.data) - position} bytes more"
-            )
-            raise InvalidArgument("file", problem, self._name)
+        ends = self._ends(block)
+        skipped = max(0, rows_skipped - block.first + 1)
+        begin = ends[skipped - 1] if skipped else 0
+        for first in range(skipped, block.rows, _CHUNK_ROWS):
+            chunk_ends = ends[first : first + _CHUNK_ROWS]
+            yield self._chunk(block.data, begin, chunk_ends, block.first + first)
+            begin = chunk_ends[-1]
 
-    def _chunk(self, data: bytes, position: int, place: int, behind: int) -> tuple[RowChunk, int, int]:
-        bodies: list[bytes] = []
-        places: list[int] = []
-        refused: list[BadRow] = []
-        begin = position
-        while place < behind and len(places) + len(refused) < _CHUNK_ROWS and position - begin < _CHUNK_BYTES:
-            start, position = position, self._end_of(data, position, place)
-            try:
-                bodies.append(self._body(data, start, position))
-                places.append(place)
-            except CortadoError as error:
-                refused.append(BadRow(self._name, place, error, self._plain_text(data, start)))
-            place += 1
-        schema = self._writer if self._raw_id else self._target.schema
-        schema_id = self._raw_id or self._target.schema_id
-        chunk = RowChunk(schema_id, bodies, places, place - 1, self._target.texts(schema, bodies), refused)
-        return chunk, place, position
-
-    def _body(self, data: bytes, start: int, end: int) -> bytes:
-        if self._reader is None:
-            return data[start:end]
-        return encode_document(self._target.schema, decode_next(self._writer, data, start, self._reader)[0])
-
-    def _end_of(self, data: bytes, position: int, place: int) -> int:
+    def _ends(self, block: Block) -> list[int]:
         try:
-            return decode_next(self._plain, data, position)[1]
-        except InvalidArgument as error:
-            problem = f"is damaged at row {place}: {error.message()}"
-            raise InvalidArgument("file", problem, self._name) from None
+            ends = ends_of(self._writer, block.data, 0, block.rows)
+        except InvalidDocument as error:
+            raise self._damaged(block.first + error.row, error.problem) from None
+        left = len(block.data) - (ends[-1] if ends else 0)
+        if left:
+            raise self._damaged(block.first + block.rows - 1, f"its block has {left} bytes more")
+        return ends
 
-    def _plain_text(self, data: bytes, start: int) -> str:
-        return json_line(to_json_value(self._plain, decode_next(self._plain, data, start)[0]))
+    def _damaged(self, place: int, problem: str) -> InvalidArgument:
+        return InvalidArgument("file", f"is damaged at row {place}: {problem}", self._name)
+
+    def _chunk(self, data: bytes, begin: int, ends: list[int], first: int) -> RowChunk:
+        last = first + len(ends) - 1
+        if self._reader is None:
+            lengths = packed_lengths([end - start for start, end in zip([begin, *ends], ends, strict=False)])
+            places = range(first, last + 1)
+            return RowChunk(self._raw_id, data[begin : ends[-1]], lengths, places, last, self._text_of_raw)
+        bodies: list[bytes] = []
+        good: list[int] = []
+        refused: list[BadRow] = []
+        for place, (start, end) in enumerate(zip([begin, *ends], ends, strict=False), first):
+            try:
+                row = decode_document(self._writer, data[start:end], self._reader)
+                bodies.append(encode_document(self._target.schema, row))
+                good.append(place)
+            except CortadoError as error:
+                refused.append(BadRow(self._name, place, error, self._plain_text(data[start:end])))
+        return RowChunk(
+            self._target.schema_id,
+            b"".join(bodies),
+            packed_lengths([len(body) for body in bodies]),
+            good,
+            last,
+            self._text_of_resolved,
+            refused,
+        )
+
+    def _text_of_raw(self, _row: int, body: bytes) -> str | None:
+        return self._plain_text(body)
+
+    def _text_of_resolved(self, _row: int, body: bytes) -> str:
+        return self._target.text_of(self._target.schema, body)
+
+    def _plain_text(self, body: bytes) -> str | None:
+        """A row that may be wrong, as JSON: by its meaning, or else by what lies below, or not at all."""
+        for schema in (self._writer, plain_schema(self._writer)):
+            with suppress(CortadoError):
+                return self._target.text_of(schema, body)
+        return None
 
 
 def plain_schema(schema: Schema) -> Schema:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, cast
 
 from cortado.errors import CortadoError, InvalidArgument, TooLarge
-from cortado.store.transfer.rows import BadRow, RowChunk, Target
+from cortado.store.transfer.rows import BadRow, RowChunk, Target, packed_lengths
 from cortado.store.transfer.strict_json import parse_json
 
 LINE_BYTES_MAX: Final = 16 << 20
@@ -110,9 +110,10 @@ class _Collected:
         lines = self._lines
         return RowChunk(
             self._target.schema_id,
-            self._bodies,
+            b"".join(self._bodies),
+            packed_lengths([len(body) for body in self._bodies]),
             self._places,
             self._last,
-            lambda row: text_of_line(lines[row]) or "",
+            lambda row, _body: text_of_line(lines[row]) or "",
             self._refused,
         )

@@ -205,9 +205,9 @@ class _Segment:
             self.last = chunk.last or self.last
             self._starts.append(rows)
             self._chunks.append(chunk)
-            rows += len(chunk.bodies)
-            size += sum(map(len, chunk.bodies))
-            if chunk.bodies:
+            rows += len(chunk)
+            size += len(chunk.data)
+            if len(chunk):
                 yield chunk
             self.show(rows + len(self.refused))
 
@@ -217,4 +217,4 @@ class _Segment:
         which = bisect_right(self._starts, row) - 1
         # Chunks without a body begin where the next one does, and come before it.
         chunk, place = self._chunks[which], row - self._starts[which]
-        return BadRow(self.file, chunk.places[place], error, chunk.text_of(place))
+        return BadRow(self.file, chunk.places[place], error, chunk.text(place))

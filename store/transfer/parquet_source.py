@@ -11,6 +11,7 @@ import base64
 import json
 from collections.abc import Iterator
 from datetime import date, datetime, time
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from cortado.errors import CortadoError, InvalidArgument, InvalidDocument
@@ -64,7 +65,7 @@ def _chunks(batch: Any, before: int, name: str, target: Target) -> Iterator[RowC
         if rows == 1:
             error.row = 0
             refused = [BadRow(name, before + 1, error, _text_of(batch))]
-            yield RowChunk(target.schema_id, [], [], before + 1, _no_text, refused)
+            yield RowChunk(target.schema_id, b"", b"", [], before + 1, partial(_text_of_body, target), refused)
             return
         half = rows // 2
         yield from _chunks(batch.slice(0, half), before, name, target)
@@ -72,14 +73,13 @@ def _chunks(batch: Any, before: int, name: str, target: Target) -> Iterator[RowC
         return
     except CortadoError as error:
         raise InvalidArgument("file", error.message(), name) from None
-    ends = lengths.cumsum(dtype="int64").tolist()
-    bodies = [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     places = range(before + 1, before + rows + 1)
-    yield RowChunk(target.schema_id, bodies, places, before + rows, target.texts(target.schema, bodies))
+    packed = lengths.astype("<u4").tobytes()
+    yield RowChunk(target.schema_id, data, packed, places, before + rows, partial(_text_of_body, target))
 
 
-def _no_text(_row: int) -> str:
-    return ""
+def _text_of_body(target: Target, _row: int, body: bytes) -> str:
+    return target.text_of(target.schema, body)
 
 
 def _text_of(batch: Any) -> str:

@@ -6,7 +6,8 @@ file, from 1 on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,22 +48,44 @@ class Target:
         """A row of ``schema`` as JSON."""
         return to_json_value(schema, row)
 
-    def texts(self, schema: Schema, bodies: Sequence[bytes]) -> Callable[[int], str]:
-        """Rows as JSON out of the bodies that ``schema`` wrote, each when it is asked for."""
-        return lambda row: json_line(self.json_of(decode_document(schema, bodies[row]), schema))
+    def text_of(self, schema: Schema, body: bytes) -> str:
+        """A row as JSON, out of the body that ``schema`` wrote."""
+        return json_line(self.json_of(decode_document(schema, body), schema))
 
 
 @dataclass(frozen=True, slots=True)
 class RowChunk:
-    """Rows of one file that follow each other: Avro ``bodies``, and the rows among them that cannot be ones.
+    """Rows of one file that follow each other: Avro bodies, and the rows among them that cannot be ones.
 
-    ``places`` are those of the bodies; ``last`` is that of the last row that was read for it, good or bad. ``text_of``
-    gives a body's row as JSON.
+    ``data`` holds the bodies end to end, ``lengths`` 4 bytes for each (little-endian). ``places`` are theirs; ``last``
+    is that of the last row that was read, good or bad. ``text_of`` gives a body, by its number from 0, as JSON.
     """
 
     schema_id: int
-    bodies: Sequence[bytes]
+    data: bytes
+    lengths: bytes
     places: Sequence[int]
     last: int
-    text_of: Callable[[int], str]
+    text_of: Callable[[int, bytes], str | None]
     refused: list[BadRow] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.lengths) // 4
+
+    def bodies(self) -> Iterator[bytes]:
+        """The bodies, one by one."""
+        start = 0
+        for (length,) in struct.iter_unpack("<I", self.lengths):
+            yield self.data[start : start + length]
+            start += length
+
+    def text(self, row: int) -> str | None:
+        """The row of a body as JSON; None where nobody can write it."""
+        start = sum(struct.unpack_from(f"<{row}I", self.lengths))
+        (length,) = struct.unpack_from("<I", self.lengths, 4 * row)
+        return self.text_of(row, self.data[start : start + length])
+
+
+def packed_lengths(lengths: Sequence[int]) -> bytes:
+    """Lengths in bytes as a chunk has them."""
+    return struct.pack(f"<{len(lengths)}I", *lengths)

@@ -5,8 +5,7 @@ Each takes chunks as they are read, sends them, and returns once every row is ac
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -20,6 +19,10 @@ from cortado.store.transfer.rows import RowChunk
 
 REFUSED_KEPT_MAX: Final = 1_000
 """So many refused rows come with their reasons from one call: no more than that may be bad, or be sent at a time."""
+
+
+_BATCH_PAIRS: Final = 1_000
+_BATCH_BYTES: Final = 2 << 20
 
 
 @dataclass(slots=True)
@@ -53,8 +56,7 @@ class TableStore:
 
 
 def _batch(chunk: RowChunk) -> tuple[int, bytes, bytes]:
-    bodies = chunk.bodies
-    return chunk.schema_id, b"".join(bodies), struct.pack(f"<{len(bodies)}I", *map(len, bodies))
+    return chunk.schema_id, chunk.data, chunk.lengths
 
 
 class PairStore:
@@ -67,24 +69,29 @@ class PairStore:
 
     def store(self, chunks: Iterable[RowChunk]) -> Stored:
         """Raises OutcomeUnknown, and whatever else is no refusal of a pair."""
+        return self.put(body for chunk in chunks for body in chunk.bodies())
+
+    def put(self, bodies: Iterable[bytes]) -> Stored:
+        """Stores pairs out of their bodies, as :meth:`store` does."""
         stored = Stored()
         row = 0
-        for chunk in chunks:
-            for puts in self._batches(chunk.bodies):
-                self._write(row, puts, stored)
-                row += len(puts)
+        for puts in self._batches(bodies):
+            self._write(row, puts, stored)
+            row += len(puts)
         return stored
 
-    def _batches(self, bodies: Sequence[bytes]) -> Iterator[list[Put]]:
+    def _batches(self, bodies: Iterable[bytes]) -> Iterator[list[Put]]:
         """Cut where a key comes again, too: a batch may hold it once, and the last one is to stay."""
         puts: list[Put] = []
         keys: set[bytes] = set()
+        size = 0
         for body in bodies:
             pair = decode_document(PAIR_SCHEMA, body)
-            if pair["key"] in keys:
+            if pair["key"] in keys or len(puts) == _BATCH_PAIRS or size + len(body) > _BATCH_BYTES:
                 yield puts
-                puts, keys = [], set()
+                puts, keys, size = [], set(), 0
             keys.add(pair["key"])
+            size += len(body)
             puts.append(Put(pair["key"], pair["value"], self._if_absent, self._if_present))
         if puts:
             yield puts
@@ -109,4 +116,4 @@ class Nowhere:
     """Counts what would be sent."""
 
     def store(self, chunks: Iterable[RowChunk]) -> Stored:
-        return Stored(sum(len(chunk.bodies) for chunk in chunks))
+        return Stored(sum(map(len, chunks)))

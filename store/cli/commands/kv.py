@@ -24,7 +24,6 @@ from cortado.store.client import KeyValue, KvPair
 from cortado.store.client.table import PutMode
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
 from cortado.store.transfer.pairs import pair_target, pair_to_json
-from cortado.store.transfer.rows import RowChunk
 from cortado.store.transfer.stores import PairStore
 
 _PAIRS_AT_ONCE: Final = 1_000
@@ -305,7 +304,7 @@ def _put_pairs(session: Session, kv: KeyValue, values: Iterator[Any], mode: PutM
                 rows.append(place)
             except CortadoError as problem:
                 refused.append((place, problem))
-        stored = store.store([RowChunk(target.schema_id, bodies, rows, rows[-1] if rows else 0, str)])
+        stored = store.put(bodies)
         refused += [(rows[row], error) for row, error in stored.errors]
         written += stored.written
     if session.as_json:

@@ -37,7 +37,7 @@ def rows_of(data: st.DataObject, schema: Schema) -> list[bytes]:
 
 def bodies_of(chunks: list[RowChunk]) -> list[bytes]:
     assert not [bad for chunk in chunks for bad in chunk.refused]
-    return [body for chunk in chunks for body in chunk.bodies]
+    return [body for chunk in chunks for body in chunk.bodies()]
 
 
 def container_of(schema: Schema, bodies: list[bytes]) -> io.BytesIO:
@@ -67,7 +67,7 @@ def test_json_lines_that_are_kept_aside_are_the_same_rows(data: st.DataObject) -
     schema = parse_document_schema(declaration_text(data.draw(document_declarations())))
     bodies = rows_of(data, schema)
     to = target(schema)
-    texts = [to.texts(schema, bodies)(row) for row in range(len(bodies))]
+    texts = [to.text_of(schema, body) for body in bodies]
     assert [to.body_of(parse_json(text, "line")) for text in texts] == bodies
 
 

@@ -15,8 +15,9 @@ import fastavro
 import pytest
 
 from cortado.errors import InvalidArgument, Unsupported
-from cortado.schema.documents import decode_next, encode_document
+from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.parse import parse_schema
+from cortado.schema.skipping import ends_of
 from cortado.store.transfer import avro_codecs
 from cortado.store.transfer.avro_file import Container, ContainerWriter
 from cortado.store.transfer.formats import Compression
@@ -49,11 +50,10 @@ def read(data: bytes, rows_skipped: int = 0) -> list[dict[str, Any]]:
     container = Container(io.BytesIO(data), "rows.avro")
     found = []
     for block in container.blocks(rows_skipped):
-        position = 0
-        for _ in range(block.rows):
-            row, position = decode_next(container.schema, block.data, position)
-            found.append(row)
-        assert position == len(block.data)
+        ends = ends_of(container.schema, block.data, 0, block.rows)
+        starts = [0, *ends[:-1]]
+        found += [decode_document(container.schema, block.data[a:b]) for a, b in zip(starts, ends, strict=True)]
+        assert ends[-1] == len(block.data)
     return found
 
 

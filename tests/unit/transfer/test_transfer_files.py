@@ -241,7 +241,7 @@ def test_each_line_is_judged_by_itself(tmp_path: Path) -> None:
     assert list(chunk.places) == [1, 9]
     assert [each.place for each in chunk.refused] == [3, 4, 5, 6, 7, 8]
     assert chunk.last == 9
-    assert chunk.text_of(1) == '{"key": "e", "value": "2"}'
+    assert chunk.text(1) == '{"key": "e", "value": "2"}'
     messages = [each.error.message() for each in chunk.refused]
     for message, wanted in zip(messages, ["'key'", "UTF-8", "JSON", "NaN", "more", "key"], strict=True):
         assert wanted in message
