@@ -1,0 +1,121 @@
+"""A replica as an inspection sees it: an engine in memory with a table, pairs, a log and requests, and the same answers
+that a running node and a stopped directory give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cortado.proto.v1 import inspect_pb2 as pb
+from cortado.proto.v1 import tables_pb2
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Record, entry_key, nothing
+from cortado.store.catalog.descriptors import TableDescriptor
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Space
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.keys.keyspace import kv_key
+from cortado.store.mvcc.versions import Item, encode_versions
+from cortado.store.node.commands import LogEntry
+from cortado.store.node.requests import Remembered, encode_remembered
+from cortado.store.node.snapshots.marker import applied_key
+from cortado.store.node.state import AppliedState
+from cortado.store.server.inspection.log import read_log
+from cortado.store.server.inspection.state import Stored
+from cortado.store.server.inspection.verify import list_items, verify_range
+from cortado.store.server.inspection.versions import read_versions
+from support.table_world import EngineStore, TableWorld, index
+
+GROUP = 1
+MEMBERS = Configuration(voters=tuple(Member(name, f"{name}:7621", f"disk of {name}") for name in ("n1", "n2", "n3")))
+REQUEST_ID = bytes(Timestamp(0, 900, 0)) + bytes(range(8))
+PAIRS = 20
+
+
+def make_engine(pairs: int = PAIRS) -> MemoryEngine:
+    """What every sound replica holds."""
+    store = EngineStore()
+    world = TableWorld(store)
+    fields = [{"name": "id", "type": "string"}, {"name": "n", "type": "int"}]
+    world.create("rows", {"type": "record", "name": "Row", "fields": fields}, ["id"], [index("by_n", "n", unique=True)])
+    world.put("rows", {"id": "UA", "n": 1})
+    last = world.put("rows", {"id": "UA", "n": 2})
+    items: list[Item] = []
+    for number in range(pairs):
+        last = last.next()
+        items += encode_versions([kv_key("sessions", b"user-%03d0" % number)], [b"value %d" % number], last)
+    entry = LogEntry(4, 2, last, last, items[-1:], [(REQUEST_ID, _remembered(last))])
+    _store(store.engine, items, entry, last)
+    return store.engine
+
+
+def _remembered(ts: Timestamp) -> bytes:
+    return encode_remembered(REQUEST_ID, Remembered(b"h" * 16, ts, b"reply"))
+
+
+def _store(engine: MemoryEngine, items: Sequence[Item], entry: LogEntry, last: Timestamp) -> None:
+    records = [
+        nothing(3, 2),
+        Record(KIND_CONFIGURATION, MEMBERS, 4, 2),
+        Record(KIND_DATA, entry, 5, 2),
+    ]
+    hard_state = HardState(term=2, voted_for="n1", base_index=2, base_term=1, base_configuration=MEMBERS)
+    with engine.write() as txn:
+        txn.put_many(Space.DATA, sorted(items))
+        for record in records:
+            txn.put(Space.LOG, entry_key(GROUP, record.index), record.stored(GROUP))
+        txn.put(Space.LOG, *hard_state.write(GROUP))
+        txn.put(Space.REQUESTS, GROUP.to_bytes(4) + REQUEST_ID, _remembered(last))
+        state = AppliedState(index=5, term=2, last_ts=last, requests=1, request_bytes=60)
+        txn.put(Space.META, applied_key(GROUP), state.encode())
+
+
+def replace(engine: MemoryEngine, space: Space, key: bytes, new_key: bytes, value: bytes | None = None) -> None:
+    """Put an item in the place of another one; its value stays, where none is given."""
+    with engine.write() as txn:
+        old = txn.get(space, key)
+        assert old is not None
+        txn.delete(space, key)
+        txn.put(space, new_key, old if value is None else value)
+
+
+def flipped(data: bytes, place: int) -> bytes:
+    """One bit of one byte turned; ``place`` counts as an index does."""
+    found = bytearray(data)
+    found[place] ^= 0x10
+    return bytes(found)
+
+
+class Replica:
+    """A :class:`~cortado.store.client.inspect.Inspected` over an engine. ``checked``: tables that it was asked for."""
+
+    def __init__(self, name: str, engine: MemoryEngine | None = None) -> None:
+        self._name = name
+        self.engine = make_engine() if engine is None else engine
+        self.stored = Stored(self.engine, lambda: 0.0)
+        self.checked: list[str] = []
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def last_applied(self) -> Timestamp:
+        return self.stored.applied().last_ts
+
+    def tables(self) -> Sequence[TableDescriptor]:
+        return self.stored.catalog().tables()
+
+    def read_log(self, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
+        return read_log(self.stored, request)
+
+    def read_versions(self, request: pb.ReadVersionsRequest) -> pb.ReadVersionsResponse:
+        return read_versions(self.stored, request)
+
+    def verify_range(self, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
+        return verify_range(self.stored, request)
+
+    def list_items(self, request: pb.ListItemsRequest) -> pb.ListItemsResponse:
+        return list_items(self.stored, request)
+
+    def check_table(self, table: str, at: Timestamp) -> Iterator[tables_pb2.CheckTableResponse]:
+        self.checked.append(table)
+        yield tables_pb2.CheckTableResponse(done=True)
