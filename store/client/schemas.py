@@ -25,6 +25,8 @@ from cortado.store.names import check_subject
 
 NEWEST_RECENT_S: Final = 5.0
 """How long the newest version of a subject is remembered."""
+ASKING_S: Final = 0.5
+"""How much longer by those who come while one asks again."""
 
 _MODE_PREFIX: Final = "COMPATIBILITY_MODE_"
 _UINT32_MAX: Final = (1 << 32) - 1
@@ -169,13 +171,17 @@ class AsyncSchemas:
         return self._remember(reply.version)
 
     async def newest(self, subject: str) -> tuple[SchemaVersion, Schema]:
-        """The newest version of ``subject``, as of at most :data:`NEWEST_RECENT_S` ago. Raises NotFound."""
+        """The newest version of ``subject``, as of about :data:`NEWEST_RECENT_S` ago at most. Raises NotFound."""
         remembered = self._cache.newest.get(subject)
         if remembered is not None:
             until_s, schema_id = remembered
             known = self._cache.by_id.get(schema_id)
-            if known is not None and self._connection.environment.monotonic_s() < until_s:
+            now_s = self._connection.environment.monotonic_s()
+            if known is not None and now_s < until_s:
                 return known
+            with self._cache.lock:
+                # One caller asks again; others, which may be thousands, go on with what was known.
+                self._cache.newest[subject] = (now_s + ASKING_S, schema_id)
         found = await self._fetch_version(subject, None)
         until_s = self._connection.environment.monotonic_s() + NEWEST_RECENT_S
         with self._cache.lock:
