@@ -33,6 +33,8 @@ class Following:
     def __init__(self, core: Core) -> None:
         self._core = core
         self.offer: SnapshotOffer | None = None
+        # Behind which entry the last message was damaged, whose, and how many in a row.
+        self._damaged_at: tuple[tuple[str, int], int] = ("", 0), 0
 
     def _hear(self, sender: str, message: pb.RaftMessage) -> bool:
         """Whether the message is from the term's one leader; notes that it lives."""
@@ -59,7 +61,7 @@ class Following:
                 for place, stored in enumerate(append.records)
             ]
         except DataLoss as error:
-            _LOG.warning("dropped a message of %s that was damaged on its way: %s", sender, error)
+            self._damaged(sender, append.prev_index, error)
             return
         last = append.prev_index + len(records)
         base = core.journal.base
@@ -79,6 +81,15 @@ class Following:
             return
         self._take(sender, prev, records, min(append.commit_index, last))
         self._accept(sender, message, last)
+
+    def _damaged(self, sender: str, prev_index: int, error: DataLoss) -> None:
+        """It will be sent again. Where it was stored damaged that will be so for ever, and is said less and less."""
+        place, times = self._damaged_at
+        times = times + 1 if place == (sender, prev_index) else 1
+        self._damaged_at = (sender, prev_index), times
+        if times & (times - 1) == 0:
+            problem = "damaged on its way" if times == 1 else f"damaged, {times} times now: {sender} may hold it so"
+            _LOG.warning("dropped a message of %s that was %s: %s", sender, problem, error)
 
     def _take(self, sender: str, prev: tuple[int, int], records: Sequence[Record], commit_index: int) -> None:
         """Give the engine what follows ``prev``, which is held, without what is held already."""

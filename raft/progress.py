@@ -14,8 +14,12 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from cortado.raft.settings import RaftSettings
+
+# So often the wait doubles before entries are sent again.
+_RETRANSMIT_DOUBLINGS_MAX: Final = 3
 
 
 class Progress:
@@ -38,6 +42,7 @@ class Progress:
         "pending_fresh",
         "probe_prev",
         "proved_index",
+        "resent",
         "round",
         "told_commit",
     )
@@ -56,6 +61,8 @@ class Progress:
         self.in_flight: deque[tuple[int, int]] = deque()
         self.in_flight_bytes = 0
         self.moved_ms = now_ms
+        # How often what is under way was sent again since it moved.
+        self.resent = 0
         self.heard_ms: float | None = None
         self.told_commit = 0
         # The last round that it answered, and the newest send time of ours that it echoed.
@@ -92,6 +99,7 @@ class Progress:
         if index > self.proved_index:
             self.proved_index = index
             self.moved_ms = now_ms
+            self.resent = 0
         while self.in_flight and self.in_flight[0][0] <= self.proved_index:
             self.in_flight_bytes -= self.in_flight.popleft()[1]
         if self.is_probing and not self.in_flight:
@@ -102,6 +110,12 @@ class Progress:
         if self.is_probing:
             return prev_index != self.probe_prev
         return prev_index <= self.proved_index
+
+    def is_overdue(self, settings: RaftSettings, now_ms: float) -> bool:
+        """Whether what is under way should be sent again. Each time later: what a member cannot take, for it is
+        damaged here or there, would be sent for ever."""
+        wait_ms = settings.retransmit_ms * (1 << min(self.resent, _RETRANSMIT_DOUBLINGS_MAX))
+        return bool(self.in_flight) and now_ms - self.moved_ms >= wait_ms
 
     def probe(self) -> None:
         """Begin again with one message: what is under way will not be answered, or does not fit."""

@@ -180,9 +180,10 @@ class Replication:
         core = self._core
         is_any = False
         for progress in self._members.values():
-            if not progress.in_flight or core.now_ms - progress.moved_ms < core.settings.retransmit_ms:
+            if not progress.is_overdue(core.settings, core.now_ms):
                 continue
             if progress.was_heard_within(core.settings.election_ms_min, core.now_ms):
+                progress.resent += 1
                 self._probe_from(
                     progress, progress.proved_index + 1 if progress.proved_index else progress.probe_prev + 1
                 )

@@ -11,6 +11,11 @@ never meet. So the open turn waits while an earlier one is undecided, and then f
 answered, but never longer than ``GATHER_MS`` after its first command. Measured with 64 callers on three nodes of one
 machine: twice as many puts in a turn, for three quarters of the CPU time, and sooner answered.
 
+Many callers make two turns that take turns: one is evaluated while the other is on its way to the disks, so that
+neither the processors nor the disks wait for each other. So a turn that holds half of all callers there are is closed
+at once, where that is at least ``HALF_CALLERS_MIN``. With 64 of them two turns did 7,000 puts a second where one did
+4,900, for no more CPU time; with fewer callers what each entry costs is too much for it.
+
 A caller alone never waits: nothing is undecided, and whoever was answered is back. Where callers do not come back soon
 (half of those who were answered last did not), nobody waits for them.
 """
@@ -25,6 +30,8 @@ GATHER_MS: Final = 5.0
 to hear its answers; it is also what a put may wait in vain."""
 ENOUGH_BYTES: Final = 64 << 10
 """Beyond it what an entry costs is little beside what it holds."""
+HALF_CALLERS_MIN: Final = 24
+"""So many callers are enough for one of two turns. Less would pay for an entry with too few of them."""
 
 
 class Gathering:
@@ -51,16 +58,21 @@ class Gathering:
         """The open turn was appended: what follows begins another one."""
         self._opened_ms = math.inf
 
-    def due_ms(self, size_bytes: int, now_ms: float, *, is_undecided: bool) -> float:
-        """When the open turn, which has commands, is to be closed at the latest; ``now_ms`` where it may be closed
-        now. ``is_undecided``: so is a turn before it."""
+    def due_ms(self, commands: int, size_bytes: int, now_ms: float, *, undecided: int) -> float:
+        """When the open turn, which has ``commands``, is to be closed at the latest; ``now_ms`` where it may be closed
+        now. ``undecided`` callers wait for turns before it."""
         if self._opened_ms == math.inf:
             self._opened_ms = now_ms
-        if size_bytes >= ENOUGH_BYTES:
+        if size_bytes >= ENOUGH_BYTES or self._is_half(commands, undecided, now_ms):
             return now_ms
         due_ms = self._opened_ms + GATHER_MS
-        if not is_undecided:
+        if not undecided:
             if not self._come_back or self._back >= self._answered:
                 return now_ms
             due_ms = min(due_ms, self._answered_ms + GATHER_MS)
         return max(due_ms, now_ms)
+
+    def _is_half(self, commands: int, undecided: int, now_ms: float) -> bool:
+        """Whether half of all callers that are known of are in the open turn."""
+        coming = self._answered - self._back if now_ms < self._answered_ms + GATHER_MS else 0
+        return commands >= HALF_CALLERS_MIN and commands >= undecided + max(coming, 0)

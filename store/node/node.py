@@ -127,7 +127,8 @@ class Node:
     ) -> None:
         """``address`` (host:port) is where this node serves clients and peers. An engine without a log begins a group
         of one, or stays empty until a leader brings it up where the node is ``joining``. ``run_scan`` runs slices of
-        scans (one thread, unless given). ``random`` draws election timers; without it they follow from the node's id.
+        scans (one thread, unless given). ``random`` draws election timers and what tells this life of the node from
+        earlier ones; without it they follow from the node's id and the time.
 
         Raises DataLoss where the engine's state is damaged, InvalidArgument for limits that do not fit each other. The
         engine stays the caller's to close, after stop.
@@ -147,7 +148,7 @@ class Node:
         self._transport = transport or NoPeers()
         self._make_storage = storage
         self._spools = spools
-        self._random = random or random_module.Random(identity.node_id)
+        self._random = random or random_module.Random(f"{identity.node_id} {monotonic_ms()}")
         self.monotonic_ms = monotonic_ms
         self._machine = StateMachine(engine, self.store, group_id=group_id)
         state = self._machine.state

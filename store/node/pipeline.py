@@ -112,6 +112,11 @@ class Pipeline:
         return bool(self._waiting)
 
     @property
+    def open_commands(self) -> int:
+        """How many writes the open turn has."""
+        return self._open.commands
+
+    @property
     def open_bytes(self) -> int:
         """About what the open turn holds."""
         return self._open.size_bytes
@@ -120,6 +125,11 @@ class Pipeline:
     def has_undecided(self) -> bool:
         """True where a turn is appended and its callers not answered."""
         return bool(self._appended) and not self._appended[-1].is_answered
+
+    @property
+    def undecided_callers(self) -> int:
+        """How many wait for turns that are appended."""
+        return sum([len(turn.answers) for turn in self._appended if not turn.is_answered])
 
     @property
     def may_append(self) -> bool:

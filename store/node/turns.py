@@ -458,7 +458,9 @@ class Turns:
         pipeline, now_ms = self.pipeline, self._monotonic_ms()
         if self._is_only_voter or pipeline.has_waiting or not self._watchers.is_empty:
             return False
-        due_ms = self._gathering.due_ms(pipeline.open_bytes, now_ms, is_undecided=pipeline.has_undecided)
+        due_ms = self._gathering.due_ms(
+            pipeline.open_commands, pipeline.open_bytes, now_ms, undecided=pipeline.undecided_callers
+        )
         if due_ms <= now_ms:
             return False
         self._gather_due_ms = due_ms

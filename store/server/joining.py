@@ -36,6 +36,13 @@ _LOG: Final = logging.getLogger(__name__)
 
 _JOINED_KEY: Final = b"joined"
 _MOVED_POLL_S: Final = 1.0
+_MOVED_POLL_S_MAX: Final = 60.0
+# The cluster may have been told once, and this node not have heard of it.
+_MOVED_TOLD_MAX: Final = 2
+_TOLD_AGAIN: Final = (
+    "told the cluster %d times of the address %s, and it knows %s: does another process run with a copy of this data "
+    "directory? Next in %.0f s"
+)
 
 
 def open_engine(config: ServerConfig) -> LmdbEngine:
@@ -132,8 +139,12 @@ def _check_not_alone(config: ServerConfig, engine: LmdbEngine, address: str) -> 
 
 
 async def tell_address(node: Node, identity: Identity, address: str, certificates: Certificates | None) -> None:
-    """Where the cluster knows this node by another address than ``address``, tell it. Returns when it knows."""
-    said = ""
+    """Where the cluster knows this node by another address than ``address``, tell it. Returns when it knows.
+
+    Told again and again it backs off: another process that runs with a copy of this directory tells its own address in
+    turn, and each time is a change of the cluster's members.
+    """
+    said, told, wait_s = "", 0, _MOVED_POLL_S
     while True:
         configuration = node.configuration
         member = configuration.member(identity.node_id)
@@ -144,10 +155,15 @@ async def tell_address(node: Node, identity: Identity, address: str, certificate
                 others = [each.address for each in configuration.others(identity.node_id)]
                 if node.status().role == "leader":
                     await node.bind_member(identity.node_id, identity.storage_id, address)
+                    told += 1
                 elif others:
                     await join(others, identity, address, certificates=certificates)
+                    told += 1
+                if told > _MOVED_TOLD_MAX:
+                    wait_s = min(2 * wait_s, _MOVED_POLL_S_MAX)
+                    _LOG.warning(_TOLD_AGAIN, told, address, member.address, wait_s)
         except CortadoError as problem:
             if problem.message() != said:
                 said = problem.message()
                 _LOG.warning("the cluster could not be told of the address %s: %s", address, said)
-        await asyncio.sleep(_MOVED_POLL_S)
+        await asyncio.sleep(wait_s)
