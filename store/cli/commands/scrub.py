@@ -6,7 +6,6 @@ import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
@@ -37,6 +36,11 @@ class _Replicas:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
+def _rate(text: str) -> int:
+    # Not functools.partial: before 0.27, typer wants a parser that has a name.
+    return SIZE.read("--rate", text)
+
+
 def add_to(app: typer.Typer) -> None:
     @command(
         app,
@@ -53,7 +57,7 @@ def add_to(app: typer.Typer) -> None:
             int,
             typer.Option(
                 help="How much each replica reads a second at most: bytes, or with KiB, MiB or GiB; 0 for no bound.",
-                parser=partial(SIZE.read, "--rate"),
+                parser=_rate,
                 metavar="SIZE",
             ),
         ] = RATE_DEFAULT,  # type: ignore[assignment]
