@@ -103,8 +103,9 @@ class ExportPlan:
         write_json(directory / CHECKPOINT, {"cortado_export_checkpoint": _VERSION, **to_json(self)})
 
     def remove(self, directory: Path) -> None:
-        with disk_errors(directory / CHECKPOINT):
-            (directory / CHECKPOINT).unlink()
+        for name in (CHECKPOINT, CHECKPOINT + PARTIAL):
+            with disk_errors(directory / name, "removed"):
+                (directory / name).unlink(missing_ok=True)
 
     @classmethod
     def read(cls, directory: Path) -> ExportPlan:

@@ -79,11 +79,16 @@ class WholeFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is not None:
+        try:
+            if kind is None:
+                self._end()
+        finally:
+            # Gone by then where all went well. An interrupt may come at any time.
             with suppress(OSError):
                 self._file.close()
             self._partial.unlink(missing_ok=True)
-            return
+
+    def _end(self) -> None:
         with disk_errors(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())
