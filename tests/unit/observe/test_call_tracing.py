@@ -1,0 +1,118 @@
+"""Spans of a call: under the caller's where it brought one, sampled as it says, with the parts of a write below."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+from cortado.proto.v1 import kv_pb2
+from cortado.store.observe.call import Call
+from cortado.store.observe.measures import EntryTimes
+from cortado.store.observe.requests import Ended
+from cortado.store.observe.traceparent import parse_traceparent, trace_id_of
+from cortado.store.observe.tracing import CallTracer
+from support.observed import Written
+
+TRACE_ID, SPAN_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+NOW_NS = 1_763_643_600 * 10**9
+
+
+def traced(ended: Ended, *, percent: int = 0) -> list[ReadableSpan]:
+    exporter = InMemorySpanExporter()
+    tracer = CallTracer(
+        exporter,
+        node_id="n1",
+        cluster_id="c",
+        percent=percent,
+        node_now_ms=lambda: 2_000.0,
+        chance=Random(1),
+        wall_ns=lambda: NOW_NS,
+    )
+    tracer.ended(ended)
+    tracer.shutdown()
+    return list(exporter.get_finished_spans())
+
+
+def put(traceparent: str = "", code: str = "OK", write: Written | None = None) -> Ended:
+    call = Call("cortado.v1.KeyValue/Put", 0.0, traceparent)
+    call.write = write
+    return Ended(call, code, kv_pb2.KvPutRequest(namespace="cards", key=b"SECRETKEY", value=b"SECRETVALUE"), 30, 1.9)
+
+
+def test_a_span_stands_under_the_callers_and_has_the_calls_times() -> None:
+    (span,) = traced(put(f"00-{TRACE_ID}-{SPAN_ID}-01"))
+    assert span.parent is not None
+    assert (f"{span.parent.trace_id:032x}", f"{span.parent.span_id:016x}") == (TRACE_ID, SPAN_ID)
+    assert (span.start_time, span.end_time) == (NOW_NS - 1_900_000_000, NOW_NS)
+    assert span.attributes is not None
+    assert span.attributes["rpc.method"] == "Put"
+    assert span.attributes["cortado.namespace"] == "cards"
+    assert span.resource.attributes["service.instance.id"] == "n1"
+    assert "SECRET" not in span.to_json()
+
+
+def test_the_parts_of_a_write_stand_below_its_call() -> None:
+    write = Written(entry=EntryTimes(appended_ms=108.0, stored_ms=130.0, decided_ms=1_500.0))
+    spans = {each.name: each for each in traced(put(f"00-{TRACE_ID}-{SPAN_ID}-01", write=write))}
+    assert set(spans) == {"cortado.v1.KeyValue/Put", "in line", "gather", "replicate", "store"}
+
+    def parent_of(name: str) -> int:
+        parent = spans[name].parent
+        assert parent is not None
+        return parent.span_id
+
+    call = spans["cortado.v1.KeyValue/Put"].context.span_id
+    assert {parent_of(name) for name in ("in line", "gather", "replicate")} == {call}
+    assert parent_of("store") == spans["replicate"].context.span_id
+    # 2,000 ms of the node are now.
+    assert spans["replicate"].start_time == NOW_NS - (2_000 - 108) * 1_000_000
+    assert spans["replicate"].end_time == NOW_NS - 500 * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("traceparent", "percent", "is_recorded"),
+    [
+        (f"00-{TRACE_ID}-{SPAN_ID}-00", 100, False),
+        (f"00-{TRACE_ID}-{SPAN_ID}-01", 0, True),
+        ("", 0, False),
+        ("", 100, True),
+        ("nonsense", 100, True),
+    ],
+)
+def test_the_caller_decides_and_chance_where_it_says_nothing(traceparent: str, percent: int, is_recorded: bool) -> None:
+    assert bool(traced(put(traceparent), percent=percent)) == is_recorded
+
+
+def test_a_call_that_failed_is_an_error_with_its_code() -> None:
+    (span,) = traced(put(code="UNAVAILABLE"), percent=100)
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.attributes is not None
+    assert span.attributes["rpc.grpc.status_code"] == 14
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "00",
+        f"00-{TRACE_ID.upper()}-{SPAN_ID}-01",
+        f"00-{'0' * 32}-{SPAN_ID}-01",
+        f"00-{TRACE_ID}-{'0' * 16}-01",
+        f"ff-{TRACE_ID}-{SPAN_ID}-01",
+        f"00-{TRACE_ID}-{SPAN_ID}-01-more",
+        f"00-{TRACE_ID}-{SPAN_ID}",
+    ],
+)
+def test_what_is_no_traceparent_is_as_if_nothing_was_sent(text: str) -> None:
+    assert parse_traceparent(text) is None
+    assert trace_id_of(text) == ""
+
+
+def test_a_later_version_may_say_more() -> None:
+    parent = parse_traceparent(f"01-{TRACE_ID}-{SPAN_ID}-03-more")
+    assert parent is not None
+    assert parent.is_sampled
