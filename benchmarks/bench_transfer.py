@@ -1,7 +1,7 @@
 """Import and export: rows of ten fields out of files and into files, one node and one client process, durable.
 
-The limit beside an import is the bulk stream with rows that were encoded beforehand; beside an export it is a scan whose
-rows nobody looks at. What lies between is a format's reading or writing. The better of two rounds counts.
+The limit beside an import is the bulk stream with rows that were encoded beforehand; beside an export it is a scan
+whose rows nobody looks at. What lies between is a format's reading or writing. The better of two rounds counts.
 
     python -m benchmarks.bench_transfer
 """
