@@ -156,8 +156,9 @@ def _details(entry: pb.LogEntry) -> Iterator[tuple[str, str, str]]:
     for command_ in entry.commands:
         lead = shown_ts(command_.timestamp) or "", command_.request_id.hex()
         for change in command_.changes:
-            what = "delete" if change.is_delete else f"put {change.payload_bytes} bytes:"
-            yield (*lead, f"{what} {change.key.text.rpartition(' @')[0] or change.key.text}")
+            key = change.key.text.rpartition(" @")[0] or change.key.text
+            held = f", {count(change.payload_bytes, 'byte')}" if change.payload_bytes else ""
+            yield (*lead, f"delete {key}" if change.is_delete else f"put {key}{held}")
             lead = "", ""
             shown += 1
         if not command_.change_count:
