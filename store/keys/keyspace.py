@@ -211,7 +211,10 @@ def user_keys_of(namespace: str, keys: Sequence[LogicalKey]) -> list[bytes]:
     if keys and not (min(keys).startswith(start) and max(keys).startswith(start) and set(map(_end_of, keys)) == _ENDS):
         return list(map(user_key_of, keys))
     # Without a zero there is nothing to unescape, and the only end is the one at the end.
-    return [part if 0 not in (part := each[skipped:-2]) else user_key_of(each) for each in keys]
+    parts = list(map(itemgetter(slice(skipped, -2)), keys))
+    if 0 in b"".join(parts):
+        return [part if 0 not in part else user_key_of(key) for part, key in zip(parts, keys, strict=True)]
+    return parts
 
 
 def user_key_of(key: LogicalKey) -> bytes:
