@@ -10,7 +10,6 @@ from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from cortado.store.cli.render import count, one_line
 from cortado.store.transfer.progress import Progress as Step
@@ -33,7 +32,7 @@ def showing_progress(*, quiet: bool) -> Iterator[Report]:
 
 def _bar() -> Progress:
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
@@ -56,7 +55,7 @@ class _Bar:
         total = max(step.total, step.done) if step.total else None
         self._bar.update(
             self._task,
-            description=Text(one_line(step.what)).plain.replace("[", "\\["),
+            description=one_line(step.what),
             total=total,
             completed=step.done,
             rows=_rows(step),
