@@ -36,20 +36,21 @@ fmt: setup ## Format in place
 type: setup ## mypy, strict
 	@$(PYTHON_BIN)/mypy
 
-# The oldest generator whose stubs serve both old and new runtimes: no version check, protobuf 4.25 and later. Its wheels
-# end at Python 3.12, so on a newer one it looks for an older one beside it.
+# The newest generator whose stubs check no versions: they run on protobuf 4.21 to 7 (docs/adr/0018). Its wheels end at
+# Python 3.12, so on a newer one it looks for an older one beside it.
 .venv-proto/.ready: requirements-proto.lock
 	@rm -rf .venv-proto && tools/generator.sh .venv-proto
 	@touch $@
 
-proto: setup .venv-proto/.ready ## Generate the stubs from the .proto files
+proto: setup .venv-proto/.ready ## Generate the stubs and the API's reference (docs/api) from the .proto files
 	@tools/generate_stubs.sh src
 
-proto-check: setup .venv-proto/.ready ## Fail where the committed stubs are stale
-	@rm -rf build/stubs && mkdir -p build/stubs && tools/generate_stubs.sh build/stubs
+proto-check: setup .venv-proto/.ready ## Fail where the committed stubs, or the API's reference, are stale
+	@rm -rf build/stubs build/api && mkdir -p build/stubs && tools/generate_stubs.sh build/stubs build/api
 	@for folder in v1 internal; do for stub in build/stubs/cortado/proto/$$folder/*_pb2*; do \
 		cmp "$$stub" "proto/$$folder/$$(basename $$stub)" || { echo "stale stub: run 'make proto'" >&2; exit 1; }; done; done
-	@echo "stubs are up to date"
+	@diff -r build/api docs/api || { echo "stale reference of the API: run 'make proto'" >&2; exit 1; }
+	@echo "stubs and the reference of the API are up to date"
 
 lock: setup ## Resolve requirements.lock and requirements-proto.lock anew (needs uv)
 	@tools/lock.sh

@@ -6,7 +6,8 @@ from cortado.proto.v1 import calls_pb2 as cortado_dot_proto_dot_v1_dot_calls__pb
 
 
 class CallsStub(object):
-    """Missing associated documentation comment in .proto file."""
+    """The stream that many calls share.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -22,10 +23,12 @@ class CallsStub(object):
 
 
 class CallsServicer(object):
-    """Missing associated documentation comment in .proto file."""
+    """The stream that many calls share.
+    """
 
     def Exchange(self, request_iterator, context):
-        """Missing associated documentation comment in .proto file."""
+        """Calls as they come, and their ends as they come. The stream lives as long as both sides want it.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -46,7 +49,8 @@ def add_CallsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Calls(object):
-    """Missing associated documentation comment in .proto file."""
+    """The stream that many calls share.
+    """
 
     @staticmethod
     def Exchange(request_iterator,

@@ -6,7 +6,8 @@ from cortado.proto.v1 import cluster_pb2 as cortado_dot_proto_dot_v1_dot_cluster
 
 
 class ClusterStub(object):
-    """Missing associated documentation comment in .proto file."""
+    """The node that is asked, its clock, and who belongs to the cluster.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -62,16 +63,19 @@ class ClusterStub(object):
 
 
 class ClusterServicer(object):
-    """Missing associated documentation comment in .proto file."""
+    """The node that is asked, its clock, and who belongs to the cluster.
+    """
 
     def Status(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """How the node that is asked stands: what it does, whom it follows, what is full.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Clock(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """The time as this node has it.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -182,7 +186,8 @@ def add_ClusterServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Cluster(object):
-    """Missing associated documentation comment in .proto file."""
+    """The node that is asked, its clock, and who belongs to the cluster.
+    """
 
     @staticmethod
     def Status(request,

@@ -6,7 +6,8 @@ from cortado.proto.v1 import documents_pb2 as cortado_dot_proto_dot_v1_dot_docum
 
 
 class DocumentsStub(object):
-    """Missing associated documentation comment in .proto file."""
+    """Documents of tables, as Avro or as JSON.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -62,22 +63,26 @@ class DocumentsStub(object):
 
 
 class DocumentsServicer(object):
-    """Missing associated documentation comment in .proto file."""
+    """Documents of tables, as Avro or as JSON.
+    """
 
     def Get(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """One document, by its primary key.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def MultiGet(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Several documents of a table, all at one timestamp.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Put(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Writes one document; its key stands in its fields.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -90,7 +95,8 @@ class DocumentsServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Delete(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Deletes one document. That there was none is no error.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -181,7 +187,8 @@ def add_DocumentsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Documents(object):
-    """Missing associated documentation comment in .proto file."""
+    """Documents of tables, as Avro or as JSON.
+    """
 
     @staticmethod
     def Get(request,

@@ -6,7 +6,8 @@ from cortado.proto.v1 import inspect_pb2 as cortado_dot_proto_dot_v1_dot_inspect
 
 
 class InspectStub(object):
-    """Missing associated documentation comment in .proto file."""
+    """What the node that is asked has stored.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -37,7 +38,8 @@ class InspectStub(object):
 
 
 class InspectServicer(object):
-    """Missing associated documentation comment in .proto file."""
+    """What the node that is asked has stored.
+    """
 
     def ReadLog(self, request, context):
         """Entries of the replicated log as they are stored, decoded, and what the journal keeps beside them.
@@ -99,7 +101,8 @@ def add_InspectServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Inspect(object):
-    """Missing associated documentation comment in .proto file."""
+    """What the node that is asked has stored.
+    """
 
     @staticmethod
     def ReadLog(request,

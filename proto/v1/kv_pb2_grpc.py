@@ -6,7 +6,8 @@ from cortado.proto.v1 import kv_pb2 as cortado_dot_proto_dot_v1_dot_kv__pb2
 
 
 class KeyValueStub(object):
-    """Missing associated documentation comment in .proto file."""
+    """Bytes by bytes, in namespaces. Keys are ordered as bytes.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -52,22 +53,26 @@ class KeyValueStub(object):
 
 
 class KeyValueServicer(object):
-    """Missing associated documentation comment in .proto file."""
+    """Bytes by bytes, in namespaces. Keys are ordered as bytes.
+    """
 
     def Get(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """The value of one key.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Put(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Writes one key, whether or not it exists, where the condition holds.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Delete(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Deletes one key. That it did not exist is no error.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -148,7 +153,8 @@ def add_KeyValueServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class KeyValue(object):
-    """Missing associated documentation comment in .proto file."""
+    """Bytes by bytes, in namespaces. Keys are ordered as bytes.
+    """
 
     @staticmethod
     def Get(request,

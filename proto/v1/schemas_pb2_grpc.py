@@ -6,7 +6,8 @@ from cortado.proto.v1 import schemas_pb2 as cortado_dot_proto_dot_v1_dot_schemas
 
 
 class SchemasStub(object):
-    """Missing associated documentation comment in .proto file."""
+    """Subjects, each with versions of an Avro schema that stay compatible.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -52,7 +53,8 @@ class SchemasStub(object):
 
 
 class SchemasServicer(object):
-    """Missing associated documentation comment in .proto file."""
+    """Subjects, each with versions of an Avro schema that stay compatible.
+    """
 
     def Register(self, request, context):
         """Registers a version. The same schema again gives the same version. Refused, with every incompatibility, where the
@@ -63,19 +65,22 @@ class SchemasServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """One version, by its id or by subject and number.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSubjects(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """All subjects.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListVersions(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """All versions of a subject.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -88,13 +93,15 @@ class SchemasServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetCompatibility(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """What a subject's new versions are checked against.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetCompatibility(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Changes that, for versions to come.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -145,7 +152,8 @@ def add_SchemasServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Schemas(object):
-    """Missing associated documentation comment in .proto file."""
+    """Subjects, each with versions of an Avro schema that stay compatible.
+    """
 
     @staticmethod
     def Register(request,

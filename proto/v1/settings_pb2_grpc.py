@@ -6,7 +6,8 @@ from cortado.proto.v1 import settings_pb2 as cortado_dot_proto_dot_v1_dot_settin
 
 
 class SettingsStub(object):
-    """Missing associated documentation comment in .proto file."""
+    """What the node that is asked runs with.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -22,7 +23,8 @@ class SettingsStub(object):
 
 
 class SettingsServicer(object):
-    """Missing associated documentation comment in .proto file."""
+    """What the node that is asked runs with.
+    """
 
     def ListSettings(self, request, context):
         """Every setting of the node that is asked, with its value and where that came from. What is secret is not shown.
@@ -47,7 +49,8 @@ def add_SettingsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Settings(object):
-    """Missing associated documentation comment in .proto file."""
+    """What the node that is asked runs with.
+    """
 
     @staticmethod
     def ListSettings(request,

@@ -6,7 +6,8 @@ from cortado.proto.v1 import tables_pb2 as cortado_dot_proto_dot_v1_dot_tables__
 
 
 class TablesStub(object):
-    """Missing associated documentation comment in .proto file."""
+    """Databases, the tables in them, and the indexes of tables.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -47,34 +48,40 @@ class TablesStub(object):
 
 
 class TablesServicer(object):
-    """Missing associated documentation comment in .proto file."""
+    """Databases, the tables in them, and the indexes of tables.
+    """
 
     def CreateDatabase(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Makes a database. One that is there is ALREADY_EXISTS.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListDatabases(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """The names of all databases.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateTable(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Makes a table over a registered subject, with its key and its indexes.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListTables(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Descriptions of the tables of one database, or of all.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DescribeTable(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """The description of one table.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -127,7 +134,8 @@ def add_TablesServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Tables(object):
-    """Missing associated documentation comment in .proto file."""
+    """Databases, the tables in them, and the indexes of tables.
+    """
 
     @staticmethod
     def CreateDatabase(request,

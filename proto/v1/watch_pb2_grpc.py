@@ -6,7 +6,8 @@ from cortado.proto.v1 import watch_pb2 as cortado_dot_proto_dot_v1_dot_watch__pb
 
 
 class WatchStub(object):
-    """Missing associated documentation comment in .proto file."""
+    """Streams of what changes.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -27,7 +28,8 @@ class WatchStub(object):
 
 
 class WatchServicer(object):
-    """Missing associated documentation comment in .proto file."""
+    """Streams of what changes.
+    """
 
     def KeyValue(self, request, context):
         """The changes of a range of a namespace.
@@ -64,7 +66,8 @@ def add_WatchServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Watch(object):
-    """Missing associated documentation comment in .proto file."""
+    """Streams of what changes.
+    """
 
     @staticmethod
     def KeyValue(request,
