@@ -62,6 +62,10 @@ EXTRAS_OF = {
     "cortado.store.peers": ["server"],
     "cortado.store.server": ["server"],
     "cortado.store.tables": ["server"],
+    # They bring what imports pyarrow where Parquet is asked for.
+    "cortado.store.transfer.formats": ["spark"],
+    "cortado.store.transfer.parquet_source": ["spark"],
+    "cortado.store.transfer.writers": ["spark"],
     "pyspark_cortado": ["spark"],
 }
 
