@@ -1,0 +1,356 @@
+"""The metrics of three real nodes, and of one with certificates and little room: all there, all alive, all told alike.
+
+One story is told once: nodes join, serve, are too slow, fall behind, die and come back. Everything that a scrape shows
+meanwhile is kept, and the tests look at it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from cortado.errors import ResourceExhausted
+from cortado.proto.v1 import common_pb2, kv_pb2, kv_pb2_grpc, watch_pb2, watch_pb2_grpc
+from cortado.store.client import Client
+from cortado.store.client.endpoints import Tls
+from cortado.store.observe.definitions import DEFINITIONS, Kind
+from support.certificates import Certifier
+from support.cluster import Cluster, cortado, running_cluster
+from support.observed import Scraped, metrics_url, page, readiness, scrape, value
+from support.server_process import ServerProcess, running_server, wait_until
+
+pytestmark = pytest.mark.process
+
+OPTIONS = (
+    *("--metrics-listen", "0", "--log-format", "json", "--slow-request-ms", "1", "--ready-lag-ms", "3000"),
+    # So little that each bound is met.
+    *("--limit.turns-in-flight-max", "1", "--limit.turn-commands-max", "2", "--limit.writes-max", "12"),
+    *("--raft.retain-entries", "20", "--raft.retain-bytes", "1000000"),
+)
+VALUE = b"v" * 50_000
+WRITERS = 16
+
+# What a node says once and for all, or what can be neither brought about nor caught here: of the last, test_collecting
+# holds that it follows what it counts.
+CONSTANT = {
+    *(
+        "build_info",
+        "queue_entries_limit",
+        "queue_bytes_limit",
+        "entries_in_flight_limit",
+        "clock_offset_limit_seconds",
+    ),
+    *(
+        "map_limit_bytes",
+        "reserve_bytes",
+        "page_bytes",
+        "engine_readers_limit",
+        "certificate_not_after_timestamp_seconds",
+    ),
+    *("process_max_fds", "process_start_time_seconds"),
+}
+FLEETING = {
+    *("snapshot_installing", "watches_catching_up", "watch_queued_events", "watch_queued_bytes", "watch_lag_seconds"),
+    *("watch_overflows_total", "storage_refused_total", "peer_queue_messages", "peer_queue_bytes", "process_threads"),
+}
+
+
+@dataclass
+class Story:
+    """What was seen, in its order."""
+
+    scrapes: dict[str, list[Scraped]] = field(default_factory=dict)
+    top: list[dict[str, Any]] = field(default_factory=list)
+    ready: list[tuple[str, int, set[str], int]] = field(default_factory=list)
+    """When, status of /readyz, its reasons, gRPC's health."""
+    logs: dict[str, str] = field(default_factory=dict)
+
+    def look(self, *servers: tuple[str, ServerProcess]) -> None:
+        for name, server in servers:
+            self.scrapes.setdefault(name, []).append(scrape(server))
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    told = Story()
+    with running_cluster(tmp_path_factory.mktemp("metrics"), *OPTIONS, count=1) as cluster:
+        told.look(*cluster.nodes.items())
+        cluster.add("n2")
+        cluster.add("n3")
+        cluster.wait_converged()
+        told.look(*cluster.nodes.items())
+        _serve(told, cluster)
+        _fall_behind(told, cluster)
+        _stall(told, cluster)
+        _lose_the_leader(told, cluster)
+        _lose_the_majority(told, cluster)
+        told.logs = {name: node.log for name, node in cluster.nodes.items()}
+    _run_out_of_room(told, tmp_path_factory.mktemp("room"))
+    return told
+
+
+def _serve(told: Story, cluster: Cluster) -> None:
+    leader = cluster.leader()
+    follower = next(name for name in cluster.nodes if name != leader)
+    with Client(cluster.endpoints) as client, watching(cluster.addresses[leader]):
+        kv = client.kv("n")
+        for number in range(30):
+            kv.put(b"%d" % number, VALUE)
+            kv.get(b"%d" % number)
+        told.look((leader, cluster.nodes[leader]))
+        assert len(list(kv.scan())) == 30
+        kv.get(b"1", at=datetime.now(UTC) + timedelta(milliseconds=100))
+        with grpc.insecure_channel(cluster.addresses[follower]) as channel, suppress(grpc.RpcError):
+            at = common_pb2.ReadAt(stale_ms=0)
+            kv_pb2_grpc.KeyValueStub(channel).Get(kv_pb2.KvGetRequest(namespace="n", key=b"1", at=at), timeout=5)
+        with watching(cluster.addresses[leader], after_wall_ms=1):
+            told.look((leader, cluster.nodes[leader]))
+    cortado("clock", "bump-epoch", "--yes", "-e", cluster.endpoints)
+    told.look(*cluster.nodes.items())
+
+
+@contextmanager
+def watching(address: str, after_wall_ms: int = 0) -> Iterator[None]:
+    """A watch that has had its first reply: from now on, or from a time that is long ago."""
+    request = watch_pb2.WatchKeyValueRequest(namespace="n")
+    if after_wall_ms:
+        request.options.after.wall_ms = after_wall_ms
+    with grpc.insecure_channel(address) as channel:
+        replies = watch_pb2_grpc.WatchStub(channel).KeyValue(request)
+        next(replies)
+        try:
+            yield
+        finally:
+            replies.cancel()
+
+
+def _fall_behind(told: Story, cluster: Cluster) -> None:
+    leader = cluster.leader()
+    behind = next(name for name in cluster.nodes if name != leader)
+    cluster.kill(behind)
+    with Client(cluster.endpoints) as client:
+        for number in range(60):
+            client.kv("n").put(b"%d" % number, VALUE)
+    told.look((leader, cluster.nodes[leader]))
+    cluster.start(behind)
+
+    def is_installed() -> bool:
+        told.look((behind, cluster.nodes[behind]), (leader, cluster.nodes[leader]))
+        return value(told.scrapes[behind][-1], "cortado_snapshots_installed_total") > 0
+
+    wait_until(is_installed, f"{behind} has a snapshot", 30)
+    cluster.wait_converged()
+    told.look(*cluster.nodes.items())
+
+
+def _stall(told: Story, cluster: Cluster) -> None:
+    """Nobody answers the leader, while more is written and read than it may keep in flight."""
+    leader = cluster.leader()
+    others = [name for name in cluster.nodes if name != leader]
+    for name in others:
+        cluster.pause(name)
+    writers = [threading.Thread(target=_put_once, args=(cluster.addresses[leader], n)) for n in range(WRITERS)]
+    for each in writers:
+        each.start()
+    wait_until(lambda: _is_queued(told, leader, cluster.nodes[leader]), "writes queue", 15)
+    for each in writers:
+        each.join()
+    for name in others:
+        cluster.resume(name)
+    cluster.wait_converged()
+    told.look(*cluster.nodes.items())
+
+
+def _put_once(address: str, number: int) -> None:
+    with grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+        stub = kv_pb2_grpc.KeyValueStub(channel)
+        with suppress(grpc.RpcError):
+            if number % 8 == 0:
+                stub.Get(kv_pb2.KvGetRequest(namespace="n", key=b"1"), timeout=5)
+            stub.Put(kv_pb2.KvPutRequest(namespace="n", key=b"%d" % number, value=VALUE), timeout=5)
+
+
+def _is_queued(told: Story, name: str, server: ServerProcess) -> bool:
+    told.look((name, server))
+    newest = told.scrapes[name][-1]
+    refused = value(newest, "cortado_queue_refused_total", queue="writes")
+    return refused > 0 and value(newest, "cortado_has_leader") == 0
+
+
+def _lose_the_leader(told: Story, cluster: Cluster) -> None:
+    old = cluster.leader()
+    cluster.kill(old)
+    new = cluster.leader(besides=[old])
+    wait_until(lambda: readiness(cluster.nodes[new])[0] == 200, f"{new} is ready", 20)
+    told.look((new, cluster.nodes[new]))
+    shown = cortado("top", "--once", "--interval", "0.3", "-o", "json", "-e", cluster.endpoints)
+    told.top = [json.loads(line) for line in shown.splitlines()]
+    cluster.start(old)
+    cluster.wait_converged()
+
+
+def _lose_the_majority(told: Story, cluster: Cluster) -> None:
+    alone, *others = cluster.nodes
+    server = cluster.nodes[alone]
+
+    def look(when: str, wanted: int) -> None:
+        wait_until(lambda: readiness(server)[0] == wanted, f"/readyz says {wanted} {when}", 30)
+        wait_until(lambda: _health(cluster.addresses[alone]) == (1 if wanted == 200 else 2), f"health {when}", 5)
+        status, said = readiness(server)
+        reasons = {each["reason"] for each in said["reasons"]}
+        told.ready.append((when, status, reasons, _health(cluster.addresses[alone])))
+        told.look((alone, server))
+
+    look("before", 200)
+    cluster.kill(*others)
+    look("alone", 503)
+    cluster.start(*others)
+    look("after", 200)
+
+
+def _health(address: str) -> int:
+    with grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
+        return int(health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5).status)
+
+
+def _run_out_of_room(told: Story, folder: Path) -> None:
+    """A node with certificates, and a map that a few values fill."""
+    certifier = Certifier(folder / "certs")
+    node, me = certifier.node("n1"), certifier.client("me")
+    options = ("--node-id", "n1", "--map-size", "2MiB", "--metrics-listen", "0")
+    files = ("--tls-cert", str(node.cert), "--tls-key", str(node.key), "--tls-ca", str(node.ca))
+    with running_server(folder / "data", *options, *files) as server:
+        tls = Tls(str(me.ca), str(me.cert), str(me.key))
+        told.look(("tls", server))
+        with Client(server.endpoint, tls=tls, timeout_s=1) as client, pytest.raises(ResourceExhausted):
+            for number in range(100):
+                client.kv("n").put(b"%d" % number, VALUE)
+        wait_until(lambda: readiness(server)[0] == 503, "there is no room", 10)
+        status, said = readiness(server)
+        told.ready.append(("full", status, {each["reason"] for each in said["reasons"]}, 0))
+        told.look(("tls", server))
+
+
+# --- what is looked at -----------------------------------------------------------------------------------------
+
+
+def series(scrapes: Sequence[Scraped], name: str) -> dict[tuple[tuple[str, str], ...], list[float]]:
+    """What a metric's samples were, by their labels; of a histogram, its count."""
+    definition = DEFINITIONS[name]
+    wanted = definition.full_name + ("_count" if definition.kind is Kind.HISTOGRAM else "")
+    found: dict[tuple[tuple[str, str], ...], list[float]] = {}
+    for scraped in scrapes:
+        for (each, labels), number in scraped.items():
+            if each == wanted:
+                found.setdefault(labels, []).append(number)
+    return found
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_every_documented_metric_is_in_a_scrape(story: Story, name: str) -> None:
+    assert any(series(scrapes, name) for scrapes in story.scrapes.values())
+
+
+def test_nothing_is_in_a_scrape_that_is_not_documented(story: Story) -> None:
+    known = {each.full_name for each in DEFINITIONS.values()}
+    for scrapes in story.scrapes.values():
+        for scraped in scrapes:
+            for name, _ in scraped:
+                assert name in known or name.rpartition("_")[0] in known, name
+
+
+@pytest.mark.parametrize("name", sorted(DEFINITIONS.keys() - CONSTANT - FLEETING))
+def test_a_metric_changes_when_what_it_counts_happens(story: Story, name: str) -> None:
+    histories = [values for scrapes in story.scrapes.values() for values in series(scrapes, name).values()]
+    # A counter that is shown from its first event on has one value there, and none before.
+    has_begun = name in ("refusals_total", "streams_total", "requests_total") and any(map(any, histories))
+    assert has_begun or any(len(set(values)) > 1 for values in histories)
+
+
+def test_counters_of_a_process_never_fall(story: Story) -> None:
+    for scrapes in story.scrapes.values():
+        for name, definition in DEFINITIONS.items():
+            if definition.kind is Kind.GAUGE:
+                continue
+            started = [value(each, "cortado_process_start_time_seconds") for each in scrapes]
+            for start in set(started):
+                lived = [scraped for scraped, at in zip(scrapes, started, strict=True) if at == start]
+                for values in series(lived, name).values():
+                    assert values == sorted(values), name
+
+
+def test_a_killed_leader_is_counted_as_a_change_of_leaders(story: Story) -> None:
+    (told,) = story.top
+    changes = [value(each, "cortado_leader_changes_total") for each in story.scrapes[told["leader"]]]
+    assert max(changes) >= 2
+
+
+def test_top_shows_who_leads_now_and_who_does_not_answer(story: Story) -> None:
+    (told,) = story.top
+    nodes = {node["node_id"]: node for node in told["nodes"]}
+    assert len(nodes) == 3
+    assert nodes[told["leader"]]["role"] == "leader"
+    assert nodes[told["leader"]]["ready"] is True
+    assert nodes[told["leader"]]["writes_per_s"] is not None
+    (silent,) = [node for node in nodes.values() if not node["reached"]]
+    assert silent["problem"]
+    assert silent["role"] is None
+    (follower,) = [node for node in nodes.values() if node["role"] == "follower"]
+    assert follower["lag_entries"] is not None
+
+
+def test_ready_means_that_it_can_serve_and_grpc_says_the_same(story: Story) -> None:
+    seen = {when: (status, reasons, health) for when, status, reasons, health in story.ready}
+    assert seen["before"] == (200, set(), 1)
+    assert seen["alone"] == (503, {"no_leader"}, 2)
+    assert seen["after"] == (200, set(), 1)
+    assert seen["full"][:2] == (503, {"no_room"})
+
+
+def test_a_log_as_json_has_one_object_a_line_with_slow_calls_and_no_value(story: Story) -> None:
+    slow = []
+    for name, text in story.logs.items():
+        for line in text.splitlines():
+            if line.startswith("listening on "):
+                continue
+            said = json.loads(line)
+            assert {"time", "level", "logger", "message"} <= said.keys()
+            if said["logger"].endswith("slow"):
+                assert said["node_id"] == name
+                slow.append(said)
+        assert "vvvvvvvv" not in text
+    puts = [said for said in slow if said["method"] == "cortado.v1.KeyValue/Put" and "deciding" in said["split_ms"]]
+    assert puts
+    assert puts[0]["of"] == {"namespace": "n"}
+    assert puts[0]["peer"]
+    assert len(puts[0].get("request_id", "")) in (0, 40)
+
+
+def test_pages_that_there_are_not_are_named(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", "--metrics-listen", "0") as server:
+        status, text = page(f"{metrics_url(server)}/")
+        assert (status, text) == (404, "there is /metrics, /healthz, /readyz\n")
+        assert page(f"{metrics_url(server)}/healthz") == (200, "alive\n")
+        taken = metrics_url(server).removeprefix("http://")
+        command = [sys.executable, "-m", "cortado.store.cli", "server", "--data-dir", str(tmp_path / "other")]
+        second = subprocess.run(
+            [*command, "--listen", "127.0.0.1:0", "--metrics-listen", taken],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert second.returncode == 6
+        assert f"cannot listen on {taken} for metrics" in second.stderr

@@ -1,0 +1,188 @@
+"""What is collected is what the node's parts say, also where no real node can be brought to say it on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cortado.store.engine.data_directory import Identity
+from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.watching.watches import WatchStatistics
+from cortado.store.observe.collecting import Sources, Value, collect
+from cortado.store.observe.definitions import DEFINITIONS
+from cortado.store.observe.lag import LogClock
+from cortado.store.observe.measures import Histogram, Traffic
+from cortado.store.observe.readiness import Readiness, Reason
+from cortado.store.observe.requests import Requests
+from cortado.store.peers.transport import PeerStatus
+from support.nodes import NOW_MS, SetClock
+
+PEER = PeerStatus("n2", "127.0.0.1:2", False, "", 0.0, 5, 600, 7, "away", Traffic(1, 2, 3, 4, 5))
+
+
+class Collected:
+    """A node alone in this process, with parts of it replaced, and what is collected then."""
+
+    def __init__(self, folder: Path) -> None:
+        self.engine = LmdbEngine.open(folder, new_identity=lambda: Identity("c", "n1", "s"), sync=False)
+        self.now_ms = 0.0
+        self.values: dict[str, dict[tuple[str, ...], Value]] = {}
+        self.requests = Requests()
+
+    def __call__(self, change: Any = lambda _node: None) -> dict[str, dict[tuple[str, ...], Value]]:
+        asyncio.run(self._collect(change))
+        return self.values
+
+    async def _collect(self, change: Any) -> None:
+        node = Node(
+            self.engine,
+            identity=NodeIdentity("c", "n1", "s"),
+            physical_ms=SetClock(),
+            monotonic_ms=lambda: self.now_ms,
+        )
+        await node.start()
+        readiness = Readiness(lambda: self.now_ms)
+        readiness.attach(node)
+        sources = Sources(
+            node=node,
+            transport=SimpleNamespace(status=lambda: [PEER]),  # type: ignore[arg-type]
+            engine=self.engine,
+            requests=self.requests,
+            readiness=readiness,
+            log_clock=LogClock(),
+            calls_use=lambda: (3, 40),
+            certificates=SimpleNamespace(  # type: ignore[arg-type]
+                current=lambda: SimpleNamespace(not_after_s=1_000.0, authority_not_after_s=2_000.0)
+            ),
+            monotonic_ms=lambda: self.now_ms,
+        )
+        change(node)
+        self.values = {each.definition.name: dict(each.samples) for each in collect(sources)}
+        node.store.unreadable = ""
+        await node.stop()
+
+
+@pytest.fixture
+def collected(tmp_path: Path) -> Any:
+    made = Collected(tmp_path / "data")
+    yield made
+    made.engine.close()
+
+
+def test_every_definition_has_a_value_of_its_kind_with_its_labels(collected: Collected) -> None:
+    call = collected.requests.method("cortado.v1.KeyValue/Get").begin()
+    collected.requests.method("cortado.v1.KeyValue/Get").end(call, "OK", SimpleNamespace())  # type: ignore[arg-type]
+    stream = collected.requests.method("cortado.v1.KeyValue/Scan")
+    stream.is_stream = True
+    stream.opened()
+    stream.closed("OK")
+    collected.requests.refusals["writes"] += 1
+    found = collected()
+    # What is only known among several nodes.
+    among_several = {
+        name for name in DEFINITIONS if name.startswith(("member_", "clock_offset_low", "clock_offset_hi"))
+    }
+    without_spools = {name for name in DEFINITIONS if name.startswith(("snapshots_", "snapshot_sent"))}
+    assert DEFINITIONS.keys() - found.keys() == among_several | without_spools
+    for name, samples in found.items():
+        for labels, value in samples.items():
+            assert len(labels) == len(DEFINITIONS[name].labels)
+            assert isinstance(value, Histogram) == (DEFINITIONS[name].kind.value == "histogram"), name
+
+
+def test_what_watches_say_is_told(collected: Collected) -> None:
+    said = WatchStatistics(*range(1, len(dataclasses.fields(WatchStatistics)) + 1))
+
+    def change(node: Node) -> None:
+        node.watches.statistics = lambda: said  # type: ignore[method-assign]
+
+    found = collected(change)
+    told = {name: samples[()] for name, samples in found.items() if name.startswith("watch")}
+    assert told == {
+        "watches_open": said.watches,
+        "watch_ranges": said.ranges,
+        "watches_catching_up": said.catching_up,
+        "watch_queued_events": said.queued_events,
+        "watch_queued_bytes": said.queued_bytes,
+        "watch_recent_bytes": said.recent_bytes,
+        "watch_events_total": said.events,
+        "watch_overflows_total": said.overflows,
+        "watch_passes_total": said.passes,
+        "watch_lag_seconds": said.resolved_lag_ms / 1000,
+    }
+
+
+def test_what_streams_between_peers_say_is_told(collected: Collected) -> None:
+    found = collected()
+    told = {name: samples[("n2",)] for name, samples in found.items() if name.startswith("peer_")}
+    assert told == {
+        "peer_connected": False,
+        "peer_connections_total": 1,
+        "peer_sent_batches_total": 2,
+        "peer_sent_bytes_total": 3,
+        "peer_received_batches_total": 4,
+        "peer_received_bytes_total": 5,
+        "peer_dropped_total": 7,
+        "peer_queue_messages": 5,
+        "peer_queue_bytes": 600,
+    }
+
+
+def test_a_snapshot_that_is_installed_shows_and_is_a_reason_not_to_serve(collected: Collected) -> None:
+    def change(node: Node) -> None:
+        node.store.unreadable = "a snapshot is being installed"
+
+    found = collected(change)
+    assert found["snapshot_installing"][()] is True
+    assert found["ready"][()] is False
+    assert found["not_ready"][(Reason.INSTALLING_SNAPSHOT.value,)] is True
+
+
+def test_a_node_that_was_told_not_to_lead_says_so(collected: Collected) -> None:
+    found = collected(lambda node: node.parts.turns.hold_back("clock", True))
+    assert found["may_lead"][()] is False
+
+
+def test_a_transaction_without_room_is_counted(collected: Collected) -> None:
+    def change(node: Node) -> None:
+        node.parts.turns.storing_measures.refused = 3
+        node.parts.turns.refused_for = "the disk is full"
+
+    found = collected(change)
+    assert found["storage_refused_total"][()] == 3
+    assert found["storage_writable"][()] is False
+    assert found["not_ready"][(Reason.NO_ROOM.value,)] is True
+
+
+def test_what_is_in_a_queue_is_told_with_its_bounds(collected: Collected) -> None:
+    def change(node: Node) -> None:
+        node.writes.enter(500)
+
+    found = collected(change)
+    assert found["queue_entries"][("writes",)] == 1
+    assert found["queue_bytes"][("writes",)] == 500
+    assert found["queue_entries"][("call_streams",)] == 3
+    assert found["queue_entries"][("calls_of_streams",)] == 40
+
+
+def test_times_are_in_seconds_since_1970(collected: Collected) -> None:
+    found = collected()
+    assert found["certificate_not_after_timestamp_seconds"] == {("node",): 1_000.0, ("authority",): 2_000.0}
+    assert found["clock_ahead_seconds"][()] == 0.0
+    assert found["clock_last_timestamp_seconds"][()] in (0.0, NOW_MS / 1000)
+
+
+def test_resources_that_refuse_are_bounded_in_number() -> None:
+    from cortado.errors import ResourceExhausted
+
+    requests = Requests()
+    for number in range(1_000):
+        requests.refused(ResourceExhausted("full", resource=f"r{number}"))
+    assert len(requests.refusals) <= 65
+    assert sum(requests.refusals.values()) == 1_000

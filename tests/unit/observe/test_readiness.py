@@ -1,0 +1,95 @@
+"""Every reason for which a node can't serve, and that a look at the disk is not taken ten times a second."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from cortado.store.node.node import Node
+from cortado.store.node.status import Role
+from cortado.store.observe.readiness import Readiness, Reason
+
+NOW_MS, LAG_MS = 50_000.0, 1_000
+
+
+def node(role: Role = Role.FOLLOWER, **more: Any) -> Node:
+    """A node of which all is well, but for ``more``."""
+    status = {"is_stopping": False, "unreadable": "", "refused_for": "", "leader": "n1", "role": role}
+    turns = {"failure": None, "may_evaluate": True}
+    log = {"fresh_as_of_ms": NOW_MS - 200}
+    for part in (status, turns, log):
+        part.update({name: value for name, value in more.items() if name in part})
+    looks: list[int] = []
+
+    def look() -> SimpleNamespace:
+        looks.append(1)
+        return SimpleNamespace(**status)
+
+    parts = SimpleNamespace(turns=SimpleNamespace(**turns), log=SimpleNamespace(**log))
+    return cast(Node, SimpleNamespace(status=look, parts=parts, ready=more.get("ready", True), looks=looks))
+
+
+def readiness(of: Node, now_ms: list[float] | None = None) -> Readiness:
+    times = now_ms or [NOW_MS]
+    made = Readiness(lambda: times[0], lag_ms_max=LAG_MS)
+    made.attach(of)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("of", "reasons"),
+    [
+        (node(), []),
+        (node(Role.LEADER), []),
+        (node(Role.LEARNER), []),
+        (node(Role.LEADER, fresh_as_of_ms=None), []),
+        (node(Role.LEADER, may_evaluate=False), [Reason.LEADER_NOT_READY]),
+        (node(Role.CANDIDATE, leader=""), [Reason.NO_LEADER]),
+        (node(fresh_as_of_ms=None), [Reason.BEHIND]),
+        (node(fresh_as_of_ms=NOW_MS - LAG_MS), []),
+        (node(fresh_as_of_ms=NOW_MS - LAG_MS - 1), [Reason.BEHIND]),
+        (node(refused_for="the disk is full"), [Reason.NO_ROOM]),
+        (node(unreadable="a snapshot is being installed"), [Reason.INSTALLING_SNAPSHOT]),
+        (node(is_stopping=True), [Reason.STOPPING]),
+        (node(failure=OSError(5, "input/output error"), leader=""), [Reason.FAILED]),
+        (
+            node(Role.CANDIDATE, leader="", refused_for="full", unreadable="x"),
+            [Reason.INSTALLING_SNAPSHOT, Reason.NO_ROOM, Reason.NO_LEADER],
+        ),
+    ],
+)
+def test_every_reason_is_named(of: Node, reasons: list[Reason]) -> None:
+    found = readiness(of).problems()
+    assert [each.reason for each in found] == reasons
+    assert all(each.message for each in found)
+
+
+def test_before_it_has_started_it_is_not_ready() -> None:
+    starting = Readiness(lambda: NOW_MS)
+    assert [each.reason for each in starting.problems()] == [Reason.STARTING]
+    assert not starting.is_ready()
+
+
+def test_who_asks_often_is_content_with_a_look_of_just_now() -> None:
+    now_ms, of = [NOW_MS], node()
+    asked = readiness(of, now_ms)
+    for _ in range(10):
+        assert asked.is_ready()
+    looks = cast(Any, of).looks
+    assert len(looks) == 1
+    now_ms[0] += 501
+    assert asked.is_ready()
+    assert len(looks) == 2
+
+
+def test_what_is_cheap_to_see_is_seen_at_once_and_looked_at_anew() -> None:
+    of: Any = node()
+    asked = readiness(of)
+    assert asked.is_ready()
+    of.ready = False
+    assert not asked.is_ready()
+    of.ready = True
+    assert asked.is_ready()
+    assert len(of.looks) == 2
