@@ -24,7 +24,6 @@ from cortado.schema.values import Branch, Duration
 from cortado.schema.walk import REFUSALS, Walk, located
 
 FromJson: TypeAlias = Callable[[Any, Walk], Any]
-_Leaf: TypeAlias = Callable[[Any], Any]
 
 _DATE: Final = r"\d{4}-\d{2}-\d{2}"
 _TIME: Final = r"\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
@@ -57,7 +56,7 @@ class _Compiler:
     def reader(self, avro_type: AvroType) -> FromJson:
         match avro_type:
             case Primitive() | Fixed() | Enum():
-                return _leaf(_LEAF_OF_CLASS[class_of_type(avro_type)])
+                return _LEAF_OF_CLASS[class_of_type(avro_type)]
             case Array(items=items):
                 return _array(self.reader(items))
             case Map(values=values):
@@ -83,31 +82,24 @@ class _Compiler:
         return _union(branches, NULL in union.branches)
 
 
-def _leaf(convert: _Leaf) -> FromJson:
-    def read(value: Any, _walk: Walk) -> Any:
-        return convert(value)
-
-    return read
-
-
-def _null(value: Any) -> None:
+def _null(value: Any, _walk: Walk) -> None:
     if value is not None:
         raise _wrong("null", value)
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: Any, _walk: Walk) -> bool:
     if not isinstance(value, bool):
         raise _wrong("true or false", value)
     return value
 
 
-def _integer(value: Any) -> int:
+def _integer(value: Any, _walk: Walk) -> int:
     if type(value) is not int:
         raise _wrong("an integer", value)
     return value
 
 
-def _number(value: Any) -> float:
+def _number(value: Any, _walk: Walk) -> float:
     if type(value) is int or type(value) is float:
         return value
     word = _FLOAT_WORDS.get(value) if isinstance(value, str) else None
@@ -116,13 +108,13 @@ def _number(value: Any) -> float:
     return word
 
 
-def _string(value: Any) -> str:
+def _string(value: Any, _walk: Walk) -> str:
     if not isinstance(value, str):
         raise _wrong("a string", value)
     return value
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: Any, _walk: Walk) -> bytes:
     if isinstance(value, str):
         try:
             return b64decode(value, validate=True)
@@ -137,15 +129,15 @@ def _text_of(name: str, value: Any) -> str:
     return value
 
 
-def _decimal(value: Any) -> Decimal:
+def _decimal(value: Any, _walk: Walk) -> Decimal:
     return Decimal(_text_of("decimal", value))
 
 
-def _uuid(value: Any) -> Any:
-    return uuid_of(_string(value))
+def _uuid(value: Any, _walk: Walk) -> Any:
+    return uuid_of(_string(value, _walk))
 
 
-def _date(value: Any) -> date:
+def _date(value: Any, _walk: Walk) -> date:
     text = _text_of("date", value)
     try:
         return date.fromisoformat(text)
@@ -153,7 +145,7 @@ def _date(value: Any) -> date:
         raise _wrong("a day of the calendar", value) from None
 
 
-def _time(value: Any) -> time:
+def _time(value: Any, _walk: Walk) -> time:
     text = _text_of("time", value)
     try:
         return time.fromisoformat(text)
@@ -161,7 +153,7 @@ def _time(value: Any) -> time:
         raise _wrong("a time of the day", value) from None
 
 
-def _timestamp(value: Any) -> datetime:
+def _timestamp(value: Any, _walk: Walk) -> datetime:
     text = _text_of("timestamp", value)
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
@@ -169,7 +161,7 @@ def _timestamp(value: Any) -> datetime:
         raise _wrong("a moment of the years 1 to 9999", value) from None
 
 
-def _local(value: Any) -> datetime:
+def _local(value: Any, _walk: Walk) -> datetime:
     text = _text_of("local", value)
     try:
         return datetime.fromisoformat(text)
@@ -177,13 +169,13 @@ def _local(value: Any) -> datetime:
         raise _wrong("a moment of the years 1 to 9999", value) from None
 
 
-def _duration(value: Any) -> Duration:
+def _duration(value: Any, _walk: Walk) -> Duration:
     if not isinstance(value, dict) or value.keys() != set(Duration._fields):
         raise _wrong('an object {"months": .., "days": .., "milliseconds": ..}', value)
     return Duration(**value)
 
 
-_LEAF_OF_CLASS: Final[dict[str, _Leaf]] = {
+_LEAF_OF_CLASS: Final[dict[str, FromJson]] = {
     "null": _null,
     "boolean": _boolean,
     "int": _integer,
