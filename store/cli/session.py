@@ -195,7 +195,20 @@ class Session:
                 if value is not None:
                     raise InvalidArgument("--tls-ca", f"must be given with {name}")
             return None
-        return Tls(self.tls_ca, self.tls_cert, self.tls_key)
+        if (self.tls_cert is None) != (self.tls_key is None):
+            given, missing = (TLS_CERT, TLS_KEY) if self.tls_key is None else (TLS_KEY, TLS_CERT)
+            raise InvalidArgument(missing.flag, f"must be given with {given.flag}")
+        made = Tls(self.tls_ca, self.tls_cert, self.tls_key)
+        try:
+            made.credentials()
+        except InvalidArgument as refused:
+            raise InvalidArgument(self._place(refused.field), refused.problem, refused.value) from None
+        return made
+
+    def _place(self, field: str) -> str:
+        """Where the setting stands that a client calls ``tls.cert``."""
+        name = {"tls.ca": TLS_CA, "tls.cert": TLS_CERT, "tls.key": TLS_KEY}.get(field)
+        return next((each.named() for each in self.found if each.setting is name), field)
 
 
 def _check_endpoints(found: Found) -> None:

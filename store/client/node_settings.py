@@ -9,7 +9,7 @@ import grpc
 
 from cortado.proto.v1 import settings_pb2
 from cortado.store.client.endpoints import Tls, check_endpoint
-from cortado.store.rpc_errors import from_rpc_error
+from cortado.store.client.retry import failure_of
 
 _METHOD: Final = "/cortado.v1.Settings/ListSettings"
 
@@ -52,7 +52,7 @@ def settings_of(address: str, *, timeout_s: float = 10.0, tls: Tls | None = None
         try:
             reply = ask(settings_pb2.ListSettingsRequest(), timeout=timeout_s)
         except grpc.RpcError as error:
-            raise from_rpc_error(error) from None
+            raise failure_of(error).error from None
     return NodeSettings(reply.header.node_id, tuple(_setting(each) for each in reply.settings))
 
 

@@ -22,7 +22,7 @@ from cortado.store.local_cluster.files import ClusterFiles
 from cortado.store.local_cluster.logs import tail
 from cortado.store.local_cluster.prepare import client_tls
 from cortado.store.settings.gather import Found, check_variables, gather
-from cortado.store.settings.server import PREFIX, SETTINGS
+from cortado.store.settings.server import CONFIG_VARIABLE, PREFIX, SETTINGS
 from cortado.store.settings.toml_file import read_toml
 
 METRICS_BYTES_MAX: Final = 4 << 20
@@ -96,7 +96,10 @@ def _server_settings(sources: Sources) -> tuple[Found, ...] | Facts | None:
         return None
     try:
         check_variables(SETTINGS, sources.environment, PREFIX, also="CONFIG")
-        file = None if sources.config is None else read_toml(sources.config, "--config")
+        path, named = sources.config, "--config"
+        if path is None and sources.environment.get(CONFIG_VARIABLE):
+            path, named = Path(sources.environment[CONFIG_VARIABLE]), CONFIG_VARIABLE
+        file = None if path is None else read_toml(path, named)
         return gather(SETTINGS, flags={}, environment=sources.environment, prefix=PREFIX, file=file)
     except CortadoError as error:
         return {"problem": error.message()}

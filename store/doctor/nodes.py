@@ -9,22 +9,13 @@ from typing import Any, Final
 
 import grpc
 
-from cortado.errors import CortadoError, Unavailable
+from cortado.errors import CortadoError
 from cortado.proto.v1 import cluster_pb2
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.node_settings import settings_of
+from cortado.store.client.retry import failure_of
 from cortado.store.doctor.probes import Facts, describe, problem_of, run_probes
-from cortado.store.rpc_errors import from_rpc_error
 
-_SIGNS: Final = (
-    ("Connection refused", "nothing listens there"),
-    ("No route to host", "there is no way to that host"),
-    ("DNS", "its name is not known"),
-    ("certificate has expired", "its certificate has expired"),
-    ("SSL", "no encrypted connection could be made: look at the certificates, and whether it uses any"),
-    ("Socket closed", "it ended the connection: look at --tls-..."),
-    ("timed out", "it cannot be reached in time"),
-)
 _SERVICE: Final = "/cortado.v1.Cluster"
 
 
@@ -56,7 +47,7 @@ def node_facts(address: str, tls: Tls | None, timeout_s: float) -> Facts:
             try:
                 return call(request, timeout=max(0.01, deadline_s - time.monotonic()))
             except grpc.RpcError as error:
-                raise _told(error) from None
+                raise failure_of(error).error from None
 
         status = ask("Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse.FromString)
         asked_ms = time.time_ns() / 1e6
@@ -73,15 +64,6 @@ def node_facts(address: str, tls: Tls | None, timeout_s: float) -> Facts:
     except CortadoError as error:
         facts["settings"] = {"problem": describe(error)}
     return facts
-
-
-def _told(error: grpc.RpcError) -> CortadoError:
-    """Where nothing answers, gRPC's own words are of no help."""
-    found = from_rpc_error(error)
-    for sign, words in _SIGNS:
-        if sign in found.message():
-            return Unavailable(words)
-    return found
 
 
 def answering(nodes: Facts) -> Facts:

@@ -135,8 +135,8 @@ class ServerConfig:
         host, _ = self.address()
         if not self.insecure and not self.has_tls and not is_loopback(host):
             problem = (
-                "connections are not encrypted without tls-cert, tls-key and tls-ca, so it must be a loopback address "
-                "unless insecure is true"
+                "must be a loopback address while nothing is encrypted: give tls-cert, tls-key and tls-ca, or "
+                "--insecure, with which everybody who reaches the port may read and change everything"
             )
             raise InvalidArgument("listen", problem, self.listen)
         if self.advertise:

@@ -72,6 +72,12 @@ def configuration(found: tuple[Found, ...]) -> ServerConfig:
 
 
 def placed(refused: InvalidArgument, config: ServerConfig) -> InvalidArgument:
-    """The refusal of a setting, by its name, under the place where it was written."""
+    """The refusal of a setting, by its name or by the file that it names, under the place where it was written."""
     found = config.sources.get(refused.field)
-    return refused if found is None else dataclasses.replace(refused, field=found.named())
+    if found is not None:
+        return dataclasses.replace(refused, field=found.named())
+    for name in ("tls-cert", "tls-key", "tls-ca"):
+        found = config.sources.get(name)
+        if found is not None and found.value is not None and str(found.value) == refused.field:
+            return dataclasses.replace(refused, field=found.named(), value=refused.value or refused.field)
+    return refused

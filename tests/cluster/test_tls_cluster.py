@@ -136,9 +136,9 @@ def test_a_client_is_no_peer_of_a_real_node(tmp_path: Path) -> None:
 def test_a_node_does_not_start_with_a_certificate_that_is_not_its_own_or_has_expired(tmp_path: Path) -> None:
     certifier = Certifier(tmp_path / "certs")
     for files, said in (
-        (certifier.node("n2"), "n2.crt: is that of node n2, and not of node n1"),
-        (certifier.client("app"), "app.crt: is that of client app, and not of node n1"),
-        (certifier.node("n1", now=NOW - timedelta(days=DAYS + 1)), "n1.crt: expired on"),
+        (certifier.node("n2"), "--tls-cert: is that of node n2, and not of node n1"),
+        (certifier.client("app"), "--tls-cert: is that of client app, and not of node n1"),
+        (certifier.node("n1", now=NOW - timedelta(days=DAYS + 1)), "--tls-cert: expired on"),
     ):
         node = node_process(tmp_path, files, "n1")
         with pytest.raises(AssertionError, match="the server ended with 2"):

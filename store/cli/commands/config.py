@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from cortado.errors import CortadoError, InvalidArgument, Unsupported
+from cortado.errors import InvalidArgument, Unavailable, Unsupported
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session, command
 from cortado.store.cli.setting_options import CONFIG_OPTION, takes_settings
@@ -127,12 +127,12 @@ def _of_node(session: Session) -> list[Described]:
     """Of the first of the endpoints that answers. Raises what the last one said where none does."""
     if session.problem is not None:
         raise session.problem
-    problem: CortadoError | None = None
+    problem: Unavailable | None = None
     for address in parse_endpoints(session.endpoint):
         try:
             found = settings_of(address, timeout_s=session.timeout_s, tls=session.tls())
-        except CortadoError as error:
-            problem = error
+        except Unavailable as error:
+            problem = Unavailable(f"cannot reach {address}: {error.message()}")
             continue
         if not session.as_json:
             session.show.note(f"node {found.node_id} at {address}")

@@ -83,7 +83,7 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["table", "create", "d.t", "--key", "a", "--index", "x"], "--index"),
         (["key", "decode", "xyz"], "HEX"),
         (["server", "--map-size", "big"], "--map-size"),
-        (["server", "--listen", "0.0.0.0:1"], "unless insecure is true"),
+        (["server", "--listen", "0.0.0.0:1"], "or --insecure"),
         (["server", "--limit.writes", "1"], "--limit.writes-max"),
         (["server", "--limit.command-bytes-max", "99999999999"], "--limit.command-bytes-max"),
         (["server", "--raft.entry-bytes-max", "5"], "--raft.entry-bytes-max"),

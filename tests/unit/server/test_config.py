@@ -24,7 +24,7 @@ def test_loopback_needs_no_permission(listen: str) -> None:
 
 
 def test_another_address_needs_to_be_told_insecure() -> None:
-    with pytest.raises(InvalidArgument, match=r"listen: .*loopback.*unless insecure is true.*0\.0\.0\.0:7621"):
+    with pytest.raises(InvalidArgument, match=r"listen: .*loopback.*or --insecure.*0\.0\.0\.0:7621"):
         ServerConfig(listen="0.0.0.0:7621").check()
     ServerConfig(listen="0.0.0.0:7621", advertise="db1:7621", insecure=True).check()
 

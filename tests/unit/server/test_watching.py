@@ -84,5 +84,5 @@ def test_a_process_ends_with_the_one_that_holds_its_pipe() -> None:
 
 
 def test_what_is_no_pipe_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="parent_fd: is no open file"):
+    with pytest.raises(InvalidArgument, match="parent-fd: is no open file"):
         end_with_parent(9_999)
