@@ -16,6 +16,7 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf import json_format
+from google.protobuf.descriptor_pb2 import MethodDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
@@ -50,16 +51,28 @@ class Grpcurl:
         return set(self._database.get_services())
 
     def call(self, path: str, request: dict[str, Any]) -> list[dict[str, Any]]:
+        """The replies; of a watch, which has no end, those up to the first with changes."""
         service, name = path.split("/")
         method = self._pool.FindServiceByName(service).methods_by_name[name]
-        make = self._channel.unary_stream if method.server_streaming else self._channel.unary_unary
+        declared = MethodDescriptorProto()
+        method.CopyToProto(declared)
+        streams = declared.server_streaming
+        make = self._channel.unary_stream if streams else self._channel.unary_unary
         stub = make(
             f"/{path}",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=GetMessageClass(method.output_type).FromString,
         )
         replies = stub(json_format.ParseDict(request, GetMessageClass(method.input_type)()), timeout=10)
-        return [json_format.MessageToDict(reply) for reply in (replies if method.server_streaming else [replies])]
+        if service != "cortado.v1.Watch":
+            return [json_format.MessageToDict(reply) for reply in (replies if streams else [replies])]
+        found = []
+        for reply in replies:
+            found.append(json_format.MessageToDict(reply))
+            if "changes" in found[-1]:
+                replies.cancel()
+                return found
+        raise AssertionError("the watch ended")
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +100,7 @@ def test_the_session_of_the_page_works_by_reflection(grpcurl: Grpcurl) -> None:
         "cortado.v1.Documents/Put",
         "cortado.v1.Documents/Get",
         "cortado.v1.Documents/Scan",
+        "cortado.v1.Watch/Table",
     ]
     assert answers["cortado.v1.Schemas/Register"][0]["created"] is True
     created = answers["cortado.v1.Tables/CreateTable"][0]
@@ -96,10 +110,18 @@ def test_the_session_of_the_page_works_by_reflection(grpcurl: Grpcurl) -> None:
     assert got["found"]["etag"] == answers["cortado.v1.Documents/Put"][0]["etag"]
     rows = [row for reply in answers["cortado.v1.Documents/Scan"] for row in reply.get("jsonRows", [])]
     assert [json.loads(row)["carrier"] for row in rows] == ["UA"]
+    (change,) = answers["cortado.v1.Watch/Table"][-1]["changes"]
+    # Put is the default of its kind, and JSON leaves defaults out.
+    assert "kind" not in change
+    assert change["key"] == {"parts": [{"string": "UA"}]}
+    assert json.loads(change["document"]["json"]) == {"carrier": "UA", "name": "United"}
+    assert change["etag"] == got["found"]["etag"]
 
 
 def test_reflection_lists_every_service(grpcurl: Grpcurl) -> None:
-    ours = {f"cortado.v1.{name}" for name in ("Cluster", "Documents", "KeyValue", "Schemas", "Tables")}
+    ours = {
+        f"cortado.v1.{name}" for name in ("Calls", "Cluster", "Documents", "KeyValue", "Schemas", "Tables", "Watch")
+    }
     assert ours | {"grpc.health.v1.Health"} <= grpcurl.services()
 
 
