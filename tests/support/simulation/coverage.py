@@ -43,6 +43,7 @@ PATHS: Final = (
     "ahead reads",
     "at reads",
     "ceiling raises applied",
+    "changes watched",
     "clocks found out of bounds",
     "elections won",
     "entries truncated",

@@ -38,10 +38,12 @@ from support.simulation.history import History
 from support.simulation.observe import counting
 from support.simulation.process import NodeOptions
 from support.simulation.watch import Watch
+from support.simulation.watchers import Watcher, check_watched
 from support.simulation.workload import LISTS, REGISTERS, Client, appended
 
 JOIN_MS = 60_000.0
 COME_BACK_MS = 30_000.0
+WATCHED_PART = 0.3
 
 
 @dataclass
@@ -92,6 +94,9 @@ def options_of(plan: Plan, source: random.Random) -> NodeOptions:
         remember_requests_max=source.choice((40, 1_000)),
         ceiling_ahead_ms=source.choice((1, 50, 250)),
         turn_commands_max=source.choice((2, 64, 2_048)),
+        watch_queue_events_max=source.choice((3, 20, 1_000)),
+        watch_recent_entries_max=source.choice((1, 10, 1_000)),
+        watch_pass_events_max=source.choice((2, 10, 1_000)),
     )
     return NodeOptions(raft, limits)
 
@@ -138,6 +143,9 @@ class Run:
             Client(self.cluster, self.history, f"c{number}", random.Random(f"client/{seed}/{number}"))
             for number in range(self.plan.clients)
         ]
+        # In some runs only: it looks at every commit. By a source of its own, so that it changes no other draw.
+        watching = random.Random(f"watching/{seed}")
+        self.watchers = [Watcher(self.cluster, watching)] if watching.random() < WATCHED_PART else []
         if prepare is not None:
             prepare(self.cluster, self.nemesis)
 
@@ -173,6 +181,8 @@ class Run:
         cluster.start("n1")
         for client in self.clients:
             cluster.world.create_task(client.run(), name=client.name)
+        for watcher in self.watchers:
+            cluster.world.create_task(watcher.run(), name="watcher")
         others = [f"n{number}" for number in range(2, self.plan.nodes + 1)]
         grown = cluster.world.create_task(self._join_all(others), name="grow")
         self._until(grown.done, JOIN_MS)
@@ -219,8 +229,8 @@ class Run:
         if not self._until(lambda: all(c.done > done[c.name] + 2 for c in self.clients), COME_BACK_MS):
             cluster.violation(f"clients do not get through in calm: {self._state()}")
             return False
-        for client in self.clients:
-            client.is_stopped = True
+        for each in (*self.clients, *self.watchers):
+            each.is_stopped = True
         self._until(lambda: False, 1_500)
         if not self._until(self._is_equal, COME_BACK_MS):
             cluster.violation(f"members do not become equal in calm: {self._state()}")
@@ -237,6 +247,7 @@ class Run:
             *check_reads(truth, self.history.reads),
             *check_lists(truth, LISTS, appended),
             *check_linearizable(truth, self.history, REGISTERS),
+            *check_watched(truth, self.watchers),
         ):
             self.cluster.violation(problem)
 
