@@ -303,7 +303,7 @@ def test_a_database_is_exported_as_of_one_timestamp_while_it_is_written(
 def test_an_export_that_was_killed_goes_on_to_the_same_bytes(
     cortado: CommandLine, client: Client, database: str
 ) -> None:
-    name = simple(client, f"{database}.simple", 60_000)
+    name = simple(client, f"{database}.simple", 30_000)
     arguments = ["export", name, "out/", "--part-rows", "500", "--format", "jsonl", "--quiet"]
     with cortado.process(*arguments) as process:
         wait_until(lambda: len(list(Path("out").rglob("part-*.jsonl"))) >= 3, "three parts are written")
@@ -440,7 +440,7 @@ def test_a_full_disk_leaves_no_file(cortado: CommandLine, client: Client, databa
 
 
 def test_a_reader_that_goes_away_and_an_interrupt_end_it(cortado: CommandLine, client: Client, database: str) -> None:
-    name = simple(client, f"{database}.simple", 60_000)
+    name = simple(client, f"{database}.simple", 30_000)
     with cortado.process("export", name) as process:
         assert process.stdout is not None
         process.stdout.read(1)

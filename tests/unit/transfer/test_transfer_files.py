@@ -27,6 +27,7 @@ from cortado.store.transfer.manifest import (
     write_manifest,
 )
 from cortado.store.transfer.pairs import pair_from_json, pair_target
+from cortado.store.transfer.parquet_source import parquet_chunks
 from cortado.store.transfer.rows import BadRow
 
 MANIFEST = Manifest(
@@ -264,3 +265,36 @@ def test_a_pair_has_two_members_of_text() -> None:
     for wrong in ([], {"key": "a"}, {"key": 1, "value": "a"}, {"key": "a", "value": None}):
         with pytest.raises(InvalidDocument):
             pair_from_json(wrong)
+
+
+# --- Parquet -------------------------------------------------------------------------------------------------------
+
+
+def test_parquet_goes_on_behind_the_rows_that_are_done(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "pairs.parquet"
+    keys = [b"%05d" % n for n in range(250)]
+    parquet.write_table(pyarrow.table({"key": keys, "value": [b"v"] * 250}), path, row_group_size=100)
+    for skipped in (0, 1, 100, 249, 250):
+        with path.open("rb") as file:
+            chunks = list(parquet_chunks(file, "pairs.parquet", pair_target("n"), skipped))
+        assert [place for chunk in chunks for place in chunk.places] == list(range(skipped + 1, 251))
+        assert [chunk.text(0) for chunk in chunks][:1] == [
+            f'{{"key": "{skipped:05}", "value": "v"}}' for _ in range(skipped < 250)
+        ]
+
+
+def test_what_is_no_parquet_file_or_has_other_columns_is_named(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "pairs.parquet"
+    path.write_bytes(b"PAR1" * 10)
+    with path.open("rb") as file, pytest.raises(InvalidArgument, match="Parquet"):
+        list(parquet_chunks(file, "pairs.parquet", pair_target("n")))
+    for columns, problem in (({"key": [b"a"]}, "value"), ({"key": [b"a"], "value": [1]}, "value")):
+        parquet.write_table(pyarrow.table(columns), path)
+        with path.open("rb") as file, pytest.raises(InvalidArgument, match=problem):
+            list(parquet_chunks(file, "pairs.parquet", pair_target("n")))
