@@ -98,9 +98,9 @@ def _node(sources: Sources, status: NodeStatus) -> Iterator[Found]:
 def _requests(requests: Requests) -> Iterator[Found]:
     for name, measures in requests.methods.items():
         ends = "streams_total" if measures.is_stream else "requests_total"
-        for code, count in measures.codes.items():
+        for code, count in measures.ends():
             yield ends, (name, code), count
-        if not (measures.codes or measures.open or measures.received_bytes):
+        if not (measures.ok or measures.codes or measures.open or measures.received_bytes):
             continue
         yield "request_received_bytes_total", (name,), measures.received_bytes
         yield "request_sent_bytes_total", (name,), measures.sent_bytes
