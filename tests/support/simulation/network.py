@@ -229,6 +229,7 @@ class _Fetch:
         self._sender: Process | None = None
         self._making: asyncio.Task[None] | None = None
         self._left = b""
+        self._is_over = False
         network.counts["snapshot fetches"] += 1
         if offset:
             network.counts["snapshot fetches resumed"] += 1
@@ -271,6 +272,8 @@ class _Fetch:
 
     def _make_piece(self, sender: Process, arrived: asyncio.Future[bytes]) -> None:
         async def make() -> None:
+            if self._is_over:
+                return  # The sender stood still, and hears of the call and of its end at once.
             if self._source is None:
                 self._source = cast("AsyncGenerator[bytes, None]", sender.node.read_snapshot(*self._ask))
             try:
@@ -292,6 +295,7 @@ class _Fetch:
 
     def _hang_up(self) -> None:
         source, sender, making = self._source, self._sender, self._making
+        self._is_over = True
         if source is None or sender is None:
             return
         self._source = None
