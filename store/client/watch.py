@@ -28,6 +28,7 @@ from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 from cortado.errors import DeadlineExceeded, InvalidArgument, Unavailable, Unsupported
 from cortado.proto.v1 import watch_pb2
 from cortado.store.client.arguments import whole
+from cortado.store.client.channel import Channel
 from cortado.store.client.connection import Connection
 from cortado.store.client.retry import Attempts, Failed, Failure
 from cortado.store.client.runtime import Stream, WireClosed
@@ -143,6 +144,7 @@ class AsyncWatch(Generic[K, V]):
         self._options = options
         self._timeout_s = timeout_s
         self._stack = ExitStack()
+        self._channel: Channel | None = None
         self._stream: Stream | None = None
         self._attempts: Attempts | None = None
         self._is_closed = False
@@ -230,12 +232,11 @@ class AsyncWatch(Generic[K, V]):
     async def _receive(self) -> Any:
         """The next reply, of this stream or another; None where the watch was closed."""
         while not self._is_closed:
-            channel = self._connection.leader_channel()
+            if self._stream is None or self._channel is None:
+                self._channel = self._connection.leader_channel()
+            channel = self._channel
             try:
-                if self._stream is None:
-                    await self._open(channel)
-                assert self._stream is not None
-                reply = await self._stream.receive()
+                reply = await (self._stream or await self._open(channel)).receive()
                 if reply is not None:
                     self._observe(reply)
                     return reply
@@ -247,22 +248,27 @@ class AsyncWatch(Generic[K, V]):
                 await self._rest_after(failure, channel)
         return None
 
-    async def _open(self, channel: Any) -> None:
+    async def _open(self, channel: Channel) -> Stream:
         request = await self._source.request(self._place.options())
         silence_s = self._options.resolved_ms / 1_000 + _SILENCE_S
-        stream = channel.stream(self._source.method, request.SerializeToString(), silence_s, _stays)
+        opening = channel.stream(self._source.method, request.SerializeToString(), silence_s, _stays)
         try:
-            self._stream = self._stack.enter_context(stream)
+            stream = self._stack.enter_context(opening)
         except WireClosed:
             self._connection.check_open()
             gone = Unavailable("the node is no member any more")
             raise Failed(Failure(gone, answered=False, sent=False)) from None
+        if self._is_closed:
+            # By another thread, which did not see this stream.
+            self._stack.close()
+        self._stream = stream
+        return stream
 
     def _close_stream(self) -> None:
         self._stream = None
         self._stack.close()
 
-    async def _rest_after(self, failure: Failure, channel: Any) -> None:
+    async def _rest_after(self, failure: Failure, channel: Channel) -> None:
         """Wait before another attempt. Raises where none is to be made."""
         if isinstance(failure.error, DeadlineExceeded):
             failure = Failure(Unavailable("the node is silent"), answered=False, sent=True)

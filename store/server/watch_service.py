@@ -20,6 +20,7 @@ from cortado.store.kv.ranges import KvRange, logical_range
 from cortado.store.names import check_namespace
 from cortado.store.node.limits import check_bound
 from cortado.store.node.reads import Stale
+from cortado.store.node.status import Role
 from cortado.store.node.watching.watch import Batch, Watch
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import read_at, read_at_text
@@ -154,7 +155,7 @@ class WatchService(Service):
         bound_ms = max(newest.wall_ms, clock.physical_ms) + clock.max_offset_ms
         if after.epoch <= newest.epoch and after.wall_ms <= bound_ms:
             return
-        if node.status().role == "leader":
+        if node.role is Role.LEADER:
             problem = f"is more than {clock.max_offset_ms} ms ahead of the server's clock"
             raise TimestampInFuture("options.after", problem, str(after), str(newest))
         raise Unavailable(f"this replica has applied what is committed up to {node.read_ts()}", retry_delay_ms=100)
