@@ -2,7 +2,39 @@
 
 from __future__ import annotations
 
-from support.raft_hand import Hand
+import logging
+from itertools import pairwise
+
+import pytest
+
+from support.raft_hand import Hand, Letter
+
+STEP_MS = 20.0
+
+
+def damaged(letter: Letter) -> Letter:
+    """The same message, with a byte of its first entry turned."""
+    message = letter.message
+    if letter.kind == "append" and message.append.records:
+        record = bytearray(message.append.records[0])
+        record[-1] ^= 1
+        message.append.records[0] = bytes(record)
+    return Letter(letter.sender, letter.to, message.SerializeToString())
+
+
+def times_sent(group: Hand, duration_ms: float) -> list[float]:
+    """When entries were sent to n3, each damaged on its way."""
+    seen = []
+    for _ in range(int(duration_ms / STEP_MS)):
+        group.pass_ms(STEP_MS)
+        group.send_all()
+        letters = group.keep(to="n3", kind="append")
+        if letters:
+            seen.append(group.now_ms)
+        for letter in letters:
+            group.step(damaged(letter))
+        group.settle(drops=lambda letter: letter.to == "n3" and letter.kind == "append")
+    return seen
 
 
 def test_lost_entries_are_sent_again_where_reads_begin_rounds_all_the_time() -> None:
@@ -20,3 +52,26 @@ def test_lost_entries_are_sent_again_where_reads_begin_rounds_all_the_time() -> 
         if group.logs["n3"].last[0] >= entry.index:
             return
     raise AssertionError("n3 was never sent what it lost")
+
+
+def test_what_a_member_cannot_take_is_sent_again_later_each_time_and_said_less_and_less(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    group = Hand(3)
+    group.elect("n1")
+    group.append("n1", b"a")
+    group.settle()
+    entry = group.append("n1", b"b")
+    with caplog.at_level(logging.WARNING):
+        sent_ms = times_sent(group, 20_000)
+    waits_ms = [later - earlier for earlier, later in pairwise(sent_ms)]
+    first_ms = group.settings.retransmit_ms
+    longest_ms = 8 * first_ms
+    assert waits_ms == sorted(waits_ms)
+    assert first_ms <= waits_ms[0] < 2 * first_ms
+    assert longest_ms <= waits_ms[-1] <= longest_ms + group.settings.heartbeat_ms
+    warned = [record for record in caplog.records if "was damaged" in record.getMessage()]
+    assert 1 < len(warned) <= len(sent_ms).bit_length()
+    assert "n1 may hold it so" in warned[-1].getMessage()
+    group.run(2 * longest_ms)
+    assert group.logs["n3"].last[0] == entry.index

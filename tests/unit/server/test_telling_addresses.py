@@ -1,0 +1,75 @@
+"""A node that moved tells its cluster where it is, and not for ever where another one tells otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from cortado.raft.configuration import Configuration, Member
+from cortado.store.engine.data_directory import Identity
+from cortado.store.node.node import Node
+from cortado.store.server import joining
+
+OURS, THEIRS = "10.0.0.1:7621", "10.0.0.2:7621"
+ROUNDS = 12
+
+
+@dataclass
+class Leader:
+    """A node that leads, whose address a copy of it changes back each time where ``has_copy``."""
+
+    identity: Identity
+    has_copy: bool
+    address: str = THEIRS
+    told: list[str] = field(default_factory=list)
+
+    @property
+    def configuration(self) -> Configuration:
+        return Configuration((Member(self.identity.node_id, self.address, self.identity.storage_id),))
+
+    def status(self) -> Any:
+        return type("Status", (), {"role": "leader"})
+
+    async def bind_member(self, node_id: str, storage_id: str, address: str) -> None:
+        self.told.append(address)
+        if not self.has_copy:
+            self.address = address
+
+
+def waits_of(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long it waited after each look, up to so many."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == ROUNDS:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(joining.asyncio, "sleep", sleep)
+    with suppress(asyncio.CancelledError):
+        asyncio.run(joining.tell_address(cast(Node, leader), leader.identity, OURS, None))
+    return waits
+
+
+def test_a_node_tells_its_address_once(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+    leader = Leader(identity, has_copy=False)
+    assert len(waits_of(leader, monkeypatch)) == 1
+    assert leader.told == [OURS]
+
+
+def test_two_copies_of_one_directory_do_not_tell_their_addresses_in_turn_for_ever(
+    identity: Identity, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    waits = waits_of(Leader(identity, has_copy=True), monkeypatch)
+    assert waits[:5] == [1, 1, 2, 4, 8]
+    assert waits[-1] == 60
+    assert "a copy of this data directory" in caplog.text
+
+
+@pytest.fixture
+def identity() -> Identity:
+    return Identity(cluster_id="c", node_id="n1", storage_id="s1")
