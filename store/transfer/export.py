@@ -145,14 +145,19 @@ def _plan(
         if name not in {each.name for each in found}:
             raise NotFound("table", f"{database}.{name}")
     ts: Timestamp | None = None
-    plans = []
+    plans: list[TablePlan] = []
+    folders: set[str] = set()
     for descriptor in found:
+        # Some file systems take Rows and rows for the same.
+        is_taken = descriptor.name.casefold() in folders
+        folder = f"{descriptor.name}-{descriptor.table_id}" if is_taken else descriptor.name
+        folders.add(folder.casefold())
         ts, ranges = client.table(descriptor.full_name).split(_CUTS, at=at)
         # Of the first table's answer, so that all tables are read at the same.
         at = ts
         version = client.schemas.get(descriptor.subject).version
         parts = [
-            Part.of(f"{descriptor.name}/part-{number:05}{encoding.suffix}", each, descriptor.key)
+            Part.of(f"{folder}/part-{number:05}{encoding.suffix}", each, descriptor.key)
             for number, each in enumerate(_joined(ranges, part_rows))
         ]
         plans.append(TablePlan(descriptor.name, descriptor.table_id, version, tuple(parts)))

@@ -199,8 +199,11 @@ def test_a_database_comes_back_with_everything_of_it(
     client.schemas.set_compatibility(f"{database}.simple", "FULL")
     client.schemas.register("shared", SIMPLE)
     client.create_table(f"{database}.empty", ["id"], subject="shared")
+    client.create_table(f"{database}.Simple", ["id"], subject="shared")
     [done] = cortado.json("export", database, "backup", "--part-rows", "300")
     assert (done["rows"], Path("backup/rows/part-00000.avro").exists()) == (1_090, True)
+    folders = [each.name.casefold() for each in Path("backup").iterdir() if each.is_dir()]
+    assert len(set(folders)) == 4, "on a file system to which case is nothing, too"
     copy = f"{database}-copy"
     cortado("import", copy, "backup", "--dry-run")
     assert copy not in client.databases()
