@@ -12,6 +12,7 @@ from base64 import b64decode
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from math import isfinite
 from typing import Any, Final, TypeAlias, assert_never
 
 from cortado.errors import InvalidDocument
@@ -100,7 +101,10 @@ def _integer(value: Any, _walk: Walk) -> int:
 
 
 def _number(value: Any, _walk: Walk) -> float:
-    if type(value) is int or type(value) is float:
+    if type(value) is int:
+        return value
+    # Python reads 1e400 as an infinity that nobody wrote.
+    if type(value) is float and isfinite(value):
         return value
     word = _FLOAT_WORDS.get(value) if isinstance(value, str) else None
     if word is None:

@@ -54,7 +54,7 @@ def value_of(line: bytes) -> Any:
         problem = f"has more than {LINE_BYTES_MAX} bytes"
         raise TooLarge("line", problem, length=len(line), limit=LINE_BYTES_MAX)
     try:
-        text = line.decode()
+        text = line.rstrip(b"\r\n").decode()
     except UnicodeDecodeError as error:
         raise InvalidArgument("line", f"must be UTF-8: {error.reason} at byte {error.start}") from None
     return parse_json(text, "line")

@@ -20,7 +20,10 @@ def parse_json(text: str, what: str) -> Any:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
+        place = f"column {error.colno}"
+        # A row of many is a line by itself, and has another number.
+        if "\n" in text:
+            place = f"line {error.lineno}, {place}"
         raise InvalidArgument(what, f"must be JSON: {error.msg} at {place}", _short(text)) from None
     except RecursionError:
         raise InvalidArgument(what, "must be JSON: it is nested too deeply") from None

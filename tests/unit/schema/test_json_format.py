@@ -203,3 +203,10 @@ def test_unknown_fields_and_deep_json_are_refused() -> None:
 def test_a_value_of_another_type_has_no_json(avro_type: Any, value: Any) -> None:
     with pytest.raises(InvalidDocument, match="a: must be"):
         to_json_value(of(avro_type), {"a": value})
+
+
+def test_a_number_that_no_double_holds_is_refused() -> None:
+    schema = parse_schema('{"type": "record", "name": "R", "fields": [{"name": "x", "type": "double"}]}')
+    with pytest.raises(InvalidDocument) as caught:
+        from_json_value(schema, json.loads('{"x": 1e400}'))
+    assert caught.value.field == "x"
