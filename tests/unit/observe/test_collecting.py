@@ -9,13 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families
 
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.watching.watches import WatchStatistics
-from cortado.store.observe.collecting import Sources, Value, collect
-from cortado.store.observe.definitions import DEFINITIONS
+from cortado.store.observe.collecting import Family, Sources, Value, collect
+from cortado.store.observe.definitions import DEFINITIONS, Kind
+from cortado.store.observe.exposition import expose
 from cortado.store.observe.lag import LogClock
 from cortado.store.observe.measures import Histogram, Traffic
 from cortado.store.observe.readiness import Readiness, Reason
@@ -33,6 +36,7 @@ class Collected:
         self.engine = LmdbEngine.open(folder, new_identity=lambda: Identity("c", "n1", "s"), sync=False)
         self.now_ms = 0.0
         self.values: dict[str, dict[tuple[str, ...], Value]] = {}
+        self.families: list[Family] = []
         self.requests = Requests()
 
     def __call__(self, change: Any = lambda _node: None) -> dict[str, dict[tuple[str, ...], Value]]:
@@ -63,7 +67,8 @@ class Collected:
             monotonic_ms=lambda: self.now_ms,
         )
         change(node)
-        self.values = {each.definition.name: dict(each.samples) for each in collect(sources)}
+        self.families = collect(sources)
+        self.values = {each.definition.name: dict(each.samples) for each in self.families}
         node.store.unreadable = ""
         await node.stop()
 
@@ -94,6 +99,34 @@ def test_every_definition_has_a_value_of_its_kind_with_its_labels(collected: Col
         for labels, value in samples.items():
             assert len(labels) == len(DEFINITIONS[name].labels)
             assert isinstance(value, Histogram) == (DEFINITIONS[name].kind.value == "histogram"), name
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type", "parse"),
+    [
+        ("", "text/plain; version=0.0.4; charset=utf-8", text_string_to_metric_families),
+        ("text/html, application/openmetrics-text; version=1.0.0;q=0.5", "application/openmetrics-text", openmetrics),
+    ],
+)
+def test_both_formats_of_prometheus_are_what_its_own_parsers_read(
+    collected: Collected, accept: str, content_type: str, parse: Any
+) -> None:
+    found = collected()
+    body, said = expose(collected.families, accept)
+    assert said.startswith(content_type)
+    families = {family.name: family for family in parse(body.decode())}
+    for name, samples in found.items():
+        definition = DEFINITIONS[name]
+        # A counter's family has the name without its ending.
+        family = families[definition.full_name.removesuffix("_total")]
+        assert family.type == definition.kind
+        assert family.documentation == definition.meaning
+        if definition.kind is not Kind.HISTOGRAM:
+            told = {tuple(each.labels[label] for label in definition.labels): each.value for each in family.samples}
+            assert told == samples
+        else:
+            counts = [each.value for each in family.samples if each.name.endswith("_bucket")]
+            assert counts == sorted(counts)
 
 
 def test_what_watches_say_is_told(collected: Collected) -> None:
