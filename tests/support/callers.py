@@ -37,7 +37,7 @@ ROW = {
 
 
 class Caller(threading.Thread):
-    """One thread. ``done`` counts the writes that were acknowledged; ``unknown`` those that nobody knows of."""
+    """One thread. ``done`` counts the writes that were acknowledged; ``unknown`` says why nobody knows of others."""
 
     def __init__(self, client: Client, number: int, name: str, stop: threading.Event) -> None:
         super().__init__(daemon=True)
@@ -46,7 +46,7 @@ class Caller(threading.Thread):
         self.name_of_all = name
         self.random = random.Random(number)
         self.done = 0
-        self.unknown = 0
+        self.unknown: list[OutcomeUnknown] = []
         self.problem: BaseException | None = None
         self._stop_event = stop
 
@@ -89,8 +89,8 @@ class Registers(Caller):
                 self._note(key, Call("cas", start, time.monotonic(), value, expected))
         except ConditionFailed:
             self._note(key, Call("cas", start, time.monotonic(), value, expected, held=False))
-        except OutcomeUnknown:
-            self.unknown += 1
+        except OutcomeUnknown as unknown:
+            self.unknown.append(unknown)
             self.history.append((key, Call("put" if expected is None else "cas", start, inf, value, expected)))
         except CortadoError:
             # Nothing happened, or nothing was read.
@@ -124,8 +124,8 @@ class Tokens(Caller):
                 self._kv.put(self.KEY, found.value + b" " + token, if_match=found.etag)
             self.acknowledged.add(token)
             self.done += 1
-        except OutcomeUnknown:
-            self.unknown += 1
+        except OutcomeUnknown as unknown:
+            self.unknown.append(unknown)
             self.uncertain.add(token)
         except CortadoError:
             return
@@ -147,8 +147,8 @@ class Inserts(Caller):
             self._table.put({"id": row, "name": f"name-{row}"}, mode="insert")
             self.acknowledged.add(row)
             self.done += 1
-        except OutcomeUnknown:
-            self.unknown += 1
+        except OutcomeUnknown as unknown:
+            self.unknown.append(unknown)
             self.uncertain.add(row)
         except (ConditionFailed, UniqueViolation) as refused:
             raise AssertionError(f"nobody else inserts {row}") from refused
@@ -177,8 +177,8 @@ class Crowd:
         return sum(caller.done for caller in self.callers)
 
     @property
-    def unknown(self) -> int:
-        return sum(caller.unknown for caller in self.callers)
+    def unknown(self) -> list[OutcomeUnknown]:
+        return [unknown for caller in self.callers for unknown in caller.unknown]
 
     def wait_for_progress(self, writes: int = 30, timeout_s: float = 60.0) -> None:
         """Until so many more writes were acknowledged. Raises AssertionError, also where a caller has failed."""
