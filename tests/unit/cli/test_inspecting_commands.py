@@ -1,0 +1,155 @@
+"""Keys in and out, a stopped directory without a server, and the scripts for shells."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cortado.store.cli import failures
+from cortado.store.cli.app import run
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Space
+from cortado.store.keys.keyspace import kv_key
+from cortado.store.mvcc.versions import encode_version
+from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
+from cortado.store.node.state import AppliedState
+from support.engines import open_lmdb
+from support.inspected import flipped
+
+TS = Timestamp(0, 1_763_643_600_000, 2)
+NOBODY = ("-e", "127.0.0.1:1")
+PAIR = "6b3073657373696f6e7300012c757365722f310001"
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Path:
+    """A directory with two pairs, one of them damaged."""
+    engine = open_lmdb(tmp_path / "data")
+    with engine.write() as txn:
+        txn.put(Space.DATA, *encode_version(kv_key("n", b"sound"), b"v", TS))
+        key, value = encode_version(kv_key("n", b"damaged"), b"v", TS)
+        txn.put(Space.DATA, key, flipped(value, 1))
+        txn.put(Space.META, applied_key(1), AppliedState(index=5, term=1, last_ts=TS).encode())
+    engine.close()
+    return tmp_path / "data"
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_key_that_is_encoded_is_decoded_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["key", "encode", "kv", "sessions", "user/1", "--version-at", str(TS)]) == failures.OK
+    [encoded] = lines(capsys)
+    assert encoded.startswith(PAIR)
+    assert run(["key", "decode", encoded, "-o", "json", *NOBODY]) == failures.OK
+    [shown] = map(json.loads, lines(capsys))
+    assert shown["timestamp"] == str(TS)
+    assert [part["value"] for part in shown["parts"]] == ["sessions", "dXNlci8x"]
+
+
+def test_a_key_is_decoded_without_a_server_by_ids_and_from_escaped_text(capsys: pytest.CaptureFixture[str]) -> None:
+    escaped = "t\\x00\\x00\\x00\\x07r0UA\\x00\\x01"
+    assert run(["key", "decode", escaped, PAIR, "ff", *NOBODY, "--timeout", "0.2"]) == failures.OK
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == ['row 7 ("UA")', "kv (\"sessions\", b'user/1')", "raw ff"]
+    assert "tables are shown by their ids" in shown.err
+
+
+@pytest.mark.parametrize("namespace", ["", "n" * 600])
+def test_a_key_that_cannot_be_is_refused(namespace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["key", "encode", "kv", namespace, "k"]) == failures.USAGE
+    assert capsys.readouterr().out == ""
+
+
+# --- a stopped directory -------------------------------------------------------------------------------------------
+
+
+def test_a_stopped_directory_is_scrubbed_and_not_changed(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in stopped.rglob("*") if path.is_file()}
+    assert run(["scrub", "--data-dir", str(stopped), "-o", "json"]) == failures.DAMAGE
+    finding, verdict = map(json.loads, lines(capsys))
+    assert (finding["finding"]["kind"], finding["finding"]["replicas"]) == ("CHECKSUM", ["node-1"])
+    assert verdict["scrub"]["problems"] == 1
+    assert run(["mvcc", "show", "kv", "n", "sound", "--data-dir", str(stopped)]) == failures.OK
+    assert run(["mvcc", "show", "kv", "n", "damaged", "--data-dir", str(stopped)]) == failures.DAMAGE
+    assert run(["raft", "log", "--data-dir", str(stopped)]) == failures.OK
+    assert before == {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before}
+    assert sorted(before) == sorted(path for path in stopped.rglob("*") if path.is_file())
+
+
+def test_a_copy_without_a_lock_file_is_read_and_gets_none(stopped: Path) -> None:
+    (stopped / "LOCK").unlink()
+    assert run(["raft", "log", "--data-dir", str(stopped)]) == failures.OK
+    assert not (stopped / "LOCK").exists()
+
+
+def test_a_directory_in_use_is_refused(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = open_lmdb(stopped)
+    try:
+        for command in (["raft", "log"], ["scrub"], ["mvcc", "show", "kv", "n", "sound"]):
+            assert run([*command, "--data-dir", str(stopped)]) == failures.DAMAGE
+            assert f"in use by process {os.getpid()}" in capsys.readouterr().err
+    finally:
+        engine.close()
+
+
+def test_data_that_is_no_state_is_not_shown_as_one(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = open_lmdb(stopped)
+    with engine.write() as txn:
+        txn.put(Space.META, marker_key(1), Marker("snapshot", 9, 2).encode())
+    engine.close()
+    assert run(["mvcc", "show", "kv", "n", "sound", "--data-dir", str(stopped)]) == failures.USAGE
+    assert "receiving a snapshot" in capsys.readouterr().err
+    assert run(["raft", "log", "--data-dir", str(stopped), "-o", "json"]) == failures.OK
+    assert json.loads(lines(capsys)[0])["state"]["installing"]
+
+
+@pytest.mark.parametrize("hurt", [lambda path: shutil.rmtree(path), lambda path: (path / "FORMAT").write_text("x")])
+def test_what_is_no_directory_of_a_node_is_refused_in_one_line(
+    stopped: Path, hurt: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert callable(hurt)
+    hurt(stopped)
+    assert run(["scrub", "--data-dir", str(stopped)]) == failures.DAMAGE
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (stopped / "identity.json").exists() or (stopped / "FORMAT").read_text() == "x"
+
+
+def test_nobody_to_scrub_is_unavailable(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["scrub", *NOBODY, "--timeout", "0.5"]) == failures.UNAVAILABLE
+    assert "127.0.0.1:1" in capsys.readouterr().err
+
+
+# --- shells --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_there_is_a_script_for_each_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", shell]) == failures.OK
+    assert f"_CORTADO_COMPLETE=complete_{shell}" in capsys.readouterr().out
+    assert run(["completion", "dos"]) == failures.USAGE
+
+
+def test_bash_completes_commands_with_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["completion", "bash"])
+    script = tmp_path / "cortado.bash"
+    script.write_text(capsys.readouterr().out)
+    command = tmp_path / "cortado"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m cortado.store.cli "$@"\n')
+    command.chmod(0o755)
+    typed = 'COMP_WORDS=(cortado mvcc show k); COMP_CWORD=3; _cortado_completion; echo "${COMPREPLY[@]}"'
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    shown = subprocess.run(
+        ["bash", "-c", f"source {script}; {typed}"], capture_output=True, text=True, check=True, env=environment
+    )
+    assert shown.stdout.split() == ["kv", "key"]
