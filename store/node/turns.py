@@ -401,7 +401,11 @@ class Turns:
         pipeline = self.pipeline
         if not self._is_leading or not self.log.is_leader or self._is_paused or self._is_only_voter:
             return False
-        if not pipeline.fill(self._monotonic_ms() + self._limits.evaluate_slice_ms) or not pipeline.has_commands:
+        if not pipeline.fill(self._monotonic_ms() + self._limits.evaluate_slice_ms):
+            # Others of the loop get their turn; a whole one follows right after them.
+            self.schedule()
+            return True
+        if not pipeline.has_commands:
             return False
         return not self._storing.is_free or (pipeline.may_append and self._waits_for_company())
 
