@@ -23,6 +23,12 @@ CLIENT_NAME: Final = "local"
 _OURS: Final = {"supervisor.lock", "supervisor.log", "server.toml", "tls", "run.json"}
 
 
+def check_count(nodes: int | None) -> None:
+    """Before a directory is made for so many. Raises InvalidArgument."""
+    if nodes is not None and not 1 <= nodes <= NODES_MAX:
+        raise InvalidArgument("--nodes", f"must be between 1 and {NODES_MAX}", str(nodes))
+
+
 def prepare(
     files: ClusterFiles, *, nodes: int | None, port: int = PORT_DEFAULT, has_tls: bool = False, config: Path | None
 ) -> Plan:
@@ -30,8 +36,6 @@ def prepare(
 
     ``nodes`` may add to a cluster that exists, and not take away. Raises InvalidArgument, DataDirectoryError.
     """
-    if nodes is not None and not 1 <= nodes <= NODES_MAX:
-        raise InvalidArgument("--nodes", f"must be between 1 and {NODES_MAX}", str(nodes))
     plan = files.read_plan() if files.exists else _new_plan(files, nodes or NODES_DEFAULT, port, has_tls)
     if files.exists:
         _check_resumed(files, plan, nodes, has_tls)

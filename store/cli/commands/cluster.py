@@ -19,7 +19,7 @@ from cortado.store.cli.parse import whole
 from cortado.store.cli.session import Session, command
 from cortado.store.local_cluster.files import ClusterFiles, Run
 from cortado.store.local_cluster.ports import PORT_DEFAULT
-from cortado.store.local_cluster.prepare import NODES_DEFAULT, connect, prepare
+from cortado.store.local_cluster.prepare import NODES_DEFAULT, check_count, connect, prepare
 from cortado.store.local_cluster.supervisor import Supervisor, say_on_stdout
 
 _POLL_S: Final = 0.05
@@ -84,6 +84,7 @@ def _add_up(group: typer.Typer) -> None:
 
         Needs the extra \\[server]: pip install 'cortado\\[server]'.
         """
+        check_count(nodes)
         files = ClusterFiles(directory)
         with files.locked():
             plan = prepare(files, nodes=nodes, port=port, has_tls=tls, config=config)

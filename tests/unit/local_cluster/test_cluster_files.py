@@ -15,7 +15,7 @@ from cortado.errors import DataDirectoryError, InvalidArgument, Unavailable
 from cortado.store.local_cluster.files import ClusterFiles, NodePlan, NodeRun, Plan, Run
 from cortado.store.local_cluster.nodes import BACKOFF_MAX_S, backoff_s, command_of
 from cortado.store.local_cluster.ports import free_ports
-from cortado.store.local_cluster.prepare import prepare
+from cortado.store.local_cluster.prepare import check_count, prepare
 from cortado.store.local_cluster.processes import ProcessId
 
 PLAN = Plan((NodePlan("n1", "127.0.0.1:7001", True, True), NodePlan("n2", "127.0.0.1:7002")), has_tls=True)
@@ -135,7 +135,7 @@ def test_a_plan_is_made_once_and_gone_on_with(files: ClusterFiles) -> None:
 
 def test_what_is_wrong_is_refused_before_anything_is_made(files: ClusterFiles) -> None:
     with pytest.raises(InvalidArgument, match=r"--nodes: must be between 1 and 9 \(got 10\)"):
-        prepare(files, nodes=10, config=None)
+        check_count(10)
     (files.directory / "letters").mkdir()
     with pytest.raises(InvalidArgument, match=r"--dir: is neither empty nor a local cluster's \(it holds 'letters'\)"):
         prepare(files, nodes=3, config=None)
