@@ -1,73 +1,98 @@
-"""Both faces of the client behind one set of names, so that a test of what both promise is written once.
+"""Both faces of the client behind the synchronous names, so that what both promise is tested by one suite.
 
 ::
 
-    async def test_...(opened: Opened) -> None:
-        client = opened(server.endpoint)
-        assert await client.kv("n").get(b"k") is None
-        async for pair in client.kv("n").scan(): ...
+    @pytest.fixture(params=FACES)
+    def client(server: FakeServer, request: pytest.FixtureRequest) -> Iterator[Client]:
+        with open_client(request.param, server.endpoint) as opened:
+            yield opened
 
-:class:`AsyncClient` is used as it is. :class:`Client` is wrapped: what it returns at once is given out by a coroutine, and
-every call runs in a thread, as an application that has both would do it.
+:class:`Client` is used as it is. :class:`AsyncClient` lives on a loop in a thread of its own: a call is a task there
+that the test waits for, an iterator is asked for one item after the other.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, TypeAlias
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from typing import Any, TypeVar, cast
 
 from cortado.store.client import AsyncClient, Client
+from cortado.store.client.blocking.drive import run
 
-Opened: TypeAlias = Callable[..., Any]
-"""Makes a client of one face; its arguments are those of :class:`Client`."""
+T = TypeVar("T")
 
-_END = object()
-_SERVICES = ("kv", "table", "batch", "with_timeout", "at")
-"""Calls that ask nobody, and give what is then asked."""
-
-
-def open_async(*arguments: Any, **options: Any) -> Any:
-    return AsyncClient(*arguments, **options)
+FACES = ["sync", "async"]
+_ENDED = object()
 
 
-def open_sync(*arguments: Any, **options: Any) -> Any:
-    return _Awaited(Client(*arguments, **options))
+def open_client(face: str, *arguments: Any, **options: Any) -> Client:
+    """A client of that face; arguments and options are those of :class:`Client`."""
+    return Client(*arguments, **options) if face == "sync" else cast("Client", _OnLoop.opened(*arguments, **options))
 
 
-FACES: dict[str, Opened] = {"sync": open_sync, "async": open_async}
+def run_core(client: Client, work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine of the client's core gives, where that core runs."""
+    return cast("T", client._waited(work)) if isinstance(client, _OnLoop) else run(work)
 
 
-class _Awaited:
-    """A part of the synchronous face; its methods are coroutines, its iterators asynchronous ones."""
+class _OnLoop:
+    """A part of the asyncio face, with the names of the synchronous one."""
 
-    def __init__(self, part: Any) -> None:
-        self._part = part
+    def __init__(self, part: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._core = part
+        self._loop = loop
+
+    @classmethod
+    def opened(cls, *arguments: Any, **options: Any) -> _OnLoop:
+        client = AsyncClient(*arguments, **options)
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, name="loop", daemon=True).start()
+        return cls(client, loop)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._part, name)
-        if not callable(found):
-            return _Awaited(found) if type(found).__module__.startswith("cortado.store.client.blocking") else found
-        if name in _SERVICES:
-            return lambda *arguments, **options: _Awaited(found(*arguments, **options))
-        returns = inspect.signature(found).return_annotation
-        if str(returns).startswith("Iterator"):
-            return lambda *arguments, **options: _iterated(found, arguments, options)
-        return lambda *arguments, **options: asyncio.to_thread(found, *arguments, **options)
+        found = getattr(self._core, name)
+        if inspect.iscoroutinefunction(found) and name == "descriptor":
+            return self._waited(found())
+        return self._called(found) if callable(found) else self._given(found)
 
-    async def __aenter__(self) -> _Awaited:
-        self._part.__enter__()
+    def _called(self, found: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            return self._given(found(*arguments, **options))
+
+        return call
+
+    def _given(self, found: Any) -> Any:
+        if inspect.iscoroutine(found):
+            return self._waited(found)
+        if isinstance(found, AsyncIterator):
+            return self._iterated(found)
+        is_part = type(found).__module__.startswith("cortado.store.client") and type(found).__name__.startswith("Async")
+        return _OnLoop(found, self._loop) if is_part else found
+
+    def _waited(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _iterated(self, found: Any) -> Iterator[Any]:
+        async def step() -> Any:
+            return await anext(found, _ENDED)
+
+        async def close() -> None:
+            await found.aclose()
+
+        try:
+            while (item := self._waited(step())) is not _ENDED:
+                yield item
+        finally:
+            self._waited(close())
+
+    def __enter__(self) -> _OnLoop:
+        self._waited(self._core.__aenter__())
         return self
 
-    async def __aexit__(self, *ended: Any) -> None:
-        await asyncio.to_thread(self._part.__exit__, *ended)
-
-
-async def _iterated(found: Callable[..., Iterator[Any]], arguments: Any, options: Any) -> AsyncIterator[Any]:
-    items = await asyncio.to_thread(found, *arguments, **options)
-    try:
-        while (item := await asyncio.to_thread(next, items, _END)) is not _END:
-            yield item
-    finally:
-        await asyncio.to_thread(items.close)  # type: ignore[attr-defined]
+    def __exit__(self, *ended: Any) -> None:
+        self._waited(self._core.__aexit__(*ended))
+        if isinstance(self._core, AsyncClient):
+            self._loop.call_soon_threadsafe(self._loop.stop)

@@ -16,6 +16,7 @@ import grpc
 from cortado.errors import Cancelled, Internal
 from cortado.store.client import call_queue
 from cortado.store.client.aio.tasks import Tasks
+from cortado.store.client.aio.writing import write
 from cortado.store.client.call_queue import ENDED_BY_SERVER, ENDED_IDLE, CallQueue, Waiter
 from cortado.store.client.retry import Failure, failure_of
 
@@ -62,7 +63,7 @@ class CallStream:
         self._news: asyncio.Future[None] | None = None
         self._was_used = False
         self._idle_check = self._loop.call_later(call_queue.IDLE_S, self._check_idle)
-        tasks.start(self._write())
+        self._writer = tasks.start(self._write())
         tasks.start(self._read())
 
     def submit(self, method: str, request: bytes, timeout_s: float) -> TaskWaiter:
@@ -94,7 +95,7 @@ class CallStream:
             while self._calls.ended is None:
                 message = self._calls.take()
                 if message:
-                    await self._call.write(message)
+                    await write(self._call, message)
                     continue
                 self._news = self._loop.create_future()
                 await self._news
@@ -125,13 +126,16 @@ class CallStream:
             self._was_used = False
             self._idle_check = self._loop.call_later(call_queue.IDLE_S, self._check_idle)
             return
-        # Whoever comes now opens another stream.
-        self._end(ENDED_IDLE)
+        # Whoever comes now opens another stream; the writing task tells the server that this one is over.
+        self._calls.end(ENDED_IDLE)
+        self._on_end(self, ENDED_IDLE)
+        self._wake_writer()
 
     def _end(self, failure: Failure) -> None:
         self._idle_check.cancel()
+        # It may wait for a connection that will never be.
+        self._writer.cancel()
         left = self._calls.end(failure)
-        self._wake_writer()
         self._on_end(self, failure)
         for waiter in left:
             waiter.wake()

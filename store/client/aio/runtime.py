@@ -7,7 +7,8 @@ a bound by a timer of the loop; a task that is cancelled while it waits for an a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -15,6 +16,7 @@ import grpc
 from cortado.errors import Cancelled, DeadlineExceeded, Unavailable, Unsupported
 from cortado.store.client.aio.call_stream import CallStream
 from cortado.store.client.aio.tasks import Tasks
+from cortado.store.client.aio.writing import write
 from cortado.store.client.endpoints import Tls
 from cortado.store.client.retry import Failed, Failure, failure_of
 from cortado.store.client.runtime import (
@@ -93,24 +95,24 @@ class AsyncioWire:
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> UnaryCall:
         """A unary call of its own. Raises WireClosed."""
-        return UnaryCall(self._multicallable(method)(request, timeout=timeout_s), self._tasks)
+        return UnaryCall(self.multicallable(method)(request, timeout=timeout_s), self._tasks)
 
     def open_calls(self, on_end: Callable[[CallStream, Failure], None]) -> CallStream:
         """A new coalescing stream. Raises WireClosed."""
-        return CallStream(self._multicallable(Stubs.calls.Exchange)(), on_end, self._tasks)
+        return CallStream(self.multicallable(Stubs.calls.Exchange)(), on_end, self._tasks)
 
     def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> ReplyStream:
         """A call with many replies. Raises WireClosed."""
-        outbox: asyncio.Queue[bytes | None] = asyncio.Queue()
-        call = self._multicallable(method)(_taken(outbox) if request is None else request)
-        return ReplyStream(call, timeout_s, is_moved, outbox, self._environment, self._tasks)
+        multicallable = self.multicallable(method)
+        call = multicallable() if request is None else multicallable(request)
+        return ReplyStream(call, timeout_s, is_moved, self._environment, self._tasks)
 
     async def close(self) -> None:
         """Ends everything that runs on it."""
         self._is_closed = True
         await self._channel.close()
 
-    def _multicallable(self, method: Method) -> Any:
+    def multicallable(self, method: Method) -> Any:
         """What gRPC makes of a method: requests are bytes, and so are the replies of all but streams of replies."""
         if self._is_closed:
             raise WireClosed
@@ -164,11 +166,6 @@ async def _reply_of(call: Any) -> bytes:
     return reply
 
 
-async def _taken(outbox: asyncio.Queue[bytes | None]) -> AsyncIterator[bytes]:
-    while (message := await outbox.get()) is not None:
-        yield message
-
-
 class ReplyStream:
     """A call with many replies; a timer bounds each wait, and cancels the call."""
 
@@ -177,30 +174,31 @@ class ReplyStream:
         call: Any,
         timeout_s: float,
         is_moved: IsMoved,
-        outbox: asyncio.Queue[bytes | None],
         environment: Environment,
         tasks: Tasks,
     ) -> None:
         self._call = call
         self._timeout_s = timeout_s
         self._is_moved = is_moved
-        self._outbox = outbox
+        self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
+        self._writer: asyncio.Task[None] | None = None
         self._now_s = environment.monotonic_s
         self._tasks = tasks
         self._loop = asyncio.get_running_loop()
-        self._waits = 0
         self._began_s = 0.0
+        self._looking: asyncio.Task[None] | None = None
         self._given_up: Failure | None = None
 
     def send(self, message: bytes) -> None:
-        """A task of gRPC's takes it from there."""
+        """A task takes it from there, which begins with the first message."""
         self._outbox.put_nowait(message)
+        if self._writer is None:
+            self._writer = self._tasks.start(self._write())
 
     async def receive(self) -> Any:
         """The next reply, None at the end. Raises Failed."""
-        self._waits += 1
         self._began_s = self._now_s()
-        bound = self._loop.call_later(min(SILENCE_S, self._timeout_s), self._begin_looking, self._waits)
+        bound = self._loop.call_later(min(SILENCE_S, self._timeout_s), self._begin_looking)
         try:
             reply = await self._call.read()
             return None if reply is grpc.aio.EOF else reply
@@ -213,29 +211,37 @@ class ReplyStream:
             failure = self._given_up or closed
         finally:
             bound.cancel()
-            self._waits += 1
+            if self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
         raise Failed(failure)
 
     def close(self) -> None:
         """Cancels it, and ends the task that sends."""
-        self._outbox.put_nowait(None)
+        if self._writer is not None:
+            # It may wait for a connection that will never be.
+            self._writer.cancel()
         self._call.cancel()
 
-    def _begin_looking(self, wait: int) -> None:
-        self._tasks.start(self._look_around(wait))
+    async def _write(self) -> None:
+        with suppress(Exception):  # Who reads is told why.
+            while True:
+                await write(self._call, await self._outbox.get())
 
-    async def _look_around(self, wait: int) -> None:
+    def _begin_looking(self) -> None:
+        self._looking = self._tasks.start(self._look_around())
+
+    async def _look_around(self) -> None:
         """Beside a wait that takes long: cancels the call where it is too long, or there is a better node to ask."""
-        while self._waits == wait:
+        while True:
             waited_s = self._now_s() - self._began_s
             if waited_s >= self._timeout_s:
                 late = DeadlineExceeded(timeout_ms=round(self._timeout_s * 1000))
                 self._give_up(Failure(late, answered=False, sent=True))
                 return
             if await self._is_moved():
-                if self._waits == wait:
-                    moved = Unavailable("the node is silent, and another leads")
-                    self._give_up(Failure(moved, answered=False, sent=True))
+                moved = Unavailable("the node is silent, and another leads")
+                self._give_up(Failure(moved, answered=False, sent=True))
                 return
             again_s = max(SILENCE_AGAIN_S, waited_s / 8)
             await asyncio.sleep(max(0.001, min(again_s, self._timeout_s - waited_s)))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
+
+END_S: Final = 1.0
 
 
 class Tasks:
@@ -21,7 +23,11 @@ class Tasks:
         return task
 
     async def ended(self) -> None:
-        """Wait for those that run."""
+        """Wait for those that run, which what they worked on has ended, and cancel those that take long."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=END_S)
+        for task in self._running:
+            task.cancel()
         while self._running:
             await asyncio.wait(self._running)
 

@@ -26,6 +26,7 @@ from cortado.store.client.client import Client
 from cortado.store.client.request_ids import RECENT_S
 from cortado.store.client.runtime import Environment
 from cortado.store.rpc_errors import to_row_error
+from support.faces import FACES, open_client
 from support.fake_server import FakeServer, break_off, header, refuse
 
 
@@ -67,11 +68,11 @@ def stored() -> BulkTable:
     return BulkTable()
 
 
-@pytest.fixture
-def client(stored: BulkTable) -> Iterator[Client]:
+@pytest.fixture(params=FACES)
+def client(stored: BulkTable, request: pytest.FixtureRequest) -> Iterator[Client]:
     server = FakeServer()
     server.handlers["Documents.Bulk"] = lambda requests, context: stored.bulk(requests, context)
-    with server.running(), Client(server.endpoint, timeout_s=5) as opened:
+    with server.running(), open_client(request.param, server.endpoint, timeout_s=5) as opened:
         yield opened
 
 

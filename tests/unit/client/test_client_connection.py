@@ -22,12 +22,12 @@ from cortado.errors import (
     Unsupported,
 )
 from cortado.proto.v1 import cluster_pb2, common_pb2, kv_pb2
-from cortado.store.client.blocking.runtime import BlockingWire
 from cortado.store.client.client import Client
 from cortado.store.client.request_ids import RECENT_S
 from cortado.store.client.runtime import Environment
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.packing import join
+from support.faces import FACES, open_client, run_core
 from support.fake_server import FakeServer, break_off, header, refuse
 from support.server_process import wait_until
 
@@ -38,10 +38,16 @@ def server() -> Iterator[FakeServer]:
         yield running
 
 
+@pytest.fixture(params=FACES)
+def face(request: pytest.FixtureRequest) -> str:
+    """What holds for threads holds for tasks."""
+    return str(request.param)
+
+
 @pytest.fixture(params=[False, True], ids=["alone", "merged"])
-def client(server: FakeServer, request: pytest.FixtureRequest) -> Iterator[Client]:
+def client(server: FakeServer, face: str, request: pytest.FixtureRequest) -> Iterator[Client]:
     """A client whose calls are gRPC calls, and one whose calls are merged. What holds for one holds for the other."""
-    with Client(server.endpoint, timeout_s=5, coalesce=request.param) as opened:
+    with open_client(face, server.endpoint, timeout_s=5, coalesce=request.param) as opened:
         opened.clock()  # A server that was never reached is asked by a call of its own.
         server.requests.clear()
         yield opened
@@ -278,11 +284,14 @@ def test_closing_a_scan_stops_the_servers_work(server: FakeServer, client: Clien
             yield kv_pb2.KvScanResponse(header=header(), pairs=[kv_pb2.KvPair(key=b"k")], next_page_token=b"t")
 
     server.handlers["KeyValue.Scan"] = endless
-    wire = client._core._connection.leader_channel()._wire
-    assert isinstance(wire, BlockingWire)
+
+    async def wire_of_leader() -> Any:
+        return client._core._connection.leader_channel()._wire
+
+    wire = run_core(client, wire_of_leader())
     multicallable, held = wire.multicallable, []
     # Somebody else may hold the call: it must not be the garbage collector that ends it.
-    wire.multicallable = lambda method: lambda request: held.append(multicallable(method)(request)) or held[-1]  # type: ignore[func-returns-value, method-assign]
+    wire.multicallable = lambda method: lambda request: held.append(multicallable(method)(request)) or held[-1]  # type: ignore[func-returns-value]
     found = client.kv("n").scan()
     assert next(found).key == b"k"
     found.close()  # type: ignore[attr-defined]

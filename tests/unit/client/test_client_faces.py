@@ -14,7 +14,9 @@ from cortado.store.client.blocking.documents import DocumentCodec
 from cortado.store.client.documents import AsyncDocumentCodec
 
 # The core's ways in for its forwarders, which an application has no use for.
-_WITHIN = re.compile(r"over|open_\w+|scan_pages|decoder|check_type|document_to_proto|changes_to_json|key|leave|ready|fill")
+_WITHIN = re.compile(
+    r"over|open_\w+|scan_pages|decoder|check_type|document_to_proto|changes_to_json|key|leave|ready|fill"
+)
 PAIRS = [
     (getattr(package, name), getattr(package, name.removeprefix("Async")))
     for name in package.__all__
@@ -87,7 +89,9 @@ def test_every_public_name_is_documented_in_both_faces(face: type) -> None:
             hints = inspect.signature(member)
             assert hints.return_annotation is not inspect.Signature.empty, name
             assert all(
-                each.annotation is not inspect.Parameter.empty for each in hints.parameters.values() if each.name != "self"
+                each.annotation is not inspect.Parameter.empty
+                for each in hints.parameters.values()
+                if each.name != "self"
             ), name
 
 

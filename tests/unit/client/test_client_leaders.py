@@ -14,7 +14,7 @@ import pytest
 from cortado.errors import ConditionFailed, DeadlineExceeded, NotLeader, OutcomeUnknown, Unavailable
 from cortado.proto.v1 import cluster_pb2, documents_pb2, kv_pb2
 from cortado.store.client import Client, Stale
-from cortado.store.client.blocking.drive import run
+from support.faces import open_client, run_core
 from support.fake_server import FakeServer, break_off, header, refuse
 from support.server_process import wait_until
 
@@ -103,9 +103,10 @@ def cluster() -> Iterator[FakeCluster]:
         yield FakeCluster(stack)
 
 
-@pytest.fixture(params=[False, True], ids=["alone", "merged"])
+@pytest.fixture(params=[("sync", False), ("sync", True), ("async", True)], ids=["alone", "merged", "async"])
 def client(cluster: FakeCluster, request: pytest.FixtureRequest) -> Iterator[Client]:
-    with Client(cluster.endpoint, timeout_s=10, coalesce=request.param) as opened:
+    face, coalesce = request.param
+    with open_client(face, cluster.endpoint, timeout_s=10, coalesce=coalesce) as opened:
         yield opened
 
 
@@ -263,7 +264,9 @@ def test_a_slow_call_of_any_kind_is_made_once(cluster: FakeCluster, client: Clie
 
     cluster.servers[0].handlers["Documents.Split"] = split
     connection = client._core._connection
-    reply = run(connection.call(connection.stubs.documents.Split, documents_pb2.SplitRequest(), timeout_s=5))
+    reply = run_core(
+        client, connection.call(connection.stubs.documents.Split, documents_pb2.SplitRequest(), timeout_s=5)
+    )
     assert reply.header.node_id == "node"
     assert len(cluster.servers[0].calls("Documents.Split")) == 1
 

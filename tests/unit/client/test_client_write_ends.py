@@ -33,6 +33,7 @@ from cortado.store.client.client import Client
 from cortado.store.client.retry import Attempts, Failure, failure_of
 from cortado.store.client.runtime import Environment
 from cortado.store.rpc_errors import trailing_metadata
+from support.faces import open_client
 from support.fake_server import FakeServer, break_off, header, refuse
 
 WRITE_ID = b"w" * 20
@@ -218,9 +219,10 @@ def server() -> Iterator[FakeServer]:
         yield running
 
 
-@pytest.fixture(params=[False, True], ids=["alone", "merged"])
+@pytest.fixture(params=[("sync", False), ("sync", True), ("async", True)], ids=["alone", "merged", "async"])
 def client(server: FakeServer, request: pytest.FixtureRequest) -> Iterator[Client]:
-    with Client(server.endpoint, timeout_s=5, coalesce=request.param) as opened:
+    face, coalesce = request.param
+    with open_client(face, server.endpoint, timeout_s=5, coalesce=coalesce) as opened:
         opened.clock()
         server.requests.clear()
         yield opened
