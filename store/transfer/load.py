@@ -91,7 +91,10 @@ class Loaded:
 
 
 class Load:
-    """One import. ``tell`` is told each bad row; ``bad_rows`` keeps them, ``checkpoint`` how far it is."""
+    """One import. ``tell`` is told each bad row; ``bad_rows`` keeps them, ``checkpoint`` how far it is.
+
+    ``position`` is what the checkpoint holds: everything before it is done.
+    """
 
     def __init__(
         self,
@@ -108,29 +111,29 @@ class Load:
         self._bad_max = bad_max
         self._bad_rows = bad_rows
         self._checkpoint = checkpoint
-        self._position = begin or Position()
+        self.position = begin or Position()
         self._tell = tell
         self._report = report
         self._total = sum(task.input.bytes for task in tasks)
         # Of more refusals than that the store forgets the reasons.
         self._segment_rows = SEGMENT_ROWS if bad_max <= REFUSED_KEPT_MAX else REFUSED_KEPT_MAX
-        self.loaded = Loaded(self._position.written, self._position.refused)
+        self.loaded = Loaded(self.position.written, self.position.refused)
 
     def run(self) -> Loaded:
         """Raises InvalidArgument for a file that cannot be read, or too many bad rows, and what ends a bulk load."""
-        for task in self._tasks[self._position.file :]:
+        for task in self._tasks[self.position.file :]:
             self._file(task)
-            self._position = self._position.next_file()
+            self.position = self.position.next_file()
             self._save()
         if self._checkpoint is not None:
             self._checkpoint.remove()
         return self.loaded
 
     def _file(self, task: Task) -> None:
-        before = sum(each.input.bytes for each in self._tasks[: self._position.file])
+        before = sum(each.input.bytes for each in self._tasks[: self.position.file])
         with closing(task.input.open()) as file:
             read = _READERS[task.input.format]
-            chunks = read(file, task.input.name, task.target, self._position.row)
+            chunks = read(file, task.input.name, task.target, self.position.row)
             while True:
                 segment = self._segment(task, chunks, before, file)
                 stored = task.store.store(segment.take())
@@ -164,13 +167,13 @@ class Load:
         sizes = (0, 0) if self._bad_rows is None else self._bad_rows.sync()
         if loaded.refused > self._bad_max:
             raise InvalidArgument("--max-bad", f"more than {self._bad_max} rows are bad", str(loaded.refused))
-        self._position = self._position.after(segment.last or self._position.row, stored.written, refused, sizes)
+        self.position = self.position.after(segment.last or self.position.row, stored.written, refused, sizes)
         if not segment.is_last:
             self._save()
 
     def _save(self) -> None:
         if self._checkpoint is not None:
-            self._checkpoint.save(self._position)
+            self._checkpoint.save(self.position)
 
 
 @dataclass(slots=True)

@@ -112,10 +112,20 @@ def run_import(
             tell=tell,
             report=report,
         )
-        return load.run()
+        return _run(load, watch)
     finally:
         if bad_rows is not None:
             bad_rows.close()
+
+
+def _run(load: Load, watch: Checkpoint | None) -> Loaded:
+    try:
+        return load.run()
+    except BaseException:
+        # Where nothing is done there is nothing to go on with.
+        if watch is not None and load.position == Position():
+            watch.remove()
+        raise
 
 
 class _Source:
@@ -139,6 +149,8 @@ class _Source:
             "cluster_id": self._client.status().cluster_id,
             "target": request.target,
             "mode": request.mode,
+            # Else a resume would cut off a file that somebody else wrote.
+            "bad_rows": None if request.bad_rows is None else str(request.bad_rows),
             "files": files_identity(paths),
         }
 

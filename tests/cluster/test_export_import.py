@@ -417,6 +417,7 @@ def test_a_bad_row_of_parquet_or_avro_is_alone_and_is_json(cortado: CommandLine,
         fastavro.writer(file, plain, [{"id": n, "day": days[n]} for n in range(500)])
     cortado("import", name, "days.avro", "--force", expect=5)
     assert "day" in cortado.err
+    assert not list(Path().glob("*checkpoint*")), "of nothing done there is nothing to go on with"
     logical = {"type": "record", "name": "topLevelRecord", "fields": fields}
     with Path("days.avro").open("wb") as file:
         fastavro.writer(file, logical, [{"id": n, "day": days[n]} for n in range(500)], sync_interval=300)
