@@ -11,13 +11,16 @@ import os
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from cortado.store.doctor.probes import Facts, describe
 
 SYNCS: Final = 20
+FILES_MAX: Final = 200
 _PROBE_BYTES: Final = 4_096
 _PROBE_FREE_BYTES_MIN: Final = 16 << 20
 _MOUNTS: Final = Path("/proc/self/mountinfo")
@@ -27,15 +30,17 @@ _TEXT_BYTES_MAX: Final = 4_096
 def data_directory_facts(path: Path) -> Facts:
     """What lies at ``path``. Raises OSError where it cannot be looked at."""
     path = path.absolute()
+    text = _text(path / "FORMAT").strip()
     names = sorted(each.name for each in path.iterdir())
     disk = os.statvfs(path)
     return {
         "path": str(path),
-        "format": _text(path / "FORMAT").strip(),
+        "format": text,
         "identity": _identity(path / "identity.json"),
         "owner_process": _owner(path / "LOCK"),
-        "files": _sizes(path),
-        "unknown_files": [name for name in names if name not in _KNOWN],
+        # What is no node's is nobody's business, and may be large.
+        "files": list(islice(_sizes(path), FILES_MAX)) if text else [],
+        "unknown_files": [name for name in names if name not in _KNOWN][:FILES_MAX] if text else [],
         "disk": {
             "filesystem": _filesystem(path),
             "total_bytes": disk.f_blocks * disk.f_frsize,
@@ -81,22 +86,18 @@ def _owner(path: Path) -> dict[str, Any]:
     return {"pid": int(text), "alive": is_alive}
 
 
-def _sizes(path: Path) -> list[dict[str, Any]]:
+def _sizes(path: Path) -> Iterator[dict[str, Any]]:
     """Of every file, as long as it is and what it takes on the disk (LMDB's file is sparse)."""
-    found = []
     for folder, _, names in os.walk(path):
         for name in sorted(names):
             file = Path(folder) / name
             with suppress(OSError):
                 status = file.lstat()
-                found.append(
-                    {
-                        "file": str(file.relative_to(path)),
-                        "bytes": status.st_size,
-                        "disk_bytes": status.st_blocks * 512,
-                    }
-                )
-    return found
+                yield {
+                    "file": str(file.relative_to(path)),
+                    "bytes": status.st_size,
+                    "disk_bytes": status.st_blocks * 512,
+                }
 
 
 def _filesystem(path: Path) -> str | None:
