@@ -38,7 +38,8 @@ class _Replicas:
 
 def _rate(text: str) -> int:
     # Not functools.partial: before 0.27, typer wants a parser that has a name.
-    return SIZE.read("--rate", text)
+    rate: int = SIZE.read("--rate", text)
+    return rate
 
 
 def add_to(app: typer.Typer) -> None:
@@ -95,28 +96,34 @@ def _running(session: Session, stack: ExitStack) -> tuple[_Replicas, list[str], 
     replicas = _Replicas()
     with running_node(session) as first:
         members = first.members().members
-    nodes: list[NodeInspector] = []
+    nodes: list[tuple[NodeInspector, Timestamp]] = []
     for member in members:
         try:
             node = NodeInspector([member.address], tls=session.tls(), timeout_s=session.timeout_s)
-            nodes.append(stack.enter_context(node))
-            applied = node.last_applied()
+            stack.enter_context(node)
+            if node.name != member.node_id:
+                raise Unavailable(f"node {node.name} answers at {member.address}")
+            nodes.append((node, node.last_applied()))
         except CortadoError as problem:
             replicas.skipped[member.node_id] = problem.message()
-            continue
-        if node.name != member.node_id:
-            replicas.skipped[member.node_id] = f"node {node.name} answers at {member.address}"
-        elif applied == ZERO:
-            replicas.skipped[member.node_id] = "it has no data yet"
-        else:
-            replicas.live.append(node)
-            replicas.up_to = min(replicas.up_to, applied) if replicas.up_to != ZERO else applied
-    if not replicas.live and len(replicas.skipped) == len(members):
+    _choose(replicas, nodes)
+    if not replicas.live:
         raise Unavailable("no replica can be checked: " + _listed(replicas.skipped))
-    tables, names, unknown = _tables_of(nodes)
+    tables, names, unknown = _tables_of([node for node, _ in nodes])
     if unknown is not None:
         replicas.skipped["tables"] = f"which there are is not known: {unknown.message()}"
     return replicas, tables, names
+
+
+def _choose(replicas: _Replicas, nodes: list[tuple[NodeInspector, Timestamp]]) -> None:
+    """All that have data, up to what all of these have applied. Where nothing was ever written, nobody lacks any."""
+    written = [applied for _, applied in nodes if applied != ZERO]
+    replicas.up_to = min(written, default=ZERO)
+    for node, applied in nodes:
+        if applied == ZERO and written:
+            replicas.skipped[node.name] = "it has no data yet"
+        else:
+            replicas.live.append(node)
 
 
 def _tables_of(nodes: list[NodeInspector]) -> tuple[list[str], KeyNames, CortadoError | None]:
