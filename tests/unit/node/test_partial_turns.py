@@ -1,0 +1,77 @@
+"""Turns that do only what there is to do: what they leave out is done when it matters, and soon enough."""
+
+from __future__ import annotations
+
+import asyncio
+
+from support.node_world import World
+from support.nodes import increment, put, read
+
+
+def test_a_leaders_own_disk_and_the_last_acknowledgement_are_no_turns_of_a_lone_write() -> None:
+    """One appends it, one counts the acknowledgement that decides it."""
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        turns, taken = n1.parts.turns, []
+        for number in range(10):
+            await world.sleep(5)
+            before = turns.measures.turns
+            await n1.write(put("k", b"%d" % number))
+            taken.append(turns.measures.turns - before)
+        # But for heartbeats, which come when they do.
+        assert sorted(taken)[len(taken) // 2] == 2
+
+    world.run(scenario)
+
+
+def test_the_last_acknowledgement_is_heard_soon_though_nobody_waits_for_it() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        # The third disk is slow: its word comes when the write is answered.
+        world.places["n3"].disk.hold()
+        await n1.write(put("k", b"v"))
+        last = n1.parts.log.last[0]
+        world.places["n3"].disk.release()
+        began_ms = world.now_ms
+
+        def is_heard() -> bool:
+            return all(each.match_index == last for each in n1.member_progress())
+
+        assert not is_heard()
+        await world.until(is_heard, "both followers are known to have the entry")
+        assert world.now_ms - began_ms < 10, "well before the next heartbeat"
+
+    world.run(scenario)
+
+
+def test_what_comes_while_the_disk_is_busy_is_evaluated_without_a_whole_turn_and_becomes_one_entry() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, _ = await world.grow("n1", "n2", "n3")
+        storage = world.places["n1"].disk
+        turns = n1.parts.turns
+        storage.hold()
+        first = asyncio.ensure_future(n1.write(increment("n")))
+        await world.until(lambda: storage.waiting == 1, "the first turn is being stored")
+        last = n1.parts.log.last[0]
+        rest = []
+        before = turns.measures.turns
+        for _ in range(10):
+            rest.append(asyncio.ensure_future(n1.write(increment("n"))))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert turns.measures.turns == before
+        assert turns.pipeline.open_commands == 10
+        storage.release()
+        results = await asyncio.gather(first, *rest)
+        assert [result.value for result in results] == list(range(1, 12))
+        assert n1.parts.log.last[0] == last + 1
+        await world.until(lambda: n2.read_ts() == results[-1].ts, "a follower has applied all")
+        assert read(n2, "n") == b"11"
+
+    world.run(scenario)
