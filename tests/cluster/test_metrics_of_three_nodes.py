@@ -25,6 +25,7 @@ from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import common_pb2, kv_pb2, kv_pb2_grpc, watch_pb2, watch_pb2_grpc
 from cortado.store.client import Client
 from cortado.store.client.endpoints import Tls
+from cortado.store.client.statistics import NodeStatistics, Statistics
 from cortado.store.observe.definitions import DEFINITIONS, Kind
 from support.certificates import Certifier
 from support.cluster import Cluster, cortado, running_cluster
@@ -77,6 +78,7 @@ class Story:
     ready: list[tuple[str, int, set[str], int]] = field(default_factory=list)
     """When, status of /readyz, its reasons, gRPC's health."""
     logs: dict[str, str] = field(default_factory=dict)
+    by_rpc: Statistics | None = None
 
     def look(self, *servers: tuple[str, ServerProcess]) -> None:
         for name, server in servers:
@@ -237,6 +239,8 @@ def _run_out_of_room(told: Story, folder: Path) -> None:
         status, said = readiness(server)
         told.ready.append(("full", status, {each["reason"] for each in said["reasons"]}, 0))
         told.look(("tls", server))
+        with NodeStatistics(server.endpoint, tls=tls) as asked:
+            told.by_rpc = asked.read()
 
 
 # --- what is looked at -----------------------------------------------------------------------------------------
@@ -332,6 +336,18 @@ def test_a_log_as_json_has_one_object_a_line_with_slow_calls_and_no_value(story:
     assert puts[0]["of"] == {"namespace": "n"}
     assert puts[0]["peer"]
     assert len(puts[0].get("request_id", "")) in (0, 40)
+
+
+def test_the_rpc_tells_the_same_with_certificates(story: Story) -> None:
+    said, scraped = story.by_rpc, story.scrapes["tls"][-1]
+    assert said is not None
+    assert [reason for reason, _ in said.problems] == ["no_room"]
+    named = {name.removesuffix("_count") for name, _ in scraped if not name.endswith(("_bucket", "_sum"))}
+    assert said.values.keys() | said.histograms.keys() >= named
+    assert said.value("cortado_map_limit_bytes") == value(scraped, "cortado_map_limit_bytes")
+    assert said.value("cortado_requests_total", "cortado.v1.KeyValue/Put", "OK") == value(
+        scraped, "cortado_requests_total", method="cortado.v1.KeyValue/Put", code="OK"
+    )
 
 
 def test_pages_that_there_are_not_are_named(tmp_path: Path) -> None:
