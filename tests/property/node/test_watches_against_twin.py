@@ -1,157 +1,111 @@
 """Random writes, random watches on random nodes, slow watchers, crashes, cuts and snapshots: what each watcher saw is
-what was committed, in order and without gaps, and adds up to the state at its last resolved mark.
-
-All bounds are tiny, so that every way on which a change can reach a watcher is taken all the time: the queue, what is
-kept in memory, and the versions in the engine, in windows and slices of a few changes each.
+what was committed, in order and without gaps, and adds up to the state at its last resolved mark. What keeps it so is
+there for a reason: without it, the same runs must find something.
 """
 
 from __future__ import annotations
 
-import asyncio
-import random
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import pytest
 
-from cortado.errors import CortadoError
-from cortado.raft.settings import RaftSettings
-from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.mvcc.evaluation import Evaluate, Evaluation
-from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Reader
-from cortado.store.node.limits import NodeLimits
-from cortado.store.node.node import Node
-from cortado.store.node.watching import history, watch
-from support.node_world import World
-from support.nodes import key
-from support.watch_history import problems, state_after
-from support.watchers import Watcher, committed_in
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.versions import Item
+from cortado.store.node.watching import feed as feed_module
+from cortado.store.node.watching import watch as watch_module
+from cortado.store.node.watching.feed import ChangeFeed, WatchQueue
+from cortado.store.node.watching.recent import RecentChanges
+from cortado.store.node.watching.watch import Batch, Watch
+from support.watch_scene import run_scene, with_tiny_slices
 
-KEYS = [f"k{number:02}" for number in range(12)]
-NODES = ["n1", "n2", "n3"]
-LIMITS = NodeLimits(
-    watch_queue_events_max=8,
-    watch_queue_bytes_max=400,
-    watch_bytes_max=2_000,
-    watch_recent_entries_max=4,
-    watch_passes_max=1,
-    watch_pass_events_max=5,
-    watch_close_ms=100,
-    watch_leaderless_ms=300,
-)
-SETTINGS = RaftSettings(retain_entries=24)
+SEEDS_MAX: Final = 12
+Switch = Callable[[pytest.MonkeyPatch], None]
 
 
 @pytest.fixture(autouse=True)
 def _tiny_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "BATCH_EVENTS_MAX", 3)
-    monkeypatch.setattr(history, "KEYS_PER_STEP", 7)
-    monkeypatch.setattr(history, "ITEMS_PER_READ", 2)
-
-
-def changes(chosen: random.Random, number: int) -> Evaluate:
-    """One commit of some keys."""
-    count = chosen.choice([1, 1, 1, 2, 5, 10])
-    names = chosen.sample(KEYS, count)
-    deletes = {name for name in names if chosen.random() < 0.3}
-
-    def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-        mutations = Mutations()
-        for name in names:
-            if name in deletes:
-                mutations.delete(key(name))
-            else:
-                mutations.put(key(name), f"{number} of {name}".encode())
-        return Evaluation(mutations, None)
-
-    return evaluate
-
-
-class Scene:
-    """One random run."""
-
-    def __init__(self, world: World, seed: int) -> None:
-        self.world = world
-        self.random = random.Random(seed)
-        self.watchers: list[tuple[Watcher, bytes, bytes]] = []
-        self.timestamps = [ZERO]
-        self.written = 0
-
-    async def run(self) -> None:
-        await self.world.grow(*NODES)
-        for _ in range(60):
-            await self.random.choice([self.write] * 8 + [self.wait] * 2 + [self.watch] * 2 + [self.hurt])()
-        await self.mend()
-        newest = self.world.leader().read_ts()
-        await self.world.until(lambda: all(each.resolved >= newest for each, *_ in self.watchers), "all have seen all")
-        self.check()
-        for watcher, *_ in self.watchers:
-            watcher.stop()
-
-    async def write(self) -> None:
-        """One write, or some that share an entry of the log."""
-        leader = await self.world.led()
-        count = self.random.choice([1, 1, 4])
-        await asyncio.gather(*[self.write_to(leader, self.written + number) for number in range(count)])
-        self.written += count
-
-    async def write_to(self, leader: Node, number: int) -> None:
-        # Refused or unknown: the engine knows what was committed.
-        with suppress(CortadoError):
-            result = await leader.write(changes(self.random, number), size_bytes=100)
-            self.timestamps.append(result.ts)
-
-    async def wait(self) -> None:
-        await self.world.sleep(self.random.choice([1, 10, 100, 400]))
-
-    async def watch(self) -> None:
-        start, end = sorted(self.random.sample([b"", *(each.encode() for each in KEYS), b"z"], 2))
-        after = self.random.choice(self.timestamps)
-        watcher = Watcher(self.any_node(), after, start=start, end=end, pause=self.pace(), turn_to=self.any_node)
-        self.watchers.append((watcher, start, end))
-
-    def pace(self) -> Callable[[], Awaitable[None]] | None:
-        pause_ms = self.random.choice([0, 0, 5, 60])
-        return (lambda: self.world.sleep(pause_ms)) if pause_ms else None
-
-    def any_node(self) -> Node:
-        return self.random.choice([each.node for each in self.world.places.values() if each.is_running])
-
-    async def hurt(self) -> None:
-        places = self.world.places
-        down = [each for each in places.values() if not each.is_running]
-        if down:
-            await down[0].start()
-        elif self.world.cuts:
-            self.world.heal()
-        elif self.random.random() < 0.5:
-            place = places[self.random.choice(NODES)]
-            place.crash()
-            place.node.watches.stop(CortadoError())
-        else:
-            self.world.cut_off(self.random.choice(NODES))
-
-    async def mend(self) -> None:
-        self.world.heal()
-        for place in self.world.places.values():
-            if not place.is_running:
-                await place.start()
-        await self.world.led()
-        await self.world.settled()
-
-    def check(self) -> None:
-        node = self.world.leader()
-        for watcher, start, end in self.watchers:
-            committed = committed_in(node, start, end)
-            assert problems(watcher.history, watcher.after, committed) == []
-            in_time = sorted(committed, key=lambda each: each.ts)
-            state = state_after({}, in_time, watcher.after)
-            assert state_after(state, watcher.history, watcher.resolved) == state_after({}, in_time, watcher.resolved)
+    with_tiny_slices(monkeypatch)
 
 
 @pytest.mark.parametrize("seed", range(16))
 def test_watchers_see_what_was_committed_in_order_and_without_gaps(seed: int) -> None:
-    world = World(limits=LIMITS, settings=SETTINGS)
-    scene = Scene(world, seed)
-    world.run(scene.run)
+    assert run_scene(seed) == []
+
+
+# --- what keeps it so, switched off ----------------------------------------------------------------------------
+
+
+def join_without_history(patch: pytest.MonkeyPatch) -> None:
+    attach = ChangeFeed.attach
+
+    def without(self: ChangeFeed, queue: WatchQueue, after: Timestamp) -> Timestamp:
+        attach(self, queue, after)
+        return after
+
+    patch.setattr(ChangeFeed, "attach", without)
+
+
+def drop_what_overflows(patch: pytest.MonkeyPatch) -> None:
+    give_up = ChangeFeed._give_up
+
+    def and_go_on(self: ChangeFeed, queue: WatchQueue) -> None:
+        give_up(self, queue)
+        queue.is_attached = True
+
+    patch.setattr(ChangeFeed, "_give_up", and_go_on)
+
+
+def resolve_before_it_is_sent(patch: pytest.MonkeyPatch) -> None:
+    make = Watch._batch
+
+    def early(self: Watch, items: list[Item], resolved: Timestamp | None) -> Batch:
+        return make(self, items, self._feed.position)
+
+    patch.setattr(Watch, "_batch", early)
+
+
+def take_no_notice_of_snapshots(patch: pytest.MonkeyPatch) -> None:
+    def go_on(self: ChangeFeed, position: Timestamp) -> None:
+        self.position = position
+
+    patch.setattr(ChangeFeed, "replaced", go_on)
+
+
+def believe_that_memory_reaches_back(patch: pytest.MonkeyPatch) -> None:
+    since = RecentChanges.since
+
+    def all_of_it(self: RecentChanges, after: Timestamp, start: bytes, end: bytes) -> Any:
+        return since(self, max(after, self.floor), start, end)
+
+    patch.setattr(RecentChanges, "since", all_of_it)
+
+
+def hand_out_in_the_order_of_keys(patch: pytest.MonkeyPatch) -> None:
+    def unordered(items: Sequence[Item]) -> list[Item]:
+        return list(items)
+
+    patch.setattr(feed_module, "in_order", unordered)
+
+
+def send_again_what_was_sent(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(watch_module, "place_of", lambda engine_key: b"\xff")
+
+
+@pytest.mark.parametrize(
+    "switch_off",
+    [
+        join_without_history,
+        drop_what_overflows,
+        resolve_before_it_is_sent,
+        take_no_notice_of_snapshots,
+        believe_that_memory_reaches_back,
+        hand_out_in_the_order_of_keys,
+        send_again_what_was_sent,
+    ],
+)
+def test_what_keeps_watches_whole_is_missed_when_it_is_switched_off(
+    switch_off: Switch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch_off(monkeypatch)
+    assert any(run_scene(seed) for seed in range(SEEDS_MAX))
