@@ -236,7 +236,8 @@ def _metrics_urls(nodes: Facts) -> dict[str, str]:
         host, _, port = listen.rpartition(":")
         if host in ("0.0.0.0", "[::]"):
             host = address.rpartition(":")[0]
-        if port != "0":
+        is_ours = address.startswith(_LOOPBACK)
+        if port != "0" and (is_ours or host not in ("", "localhost", "127.0.0.1", "[::1]")):
             urls[node["node_id"]] = f"http://{host or '127.0.0.1'}:{port}/metrics"
     return urls
 

@@ -25,12 +25,15 @@ _NAMED: Final = re.compile(
     r"|bearer|basic|value|document|body|payload)(\s*[=:]\s*|\s+)(?:(?:bearer|basic)\s+)?\S+"
 )
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ID: Final = re.compile(r"[0-9a-f-]{1,64}")
 _LONG: Final = re.compile(r"(?<![\w./+-])(?:[0-9a-fA-F]{12,}|[A-Za-z0-9+_-]{32,}={0,2})(?![\w/])")
 _USERINFO: Final = re.compile(r"(\w+://)[^/\s@]+@")
 _JSON_TEXTS: Final = frozenset(
-    {"time", "ts", "timestamp", "level", "logger", "node", "node_id", "method", "request_id"}
+    {"time", "ts", "timestamp", "level", "logger", "node", "node_id", "method", "code", "peer"}
 )
-_JSON_PROSE: Final = frozenset({"message", "msg", "event", "error", "problem"})
+_JSON_IDS: Final = frozenset({"cluster_id", "request_id", "trace_id", "span_id"})
+_JSON_SECRET: Final = frozenset({"key", "keys", "value", "values", "document", "documents", "body", "payload"})
+_JSON_PROSE: Final = frozenset({"message", "msg", "event", "error", "problem", "exception"})
 
 
 def redacted_lines(lines: Iterable[str], known: Collection[str] = ()) -> Iterator[str]:
@@ -59,7 +62,13 @@ def redacted(line: str, known: Collection[str] = ()) -> str:
 
 
 def _field(name: str, value: Any, known: Collection[str]) -> Any:
+    if name in _JSON_SECRET:
+        return GONE
     if isinstance(value, bool | int | float) or value is None:
+        return value
+    if isinstance(value, dict) and all(isinstance(each, bool | int | float) for each in value.values()):
+        return value
+    if isinstance(value, str) and name in _JSON_IDS and _ID.fullmatch(value):
         return value
     if isinstance(value, str) and name in _JSON_TEXTS:
         return _LONG.sub(_unless_uuid, value)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cortado.store.doctor.redact import redacted, redacted_lines
+from cortado.store.doctor.redact import GONE, redacted, redacted_lines
 
 SECRET = "hunter2secret"
 
@@ -51,10 +51,16 @@ def test_secrets_are_removed(line: str) -> None:
         "2026-11-20T20:00:15.416Z WARNING node 'n3' of the peers not connected: 127.0.0.1:17624: nothing listens there",
         "error: heartbeat-ms in /etc/cortado.toml:1: must be between 10 and 10000 (got 5)",
         '{"time": "2026-11-20T20:00:15.416Z", "level": "INFO", "message": "leads in term 5", "term": 5}',
+        '{"method": "cortado.v1.KeyValue/Put", "code": "OK", "request_id": "00ff00ff00ff00ff", "duration_ms": 5.5}',
+        '{"split_ms": {"queue": 1.5, "sync": 3}, "peer": "ipv4:127.0.0.1:40000", "cluster_id": "c59770f7-7925-4d3a"}',
     ],
 )
 def test_what_helps_stays(line: str) -> None:
     assert redacted(line, {"n3"}) == line
+
+
+def test_numbers_stay_but_for_those_of_documents() -> None:
+    assert json.loads(redacted('{"term": 5, "value": 5, "key": 7}')) == {"term": 5, "value": GONE, "key": GONE}
 
 
 def test_a_key_in_a_log_is_removed_whole() -> None:
