@@ -43,8 +43,9 @@ CHANNEL_OPTIONS: Final = [
     ("grpc.max_receive_message_length", -1),
     # The core would wait a second and more before it connects again; our own backoff decides that.
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
+    # This is how long it tries to connect, whatever its name says: four times around the world with TLS.
+    ("grpc.min_reconnect_backoff_ms", 3_000),
     # Two clients of a process are two connections.
     ("grpc.use_local_subchannel_pool", 1),
     # Members that are not asked anything need no connection.
