@@ -52,6 +52,12 @@ def free_ports() -> list[int]:
     raise AssertionError("no free ports")
 
 
+def reader_environment(directory: Path) -> dict[str, str]:
+    """The variables of a reader who has just begun: nothing of this machine's own settings of Cortado."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("CORTADO_")}
+    return {**ours, "NO_COLOR": "1", "COLUMNS": "100", "XDG_CONFIG_HOME": str(directory / ".config")}
+
+
 class PageRunner:
     """Runs blocks in ``directory``. ``ports`` are what the page's ports stand for here, ``names`` what its Python
     finds already."""
@@ -85,7 +91,7 @@ class PageRunner:
         """Runs one block, or writes its file. Raises AssertionError naming the page and the line."""
         place = f"{page.name}:{block.line}"
         if block.file:
-            (self.directory / block.file).write_text(self._here(block.text))
+            (self.directory / block.file).write_text(self.here(block.text))
         elif not block.is_run:
             return
         elif block.until:
@@ -106,7 +112,8 @@ class PageRunner:
 
     # --- addresses ---------------------------------------------------------------------------------------------
 
-    def _here(self, text: str) -> str:
+    def here(self, text: str) -> str:
+        """``text`` with the ports that are used here."""
         # What looks at the default address by itself is told another one.
         text = text.replace("cortado cluster up", f"cortado cluster up --port {self._ports[0]}")
         endpoint = f'.option("endpoint", "127.0.0.1:{self._ports[0]}")'
@@ -128,7 +135,7 @@ class PageRunner:
         whole = (
             f"[ -f {state} ] && . {state}\n"
             f'trap \'code=$?; {{ export -p; echo cd "$(printf %q "$PWD")"; }} > {state}; exit $code\' EXIT\n'
-            f"set -ea\n{self._here(script)}"
+            f"set -ea\n{self.here(script)}"
         )
         process = self._start(whole)
         try:
@@ -147,7 +154,7 @@ class PageRunner:
             "\n".join(command for command, _ in sessions(block.text)) if block.language == "console" else block.text
         )
         with shown.open("wb") as file:
-            process = self._start(f"[ -f {state} ] && . {state}\n{self._here(script)}", file)
+            process = self._start(f"[ -f {state} ] && . {state}\n{self.here(script)}", file)
         self._background.append(process)
         deadline_s = time.monotonic() + COMMAND_S
         while block.until not in self._there(shown.read_text()):
@@ -160,20 +167,21 @@ class PageRunner:
         return subprocess.Popen(
             ["bash", "-o", "pipefail", "-c", script],
             cwd=self.directory,
-            env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", **self._endpoints()},
+            env={**reader_environment(self.directory), "PATH": path, **self.endpoints()},
             stdin=subprocess.PIPE,
             stdout=file or subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
 
-    def _endpoints(self) -> dict[str, str]:
+    def endpoints(self) -> dict[str, str]:
+        """The variable that leads commands to the page's first server."""
         return {"CORTADO_ENDPOINTS": f"127.0.0.1:{self._ports[0]}"}
 
     # --- Python ------------------------------------------------------------------------------------------------
 
     def _run_python(self, place: str, page: Page, block: Block) -> None:
-        source = "\n" * (block.line - 1) + self._here(block.text)
+        source = "\n" * (block.line - 1) + self.here(block.text)
         shown = io.StringIO()
         was = Path.cwd()
         os.chdir(self.directory)

@@ -4,6 +4,7 @@ A directive is an HTML comment, which a reader of the rendered page does not see
 runs before the first block; directly before a block it says how that one differs from the others::
 
     <!-- test: server -->                      at the head: nothing or server, and perhaps spark behind it
+    <!-- test: examples -->                    at the head: its blocks are lines that stand alone, see test_examples.py
     <!-- test: prepare shop.sh -->             at the head, below it: run tests/docs/shop.sh before the first block
     <!-- test: file order.avsc -->             the block is what stands in this file
     <!-- test: background until "serving" -->  it goes on running; wait until it has written this
@@ -29,7 +30,7 @@ _DIRECTIVE = re.compile(r"<!-- test: (.+?) -->\n")
 _BLOCK = re.compile(
     r"(?:^<!-- test: (?P<directive>[^\n]+?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S
 )
-_WORLDS: Final = ("nothing", "server", "nothing spark", "server spark")
+_WORLDS: Final = ("nothing", "server", "nothing spark", "server spark", "examples")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Page:
 
     @property
     def is_run(self) -> bool:
-        return any(block.is_run for block in self.blocks)
+        return self.world != "examples" and any(block.is_run for block in self.blocks)
 
 
 def page(name: str) -> Page:

@@ -102,7 +102,7 @@ def _add_scan(app: typer.Typer) -> None:
             cortado scan flights.flights 2013-01-01T10:00:00Z UA
             cortado scan flights.flights N14228 --index by_tailnum --columns time_hour,origin,dest
             cortado scan flights.flights --from 2013-06-01T00:00:00Z --to 2013-07-01T00:00:00Z -o json
-            cortado scan flights.flights --filter 'arr_delay > 60 and origin = "JFK"' --reverse
+            cortado scan flights.flights --filter "arr_delay > 60 and origin = 'JFK'" --reverse
         """,
     )
     def scan(

@@ -1,0 +1,87 @@
+"""The examples of docs/cli.md, each by itself: alternatives that a reader picks from, and no session.
+
+They run in the order in which they stand, on what ``cli_world.sh`` made. What runs for ever, or speaks of machines that
+are not here, is held to the command line by ``test_commands_exist.py``.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cortado.store.cli.app import run
+from support.page_runner import PageRunner, free_ports, reader_environment
+from support.pages import page
+from support.server_process import running_server
+
+pytestmark = pytest.mark.process
+
+HERE = Path(__file__).parent
+PAGE = page("docs/cli.md")
+EXAMPLES = [
+    line.partition("  #")[0].strip()
+    for block in PAGE.blocks
+    if block.language == "sh" and block.is_run
+    for line in block.text.splitlines()
+]
+
+NOT_HERE = re.compile(
+    r"cortado (server|cluster|member (add|promote|remove|rebuild|transfer-leader)|recover|cert .*/etc/|top$|logs"
+    r"|watch .*(?<!now)(?<!now -o json)$|clock bump-epoch$)|.*(10\.0\.0\.|127\.0\.0\.1:7622)"
+    r"|export CORTADO_TLS|.*(~/|jq )"
+)
+"""Runs until Ctrl-C, changes a cluster, speaks of other hosts, or writes into the reader's home."""
+
+ENDS: dict[str, int] = {}
+"""Examples that end with another code than 0 here, since what they speak of is not so."""
+
+
+def placed(line: str, directory: Path) -> str:
+    """``line`` with its paths as they are here."""
+    return (
+        line.replace("/var/lib/cortado", str(directory / "stopped"))
+        .replace("/etc/cortado.toml", str(directory / "etc-cortado.toml"))
+        .replace("/var/log/cortado.log", str(directory / "log"))
+    )
+
+
+def test_every_example_ends_as_it_should(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    here = tmp_path / "here"
+    with running_server(here.with_name("stopped-at-once")) as stopped:
+        stopped.stop()
+    (tmp_path / "log").write_text("")
+    ports = free_ports()
+    with (
+        running_server(tmp_path / "data", "--listen", f"127.0.0.1:{ports[0]}"),
+        PageRunner(here, ports).running() as runner,
+    ):
+        runner.prepare(HERE / "cli_world.sh")
+        (tmp_path / "stopped-at-once").rename(here / "stopped")
+        (tmp_path / "log").rename(here / "log")
+        for name in [name for name in os.environ if name.startswith("CORTADO_")]:
+            monkeypatch.delenv(name)
+        for name, value in {**reader_environment(here), **runner.endpoints()}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(here)
+        wrong = []
+        for line in EXAMPLES:
+            if NOT_HERE.match(line):
+                continue
+            typed = placed(line, here)
+            expected = ENDS.get(line, 0)
+            if re.search(r"[|<>;$(*]", typed):
+                runner.shell(PAGE.name, typed, expected)
+                continue
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"y\n")))
+            ended = run(shlex.split(runner.here(typed))[1:])
+            shown = capfd.readouterr()
+            if ended != expected:
+                wrong.append(f"{line}: {ended}, not {expected}: {shown.err.strip()}")
+    assert not wrong, "\n".join(wrong)
