@@ -33,6 +33,8 @@ PAYLOAD_BYTES_DEFAULT: Final = 64 << 10
 PAYLOAD_BYTES_MAX: Final = 1 << 20
 _PAGE_BYTES: Final = 512 << 10
 _REPLY_BYTES: Final = 1 << 20
+# A document may be several times as large as JSON; one that is larger is left to its bytes, so that it fits a message.
+_VALUE_CHARS_MAX: Final = 1 << 20
 _KINDS: Final = {PUT: "put", DELETE: "delete"}
 _CATALOG_VALUES: Final[dict[object, type[Message]]] = {
     "catalog": catalog_pb2.StoredCounters,
@@ -163,7 +165,8 @@ class _Reader:
         if self._catalog is None:
             self._catalog = self._stored.catalog()
         schema = self._catalog.schema(schema_id)
-        return schema_id, json_text(to_json_value(schema, decode_document(schema, body)))
+        text = json_text(to_json_value(schema, decode_document(schema, body)))
+        return schema_id, text if len(text) <= _VALUE_CHARS_MAX else ""
 
 
 def _catalog_value(key: DecodedKey, payload: bytes) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cortado.errors import DataDirectoryError
 from cortado.store.cli import failures
 from cortado.store.cli.app import run
 from cortado.store.clock.timestamp import Timestamp
@@ -19,6 +20,7 @@ from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_version
 from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
 from cortado.store.node.state import AppliedState
+from cortado.store.server.inspection.stopped import StoppedNode
 from support.engines import open_lmdb
 from support.inspected import flipped
 
@@ -101,6 +103,13 @@ def test_a_directory_in_use_is_refused(stopped: Path, capsys: pytest.CaptureFixt
             assert f"in use by process {os.getpid()}" in capsys.readouterr().err
     finally:
         engine.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="tells by /proc who is alive")
+def test_a_server_is_refused_while_a_directory_is_read_and_no_dead_process_is_blamed(stopped: Path) -> None:
+    (stopped / "LOCK").write_text(f"{2**22 + 1}\n")
+    with StoppedNode(stopped), pytest.raises(DataDirectoryError, match="in use by a command that reads it"):
+        open_lmdb(stopped)
 
 
 def test_data_that_is_no_state_is_not_shown_as_one(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
