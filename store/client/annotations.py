@@ -74,6 +74,13 @@ def is_class_of_records(hint: Any) -> bool:
     return isinstance(hint, type) and (dataclasses.is_dataclass(hint) or typing.is_typeddict(hint))
 
 
+def is_required(typed_dict: Any, name: str, hint: Any) -> bool:
+    """Whether a key of a TypedDict must be there."""
+    # Where annotations are text, the class itself does not know what they say of that.
+    said = typing.get_origin(hint)
+    return said is typing.Required or (said is not typing.NotRequired and name in typed_dict.__required_keys__)
+
+
 def fits(avro: AvroType, hint: Any) -> bool:
     """Whether the annotation, which is no union, is of the kind that ``avro`` needs; its parts are another matter."""
     kind = origin(hint)

@@ -137,12 +137,14 @@ def _default_of(field: dataclasses.Field[Any]) -> Any:
 
 
 def branch_reader(found: Sequence[tuple[AvroType, Any, Both]]) -> Convert:
-    by_name = {branch_name(branch): both.read or same for branch, _, both in found}
+    by_name = {branch_name(branch): both.read for branch, _, both in found if both.read is not None}
     by_type = {_type_read(branch): both.read for branch, _, both in found if both.read is not None}
 
     def read(value: Any) -> Any:
         if isinstance(value, Branch):
-            return by_name[value.name](value.value)
+            # One that is not converted stays a Branch: its value alone would not say which it is.
+            named = by_name.get(value.name)
+            return value if named is None else named(value.value)
         convert = by_type.get(type(value))
         return value if convert is None else convert(value)
 

@@ -43,6 +43,7 @@ from cortado.store.client.annotations import (
     MAPS,
     fits,
     is_class_of_records,
+    is_required,
     members,
     name_of,
     named,
@@ -265,7 +266,7 @@ class _Checked:
                 both = self.value(declared.type, hint, f"{path}.{name}")
                 reads |= {name: both.read} if both.read is not None else {}
                 writes |= {name: both.write} if both.write is not None else {}
-            elif name in cls.__required_keys__:
+            elif is_required(cls, name, hint):
                 problem = f"is no field of the schema's {simple_name(avro.name)}, and not NotRequired"
                 self._misfit(f"{path}.{name}", problem, hint)
         return Both(keys_converter(reads), keys_converter(writes))
