@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 # What the developer's shell and contexts say must not decide what a test sees.
-for _name in [name for name in os.environ if name.startswith("CORTADO_")]:
+_OF_CLIENT = {f"CORTADO_{name}" for name in ("ENDPOINTS", "TLS_CA", "TLS_CERT", "TLS_KEY", "TIMEOUT", "OUTPUT")}
+_OF_CLIENT |= {"CORTADO_CONFIG", "CORTADO_CONTEXT"}
+for _name in [name for name in os.environ if name.startswith("CORTADO_SERVER_") or name in _OF_CLIENT]:
     del os.environ[_name]
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 
