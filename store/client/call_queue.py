@@ -28,6 +28,7 @@ from typing import Final, Generic, TypeVar
 from cortado.errors import Cancelled, ResourceExhausted, TryAgain, Unavailable, Unsupported
 from cortado.proto.v1 import calls_pb2
 from cortado.store.client.retry import Failed, Failure
+from cortado.store.client.traces import traceparent
 from cortado.store.rpc_errors import from_status
 
 CALLS_MAX: Final = 1_536
@@ -98,7 +99,7 @@ class CallQueue(Generic[W]):
         call_id = next(self._ids)
         timeout_ms = min(max(1, int(timeout_s * 1_000)), _TIMEOUT_MS_MAX)
         batch = calls_pb2.CallBatch()
-        batch.calls.add(id=call_id, method=method, request=request, timeout_ms=timeout_ms)
+        batch.calls.add(id=call_id, method=method, request=request, timeout_ms=timeout_ms, traceparent=traceparent())
         return call_id, batch.SerializeToString()
 
     def add(self, waiter: W) -> None:

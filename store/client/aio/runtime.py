@@ -28,6 +28,7 @@ from cortado.store.client.runtime import (
     WireClosed,
 )
 from cortado.store.client.stubs import Method, Stubs
+from cortado.store.client.traces import trace_metadata
 
 
 class AsyncioRuntime:
@@ -95,7 +96,7 @@ class AsyncioWire:
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> UnaryCall:
         """A unary call of its own. Raises WireClosed."""
-        return UnaryCall(self.multicallable(method)(request, timeout=timeout_s), self._tasks)
+        return UnaryCall(self.multicallable(method)(request, timeout=timeout_s, metadata=trace_metadata()), self._tasks)
 
     def open_calls(self, on_end: Callable[[CallStream, Failure], None]) -> CallStream:
         """A new coalescing stream. Raises WireClosed."""

@@ -23,6 +23,7 @@ from cortado.store.client.endpoints import Tls
 from cortado.store.client.retry import Failed, Failure, failure_of
 from cortado.store.client.runtime import CHANNEL_OPTIONS, Environment, IsMoved, WireClosed
 from cortado.store.client.stubs import Method, Stubs
+from cortado.store.client.traces import trace_metadata
 
 
 class BlockingRuntime:
@@ -95,7 +96,7 @@ class BlockingWire:
     def begin(self, method: Method, request: bytes, timeout_s: float) -> UnaryCall:
         """A unary call of its own. Raises WireClosed."""
         try:
-            return UnaryCall(self.multicallable(method).future(request, timeout=timeout_s))
+            return UnaryCall(self.multicallable(method).future(request, timeout=timeout_s, metadata=trace_metadata()))
         except ValueError:
             raise WireClosed from None
 
