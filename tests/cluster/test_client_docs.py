@@ -1,10 +1,11 @@
-"""The examples of docs/client.md run, one after the other, as they stand there."""
+"""The examples of docs/client.md and docs/errors.md run, one after the other, as they stand there."""
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import pytest
 
@@ -12,15 +13,20 @@ from support.server_process import running_server
 
 pytestmark = pytest.mark.process
 
-PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = PAGE.read_text()
+@pytest.mark.parametrize(("page", "printed"), [("client.md", "serving\n"), ("errors.md", "")])
+def test_the_examples_of_the_page_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, page: str, printed: str
+) -> None:
+    text = (DOCS / page).read_text()
     with running_server(tmp_path / "data") as server:
-        names: dict[str, Any] = {}
+        # As a module, which is where annotations of its classes are looked up.
+        module = ModuleType("page")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
         for match in re.finditer(r"^```python\n(.*?)^```$", text, re.M | re.S):
             line = text[: match.start()].count("\n") + 1
             source = "\n" * line + match[1].replace("127.0.0.1:7621", server.endpoint)
-            exec(compile(source, str(PAGE), "exec"), names)
-    assert capsys.readouterr().out == "serving\n"
+            exec(compile(source, str(DOCS / page), "exec", dont_inherit=True), vars(module))
+    assert capsys.readouterr().out == printed
