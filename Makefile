@@ -19,7 +19,7 @@ test: setup ## All tests (Spark's need Java, which is found or installed)
 	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-packages: setup ## Build the packages; install them in empty environments, on each Python and at the lower bounds
-	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest -m packages tests/packaging $(PYTEST_ARGS)
+	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest tests/packaging $(PYTEST_ARGS)
 
 sim: setup ## Simulate clusters, each from one seed: SEED=41, or SEEDS=1000 START=0 JOBS=2
 	@PYTHONPATH=tests $(PYTHON_BIN)/python -m support.simulation $(foreach name,SEED SEEDS START JOBS,$(if $($(name)),\

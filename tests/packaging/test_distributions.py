@@ -8,13 +8,10 @@ from email import message_from_string
 from email.message import Message
 from pathlib import Path
 
-import pytest
 from markdown_it import MarkdownIt
 
 from support.environments import PROJECT, ROOT, SUPPORTED
 from support.packages import Packages, build
-
-pytestmark = pytest.mark.packages
 
 # Where the folders of the repository are in a wheel.
 INSTALLED_AS = {

