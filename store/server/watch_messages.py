@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from google.protobuf.message import Message
 
@@ -59,8 +59,15 @@ class Changes:
         return list(map(Timestamp.from_bytes, cut_equal(self.versions, TIMESTAMP_BYTES)))
 
 
+STATE_BYTES_MAX: Final = 512 << 10
+STATE_BYTES_MAX_JSON: Final = 64 << 10
+"""Of what is stored of a state, in one reply. JSON has many times the size."""
+
+
 class Replies(Protocol):
-    """Makes one watch's replies."""
+    """Makes one watch's replies. ``state_bytes_max``: so much of a state goes into one."""
+
+    state_bytes_max: int
 
     def reply(
         self, changes: Changes, header: common_pb2.Header, resolved: Timestamp | None, page_token: bytes
@@ -70,6 +77,8 @@ class Replies(Protocol):
 
 class KeyValueReplies:
     """Pairs of one namespace."""
+
+    state_bytes_max = STATE_BYTES_MAX
 
     def __init__(self, namespace: str, *, packed: bool) -> None:
         self._namespace = namespace
@@ -129,7 +138,9 @@ class TableReplies:
         self._view = view
         self._format = document_format
         self._schema_id = schema_id
-        self._packed = packed and not is_json(document_format)
+        as_json = is_json(document_format)
+        self._packed = packed and not as_json
+        self.state_bytes_max = STATE_BYTES_MAX_JSON if as_json else STATE_BYTES_MAX
 
     def reply(
         self, changes: Changes, header: common_pb2.Header, resolved: Timestamp | None, page_token: bytes

@@ -17,6 +17,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.ranges import KvRange, logical_range
+from cortado.store.mvcc.versions import Item
 from cortado.store.names import check_namespace
 from cortado.store.node.limits import check_bound
 from cortado.store.node.reads import Stale
@@ -34,7 +35,11 @@ RESOLVED_INTERVAL_MS: Final = 1_000
 RESOLVED_INTERVAL_MS_MAX: Final = 60_000
 
 STATE_ROWS_MAX: Final = 1_000
-STATE_BYTES_MAX: Final = 512 << 10
+
+REPLY_BYTES: Final = 512 << 10
+"""Of values that were replaced: no more are gathered into a reply."""
+REPLY_BYTES_MAX: Final = 4 << 20
+"""A larger reply is sent in parts, unless it is of one change."""
 
 # More changes than this are made into a message on the scan thread: the loop has others to serve.
 _ON_LOOP_MAX: Final = 64
@@ -85,17 +90,43 @@ class WatchService(Service):
                 yield reply
             async with aclosing(watch.batches()) as batches:
                 async for batch in batches:
-                    yield await self._reply(batch, replies, with_previous=options.with_previous)
+                    parts = self._replies_of(batch, replies, with_previous=options.with_previous)
+                    async with aclosing(parts) as made:
+                        async for reply in made:
+                            yield reply
 
-    async def _reply(self, batch: Batch, replies: Replies, *, with_previous: bool) -> bytes:
-        items = batch.items
+    async def _replies_of(self, batch: Batch, replies: Replies, *, with_previous: bool) -> AsyncGenerator[bytes, None]:
+        """A batch as one reply, or as several where it would be too large for one."""
+        rest = batch.items
+        while True:
+            items, previous = rest, []
+            if with_previous and items:
+                previous = await self.node.watches.previous(items, bytes_max=REPLY_BYTES)
+                items = items[: len(previous)]
+            rest = rest[len(items) :]
+            for reply in await self._made(items, previous, None if rest else batch.resolved, replies):
+                yield reply
+            if not rest:
+                return
+
+    async def _made(
+        self, items: list[Item], previous: list[Item | None], resolved: Timestamp | None, replies: Replies
+    ) -> list[bytes]:
         header = self.header(self.node.read_ts())
-        previous = await self.node.watches.previous(items) if with_previous and items else []
 
-        def make() -> bytes:
-            return replies.reply(Changes.of_items(items, previous), header, batch.resolved, b"").SerializeToString()
+        def make(begin: int, end: int) -> list[bytes]:
+            changes = Changes.of_items(items[begin:end], previous[begin:end])
+            last = resolved if end == len(items) else None
+            encoded = replies.reply(changes, header, last, b"").SerializeToString()
+            if len(encoded) <= REPLY_BYTES_MAX or end - begin <= 1:
+                return [encoded]
+            # As JSON, say, a change may have many times its size.
+            middle = (begin + end) // 2
+            return make(begin, middle) + make(middle, end)
 
-        return make() if len(items) <= _ON_LOOP_MAX else await self.node.scan(make)
+        if len(items) <= _ON_LOOP_MAX:
+            return make(0, len(items))
+        return await self.node.scan(lambda: make(0, len(items)))
 
     async def _state(
         self, watch: Watch, start: LogicalKey, end: LogicalKey, shape: bytes, replies: Replies
@@ -106,7 +137,9 @@ class WatchService(Service):
         header = self.header(read_ts)
 
         def make() -> tuple[bytes, LogicalKey | None]:
-            chunk = self.node.store.scan_chunk(start, end, read_ts, max_rows=STATE_ROWS_MAX, max_bytes=STATE_BYTES_MAX)
+            chunk = self.node.store.scan_chunk(
+                start, end, read_ts, max_rows=STATE_ROWS_MAX, max_bytes=replies.state_bytes_max
+            )
             # The last reply, too, says where to go on: at the end, where nothing is left of the state.
             token = encode_token(PageToken(read_ts, end if chunk.resume is None else chunk.resume), shape)
             reply = replies.reply(Changes.of_state(chunk), header, None, token)

@@ -125,13 +125,21 @@ def read_changes(engine: Engine, store: VersionStore, keys: Sequence[bytes], *, 
     return items
 
 
-def read_previous(engine: Engine, store: VersionStore, items: Sequence[Item]) -> list[Item | None]:
-    """For each change, the version of its key that it replaced; None where there was none, or it was a delete.
+def read_previous(engine: Engine, store: VersionStore, items: Sequence[Item], *, bytes_max: int) -> list[Item | None]:
+    """For each of the first changes, the version of its key that it replaced; None where there was none, or it was a
+    delete. Little more than ``bytes_max`` of them, but those of one change at least.
 
     Raises as :func:`read_changes`.
     """
+    found: list[Item | None] = []
+    size_bytes = 0
     with engine.read() as txn:
-        found = [_older(txn, item[0]) for item in items]
+        for key, _ in items:
+            older = _older(txn, key)
+            found.append(older)
+            size_bytes += 0 if older is None else len(older[1])
+            if size_bytes > bytes_max:
+                break
     if items:
         store.check_readable(timestamp_of(items[0][0][-TIMESTAMP_BYTES:]))
     _check_intact(store, [each for each in found if each is not None])

@@ -109,9 +109,9 @@ class Watches:
                 self._events_of_closed += watch.events
                 watch.close()
 
-    async def previous(self, items: list[Item]) -> list[Item | None]:
-        """What each change replaced. Raises as :func:`read_previous`."""
-        return await self._history.run(lambda: self._history.previous(items))
+    async def previous(self, items: list[Item], *, bytes_max: int) -> list[Item | None]:
+        """What each of the first changes replaced: see :func:`read_previous`."""
+        return await self._history.run(lambda: self._history.previous(items, bytes_max))
 
     def end_all(self, error: CortadoError) -> None:
         """Let every watch have this error next."""
@@ -203,8 +203,8 @@ class _History:
     def read(self, keys: list[bytes], *, bytes_max: int) -> list[Item]:
         return read_changes(self._engine, self._store, keys, bytes_max=bytes_max)
 
-    def previous(self, items: list[Item]) -> list[Item | None]:
-        return read_previous(self._engine, self._store, items)
+    def previous(self, items: list[Item], bytes_max: int) -> list[Item | None]:
+        return read_previous(self._engine, self._store, items, bytes_max=bytes_max)
 
     async def run(self, step: Callable[[], T]) -> T:
         return await self._run_scan(step)  # type: ignore[return-value, arg-type]

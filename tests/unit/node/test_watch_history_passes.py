@@ -145,10 +145,12 @@ def test_the_previous_value_is_the_one_that_a_change_replaced() -> None:
     versions.commit(2, a=None)
     versions.commit(3, a=b"3", b=b"3")
     by_place = sorted(versions.items, key=lambda item: place_of(item[0]))
-    found = read_previous(versions.engine, versions.store, by_place)
+    found = read_previous(versions.engine, versions.store, by_place, bytes_max=1_000)
     values = [None if each is None else each[1][1:-4] for each in found]
     #                 a@1   b@1   a@2 (deleted)  a@3   b@3
     assert values == [None, None, b"1", None, b"1"]
+    # No more than fits, but one that replaced something.
+    assert read_previous(versions.engine, versions.store, by_place, bytes_max=1) == found[:3]
 
 
 def test_the_key_after_the_longest_one_is_no_longer() -> None:

@@ -303,6 +303,44 @@ def test_a_table_that_is_not_there_is_named() -> None:
     scene(scenario)
 
 
+def test_what_was_replaced_counts_for_the_size_of_a_message() -> None:
+    async def scenario(world: World, node: Node) -> None:
+        for number in range(12):
+            start = await put(node, b"k%d" % number, bytes(200_000))
+        reply = await KeyValueService(node).delete_range(
+            kv_pb2.KvDeleteRangeRequest(namespace="a", range=kv_pb2.KvRange(prefix=b"k"))
+        )
+        ts = timestamp_value(kv_pb2.KvDeleteRangeResponse.FromString(reply).header.timestamp)
+        after = common_pb2.ReadAt(timestamp=timestamp_message(start))
+        stream = watch_kv(node, after=after, with_previous=True)
+        replies = await until_resolved(stream, watch_pb2.WatchKeyValueResponse, ts)
+        assert [len(each.previous.value) for each in changes_of(replies)] == [200_000] * 12
+        assert max(each.ByteSize() for each in replies) < 1 << 20
+        # Parts of one commit: only the last one resolves it.
+        assert [each.HasField("resolved") for each in replies if each.changes] == [False] * 3 + [True]
+
+    scene(scenario)
+
+
+def test_documents_that_grow_as_json_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_service, "REPLY_BYTES_MAX", 300)
+
+    async def scenario(world: World, node: Node) -> None:
+        await make_table(node)
+        for number in range(9):
+            await put_document(node, f"x{number}", number)
+        request = watch_pb2.WatchTableRequest(
+            table=TABLE,
+            options=watch_pb2.WatchOptions(after=AFTER_NOTHING),
+            format=common_pb2.DOCUMENT_FORMAT_JSON,
+        )
+        replies = await until_resolved(WatchService(node).table(request), watch_pb2.WatchTableResponse, node.read_ts())
+        assert len(changes_of(replies)) == 9
+        assert max(each.ByteSize() for each in replies) <= 300
+
+    scene(scenario)
+
+
 def test_large_values_are_sent_in_bounded_messages() -> None:
     async def scenario(world: World, node: Node) -> None:
         for number in range(12):
