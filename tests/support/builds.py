@@ -1,8 +1,9 @@
-"""An earlier build of Cortado, from version control, to run beside this one."""
+"""Other builds of Cortado, to run beside this one: an earlier one from version control, and ones that might come."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -20,7 +21,7 @@ FROM = "CORTADO_UPGRADE_FROM"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """The source of ``commit``, unpacked in ``folder``."""
+    """The source in ``folder``, which is that of ``commit`` if it is of one."""
 
     commit: str
     folder: Path
@@ -49,6 +50,16 @@ def earlier_build(folder: Path) -> Build:
     with tarfile.open(archive) as source:
         source.extractall(folder, filter="tar")
     return Build(found, folder)
+
+
+def changed_build(folder: Path, file: str, old: str, new: str) -> Build:
+    """This build with ``old`` in one file replaced by ``new``."""
+    for name in SOURCES:
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (folder / file).read_text()
+    assert text.count(old) == 1, f"{file} has {old!r} {text.count(old)} times"
+    (folder / file).write_text(text.replace(old, new))
+    return Build("", folder)
 
 
 def _git(*arguments: str) -> str:
