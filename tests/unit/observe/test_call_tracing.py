@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -116,3 +119,24 @@ def test_a_later_version_may_say_more() -> None:
     parent = parse_traceparent(f"01-{TRACE_ID}-{SPAN_ID}-03-more")
     assert parent is not None
     assert parent.is_sampled
+
+
+def test_a_server_that_does_not_trace_imports_nothing_of_it() -> None:
+    code = "import sys, cortado.store.server.serving; print('opentelemetry' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert shown.stdout.strip() == "False"
+
+
+def test_without_the_extra_the_start_is_refused_with_what_to_install(tmp_path: Path) -> None:
+    arguments = ["server", "--data-dir", str(tmp_path / "d"), "--listen", "127.0.0.1:0"]
+    arguments += ["--trace-endpoint", "http://127.0.0.1:1"]
+    code = (
+        "import sys; sys.modules['opentelemetry'] = None; from cortado.store.cli.app import run; "
+        f"sys.exit(run({arguments!r}))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd="/", timeout=60
+    )
+    assert shown.returncode == 2
+    assert "pip install 'cortado[tracing]'" in shown.stderr
+    assert "Traceback" not in shown.stderr
