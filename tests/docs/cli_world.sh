@@ -49,3 +49,5 @@ cortado kv put counters visits 41
 cortado cert ca
 cortado cert node n1 --host 127.0.0.1
 echo 'heartbeat-ms = 100' > etc-cortado.toml
+cortado context set prod --endpoint db1:7621
+cortado context use prod
