@@ -52,6 +52,7 @@ EXTRAS_OF = {
     "cortado.store.client.arrow": ["spark"],
     "cortado.store.client.blocking.table": ["spark"],
     "cortado.store.client.table": ["spark"],
+    "cortado.store.doctor.host": ["server"],
     "cortado.store.engine": ["server"],
     "cortado.store.filter": ["server"],
     "cortado.store.keys": ["server"],
@@ -96,7 +97,8 @@ def _imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             names.add(node.module)
             names |= {f"{node.module}.{alias.name}" for alias in node.names if node.module == "google"}
-    ours = {"cortado", "pyspark_cortado", "google", *sys.stdlib_module_names}
+    # typing_extensions is imported for type checkers alone, which bring it.
+    ours = {"cortado", "pyspark_cortado", "google", "typing_extensions", *sys.stdlib_module_names}
     return {_distribution(name) for name in names if name.split(".")[0] not in ours or name.startswith("google.")}
 
 
