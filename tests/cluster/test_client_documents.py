@@ -27,15 +27,18 @@ from cortado.errors import (
 )
 from cortado.store.client import Client, Index, Table
 from cortado.store.clock.timestamp import Timestamp
+from support.faces import open_client
 from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.process
 
 
-@pytest.fixture(params=[False, True], ids=["alone", "merged"])
+@pytest.fixture(params=[("sync", False), ("sync", True), ("async", True)], ids=["alone", "merged", "async"])
 def client(server: ServerProcess, request: pytest.FixtureRequest) -> Iterator[Client]:
-    """Once with calls of their own, once with calls on the coalescing stream: what holds for one holds for both."""
-    with Client(server.endpoint, timeout_s=10, coalesce=request.param) as opened:
+    """Once with calls of their own, once with calls on the coalescing stream, once over asyncio: what holds for one
+    holds for all."""
+    face, coalesce = request.param
+    with open_client(face, server.endpoint, timeout_s=10, coalesce=coalesce) as opened:
         yield opened
 
 

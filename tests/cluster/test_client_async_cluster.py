@@ -1,0 +1,79 @@
+"""The asyncio client on three real nodes, one of which is killed: nothing lost, done twice, or claimed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from cortado.store.client import AsyncClient
+from support.cluster import Cluster
+
+pytestmark = pytest.mark.process
+
+ROW = {"type": "record", "name": "Row", "fields": [{"name": "id", "type": "long"}, {"name": "text", "type": "string"}]}
+TASKS = 16
+
+
+def row(number: int) -> dict[str, Any]:
+    return {"id": number, "text": "x" * 200}
+
+
+def test_tasks_go_on_at_the_next_leader_and_every_acknowledged_write_is_there(three_nodes: Cluster) -> None:
+    async def main() -> None:
+        async with AsyncClient(three_nodes.endpoints, timeout_s=30) as client:
+            kv = client.kv("async-tasks")
+            written = [0] * TASKS
+
+            async def write(number: int, enough: asyncio.Event) -> None:
+                while not enough.is_set():
+                    await kv.put(b"%d" % number, b"%d" % (written[number] + 1))
+                    written[number] += 1
+
+            enough = asyncio.Event()
+            async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+                for number in range(TASKS):
+                    group.create_task(write(number, enough))
+                while min(written) < 5:
+                    await asyncio.sleep(0.01)
+                await asyncio.to_thread(three_nodes.kill, three_nodes.leader())
+                before = list(written)
+                while any(now < then + 5 for now, then in zip(written, before, strict=True)):
+                    await asyncio.sleep(0.01)
+                enough.set()
+            held = {pair.key: int(pair.value) async for pair in kv.scan()}
+            assert held == {b"%d" % number: count for number, count in enumerate(written)}
+
+    asyncio.run(main())
+
+
+def test_a_bulk_load_and_a_scan_outlive_the_leader(three_nodes: Cluster) -> None:
+    rows = 6_000
+
+    async def source() -> AsyncIterator[dict[str, Any]]:
+        for number in range(rows):
+            if number == rows // 2:
+                await asyncio.to_thread(three_nodes.kill, three_nodes.leader())
+            yield row(number)
+
+    async def main() -> None:
+        async with AsyncClient(three_nodes.endpoints, timeout_s=30) as client:
+            await client.create_database("async_bulk")
+            await client.schemas.register("async_bulk.rows", ROW)
+            await client.create_table("async_bulk.rows", ["id"])
+            table = client.table("async_bulk.rows")
+            result = await table.bulk(source(), mode="insert", chunk_rows=250)
+            assert (result.written, result.refused) == (rows, 0)
+            await asyncio.to_thread(three_nodes.mend)
+            seen: list[int] = []
+            async for document in table.scan():
+                seen.append(document.value["id"])
+                if len(seen) == 10:
+                    await table.update(rows - 1, {"text": "changed"})
+                    await asyncio.to_thread(three_nodes.kill, three_nodes.leader())
+            assert seen == list(range(rows))
+            assert document.value["text"] == row(0)["text"]
+
+    asyncio.run(main())
