@@ -118,7 +118,7 @@ def hurt(cluster: Cluster, writers: Sequence[Writer]) -> None:
     cluster.start(leader)
 
 
-def load(writers: Sequence[Writer], writes: int = 60) -> None:
+def load(writers: Sequence[Writer], writes: int = 40) -> None:
     """Return when so many writes more were acknowledged."""
     goal = sum(len(each.acknowledged) for each in writers) + writes
     wait_until(lambda: sum(len(each.acknowledged) for each in writers) >= goal, "writes go on", LOAD_S)

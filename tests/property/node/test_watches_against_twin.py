@@ -19,7 +19,7 @@ from cortado.store.node.watching.recent import RecentChanges
 from cortado.store.node.watching.watch import Batch, Watch
 from support.watch_scene import run_scene, with_tiny_slices
 
-SEEDS_MAX: Final = 12
+SEEDS_MAX: Final = 10
 Switch = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -28,7 +28,7 @@ def _tiny_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     with_tiny_slices(monkeypatch)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(10))
 def test_watchers_see_what_was_committed_in_order_and_without_gaps(seed: int) -> None:
     assert run_scene(seed) == []
 
