@@ -1,4 +1,4 @@
-"""The queue of the coalescing stream, whatever callers, gRPC and the server do in any order: bounds, and one end each."""
+"""The queue of the coalescing stream, whatever callers, gRPC and the server do in any order: bounds, one end each."""
 
 from __future__ import annotations
 
