@@ -41,7 +41,7 @@ OPTIONS = (
     *("--raft.retain-entries", "20", "--raft.retain-bytes", "1000000"),
 )
 VALUE = b"v" * 50_000
-WRITERS = 16
+CALLERS = 24
 
 # What a node says once and for all, or what can be neither brought about nor caught here: of the last, test_collecting
 # holds that it follows what it counts.
@@ -65,7 +65,7 @@ CONSTANT = {
 FLEETING = {
     *("snapshot_installing", "watches_catching_up", "watch_queued_events", "watch_queued_bytes", "watch_lag_seconds"),
     *("watch_overflows_total", "watch_passes_total", "storage_refused_total", "peer_queue_messages"),
-    *("peer_queue_bytes", "process_threads", "engine_readers"),
+    *("peer_queue_bytes", "process_threads", "engine_readers", "may_lead", "clock_ahead_seconds"),
 }
 
 
@@ -157,34 +157,42 @@ def _stall(told: Story, cluster: Cluster) -> None:
     """Nobody answers the leader, while more is written and read than it may keep in flight."""
     leader = cluster.leader()
     others = [name for name in cluster.nodes if name != leader]
+    stop = threading.Event()
+    callers = [threading.Thread(target=_call, args=(cluster.addresses[leader], n, stop)) for n in range(CALLERS)]
+    for each in callers:
+        each.start()
+    wait_until(lambda: _is_refused(told, leader, cluster.nodes[leader]), "writes are refused", 15)
     for name in others:
         cluster.pause(name)
-    writers = [threading.Thread(target=_put_once, args=(cluster.addresses[leader], n)) for n in range(WRITERS)]
-    for each in writers:
-        each.start()
-    wait_until(lambda: _is_queued(told, leader, cluster.nodes[leader]), "writes queue", 15)
-    for each in writers:
-        each.join()
+    wait_until(lambda: _is_leaderless(told, leader, cluster.nodes[leader]), "the leader gives up", 15)
+    stop.set()
     for name in others:
         cluster.resume(name)
+    for each in callers:
+        each.join()
     cluster.wait_converged()
     told.look(*cluster.nodes.items())
 
 
-def _put_once(address: str, number: int) -> None:
+def _call(address: str, number: int, stop: threading.Event) -> None:
     with grpc.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:
         stub = kv_pb2_grpc.KeyValueStub(channel)
-        with suppress(grpc.RpcError):
-            if number % 8 == 0:
-                stub.Get(kv_pb2.KvGetRequest(namespace="n", key=b"1"), timeout=5)
-            stub.Put(kv_pb2.KvPutRequest(namespace="n", key=b"%d" % number, value=VALUE), timeout=5)
+        while not stop.wait(0.02):
+            with suppress(grpc.RpcError):
+                if number % 8 == 0:
+                    stub.Get(kv_pb2.KvGetRequest(namespace="n", key=b"1"), timeout=5)
+                else:
+                    stub.Put(kv_pb2.KvPutRequest(namespace="n", key=b"%d" % number, value=VALUE), timeout=5)
 
 
-def _is_queued(told: Story, name: str, server: ServerProcess) -> bool:
+def _is_refused(told: Story, name: str, server: ServerProcess) -> bool:
     told.look((name, server))
-    newest = told.scrapes[name][-1]
-    refused = value(newest, "cortado_queue_refused_total", queue="writes")
-    return refused > 0 and value(newest, "cortado_has_leader") == 0
+    return value(told.scrapes[name][-1], "cortado_queue_refused_total", queue="writes") > 0
+
+
+def _is_leaderless(told: Story, name: str, server: ServerProcess) -> bool:
+    told.look((name, server))
+    return value(told.scrapes[name][-1], "cortado_has_leader") == 0
 
 
 def _lose_the_leader(told: Story, cluster: Cluster) -> None:

@@ -12,6 +12,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.node import Node, NodeIdentity
@@ -202,6 +203,11 @@ def test_what_is_in_a_queue_is_told_with_its_bounds(collected: Collected) -> Non
     assert found["queue_bytes"][("writes",)] == 500
     assert found["queue_entries"][("call_streams",)] == 3
     assert found["queue_entries"][("calls_of_streams",)] == 40
+
+
+def test_time_that_is_ahead_of_the_clock_shows(collected: Collected) -> None:
+    found = collected(lambda node: node.clock.update(Timestamp(0, NOW_MS + 200, 0)))
+    assert found["clock_ahead_seconds"][()] == 0.2
 
 
 def test_times_are_in_seconds_since_1970(collected: Collected) -> None:
