@@ -9,6 +9,7 @@ from typing import Any, Self
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import documents_pb2
 from cortado.store.client.connection import Connection
+from cortado.store.client.document_types import DataclassInstance
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.table import AsyncTable, PutMode, put_mode
 from cortado.store.client.values import KeyLike, etag_condition
@@ -41,7 +42,12 @@ class AsyncBatch:
         return len(self._operations)
 
     async def put(
-        self, table: str, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None
+        self,
+        table: str,
+        document: Mapping[str, Any] | DataclassInstance,
+        *,
+        mode: PutMode = "upsert",
+        if_match: str | None = None,
     ) -> None:
         """As :meth:`AsyncTable.put`, at the commit. Raises InvalidDocument at once."""
         with before_a_write():

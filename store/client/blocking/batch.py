@@ -9,6 +9,7 @@ from typing import Any, Self
 from cortado.store.client.batch import AsyncBatch
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
+from cortado.store.client.document_types import DataclassInstance
 from cortado.store.client.table import PutMode
 from cortado.store.client.values import KeyLike
 
@@ -42,7 +43,12 @@ class Batch:
         return len(self._core)
 
     def put(
-        self, table: str, document: Mapping[str, Any], *, mode: PutMode = "upsert", if_match: str | None = None
+        self,
+        table: str,
+        document: Mapping[str, Any] | DataclassInstance,
+        *,
+        mode: PutMode = "upsert",
+        if_match: str | None = None,
     ) -> None:
         run(self._core.put(table, document, mode=mode, if_match=if_match))
 

@@ -1,0 +1,85 @@
+"""An application, as a type checker sees it: ``mypy --strict`` must agree with each line, and not with those marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict, assert_type
+
+from cortado import AsyncClient, Client, Timestamp
+from cortado.store.client import (
+    AsyncKeyValue,
+    AsyncTable,
+    BulkResult,
+    Document,
+    KeyValue,
+    KvPair,
+    Members,
+    SchemaVersion,
+    Table,
+)
+
+
+@dataclass
+class Flight:
+    number: int
+
+
+class Leg(TypedDict):
+    number: int
+
+
+def threads(client: Client, mapping: Mapping[str, Any]) -> None:
+    assert_type(client.at("0.1.2").with_timeout(1), Client)
+    assert_type(client.now(), Timestamp)
+    kv = client.kv("n")
+    assert_type(kv, KeyValue)
+    assert_type(kv.get(b"k"), KvPair | None)
+    assert_type([pair.value for pair in kv.scan()], list[bytes])
+    plain = client.table("d.t")
+    assert_type(plain, Table[dict[str, Any]])
+    assert_type(plain.put(mapping), str)
+    assert_type(plain.put({"number": 1}), str)
+    assert_type(plain.bulk([mapping]), BulkResult)
+    typed = client.table("d.t", document_type=Flight)
+    assert_type(typed, Table[Flight])
+    assert_type(typed.get(1), Document[Flight] | None)
+    assert_type(typed.get_many([1]), list[Document[Flight] | None])
+    assert_type(typed.update(1, {"number": 2}).value, Flight)
+    assert_type([document.value for document in typed.scan()], list[Flight])
+    typed.put(Flight(1))
+    typed.bulk(Flight(number) for number in range(3))
+    typed.put({"number": 1})  # type: ignore[arg-type]
+    typed.bulk([1])  # type: ignore[list-item]
+    legs = client.table("d.t", document_type=Leg)
+    assert_type(legs, Table[Leg])
+    legs.put({"number": 1})
+    legs.put({"numbr": 1})  # type: ignore[typeddict-item, typeddict-unknown-key]
+    kv.put("k", b"v")  # type: ignore[arg-type]
+    assert_type(client.schemas.get("s"), SchemaVersion)
+    assert_type(client.membership.members(), Members)
+    with client.batch("d") as batch:
+        batch.put("t", mapping)
+        batch.put("t", Flight(1))
+
+
+async def tasks(client: AsyncClient, mapping: Mapping[str, Any]) -> None:
+    assert_type(client.at("0.1.2").with_timeout(1), AsyncClient)
+    assert_type(await client.now(), Timestamp)
+    kv = client.kv("n")
+    assert_type(kv, AsyncKeyValue)
+    assert_type(await kv.get(b"k"), KvPair | None)
+    assert_type([pair.value async for pair in kv.scan()], list[bytes])
+    assert_type(await client.table("d.t").put(mapping), str)
+    typed = client.table("d.t", document_type=Flight)
+    assert_type(typed, AsyncTable[Flight])
+    assert_type(await typed.get(1), Document[Flight] | None)
+    assert_type([document.value async for document in typed.scan()], list[Flight])
+    assert_type(await typed.bulk([Flight(1)]), BulkResult)
+    await typed.put({"number": 1})  # type: ignore[arg-type]
+    await client.table("d.t", document_type=Leg).put({"number": 1})
+    assert_type(await client.schemas.get("s"), SchemaVersion)
+    assert_type(await client.membership.members(), Members)
+    async with client.batch("d") as batch:
+        await batch.put("t", mapping)
+        await batch.put("t", Flight(1))
