@@ -1,7 +1,8 @@
 """Cortado: a replicated, ordered key-value and document store.
 
 The public face. ``from cortado import Client``, or ``AsyncClient``, is where an application starts;
-``cortado.errors`` is what it catches. Names are loaded on first use, so that importing :mod:`cortado.errors` in a Spark worker costs nothing.
+``cortado.errors`` is what it catches. Names are loaded on first use, so that importing :mod:`cortado.errors` in a
+Spark worker costs nothing.
 """
 
 from importlib import import_module

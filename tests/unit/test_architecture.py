@@ -50,7 +50,7 @@ ALLOWED |= {
 }
 # What hot paths and the client need of it; the rest of it looks at everything, from above.
 OBSERVED = {"cortado.store.observe.measures", "cortado.store.observe.call"}
-ALLOWED |= {each: SHARED | OBSERVED for each in OBSERVED}
+ALLOWED |= dict.fromkeys(OBSERVED, SHARED | OBSERVED)
 NODE = (
     BELOW_TABLES
     | OBSERVED
