@@ -94,7 +94,7 @@ class BulkLoad:
 
     async def run(self, chunks: AsyncGenerator[Chunk, None]) -> BulkResult:
         """Sends every chunk and waits for every answer. Raises what ends the whole load, such as NotFound."""
-        self._connection.check_writable()
+        self._connection.check_present("writing")
         method = self._connection.stubs.documents.Bulk
         async with aclosing(chunks):
             attempts = self._new_attempts()

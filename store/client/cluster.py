@@ -8,6 +8,7 @@ from typing import Any
 
 from cortado.errors import DeadlineExceeded, OutcomeUnknown
 from cortado.proto.v1 import cluster_pb2
+from cortado.store.client.arguments import flag, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import Timestamp
@@ -171,24 +172,24 @@ class AsyncMembership:
         Raises NotLeader where ``at_leader`` and nobody leads.
         """
         stub = self._connection.stubs.cluster
-        request = cluster_pb2.MembersRequest(at_leader=at_leader)
+        request = cluster_pb2.MembersRequest(at_leader=flag(at_leader, "at_leader"))
         reply = await self._connection.call(stub.Members, request, timeout_s=self._timeout_s)
         return Members(_members_from_proto(reply.members), reply.leader, reply.header.node_id)
 
     async def add(self, node_id: str, address: str) -> tuple[MemberStatus, ...]:
         """Announces a new node, which joins as a learner when it starts. Raises InvalidArgument (a known id or
         address), Unavailable (another change is under way)."""
-        request = cluster_pb2.AddMemberRequest(node_id=node_id, address=address)
+        request = cluster_pb2.AddMemberRequest(node_id=text(node_id, "node_id"), address=text(address, "address"))
         return _members_from_proto((await self._change("AddMember", request)).members)
 
     async def promote(self, node_id: str) -> tuple[MemberStatus, ...]:
         """Makes a learner a voter. Raises InvalidArgument (no such learner), Unavailable (not caught up yet)."""
-        request = cluster_pb2.PromoteMemberRequest(node_id=node_id)
+        request = cluster_pb2.PromoteMemberRequest(node_id=text(node_id, "node_id"))
         return _members_from_proto((await self._change("PromoteMember", request)).members)
 
     async def remove(self, node_id: str) -> tuple[MemberStatus, ...]:
         """Removes a member, for ever under this id. A leader hands leadership over first. Raises InvalidArgument."""
-        request = cluster_pb2.RemoveMemberRequest(node_id=node_id)
+        request = cluster_pb2.RemoveMemberRequest(node_id=text(node_id, "node_id"))
         return _members_from_proto((await self._change("RemoveMember", request)).members)
 
     async def transfer_leader(self, to_node_id: str = "") -> str:
@@ -197,12 +198,12 @@ class AsyncMembership:
         Raises InvalidArgument (no voter), Unavailable (it can't be reached, or did not take it). That is not tried
         again, since writes wait during each attempt.
         """
-        request = cluster_pb2.TransferLeaderRequest(to_node_id=to_node_id)
+        request = cluster_pb2.TransferLeaderRequest(to_node_id=text(to_node_id, "to_node_id"))
         leader: str = (await self._change("TransferLeader", request, insists=False)).leader
         return leader
 
     async def _change(self, method: str, request: Any, *, insists: bool = True) -> Any:
-        self._connection.check_writable()
+        self._connection.check_present("writing")
         stub = getattr(self._connection.stubs.cluster, method)
         try:
             return await self._connection.call(stub, request, timeout_s=self._timeout_s, insists=insists)

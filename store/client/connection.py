@@ -29,6 +29,7 @@ from typing import Any, Final, Literal, TypeAlias
 from cortado.errors import Cancelled, InvalidArgument, NotLeader, Unavailable, Unsupported
 from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.client import forks
+from cortado.store.client.arguments import flag, shown
 from cortado.store.client.channel import Channel
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.leader_search import LeaderSearch
@@ -98,7 +99,9 @@ class Connection:
     ) -> None:
         parsed = parse_endpoints(endpoints)
         if read_from not in ("leader", "any"):
-            raise InvalidArgument("read_from", "must be leader or any", repr(read_from))
+            raise InvalidArgument("read_from", "must be leader or any", shown(read_from))
+        if not isinstance(tls, Tls | None):
+            raise InvalidArgument("tls", "must be a Tls, or None", type(tls).__name__)
         if tls is not None:
             tls.credentials()
         self.endpoint = ",".join(parsed)
@@ -108,7 +111,7 @@ class Connection:
         self.request_ids = RequestIds(monotonic_s=self._now_s, random_bytes=self.environment.random_bytes)
         self.on_other_cluster: list[Callable[[], None]] = []
         self._tls = tls
-        self._coalesce = coalesce
+        self._coalesce = flag(coalesce, "coalesce")
         self._reads_anywhere = read_from == "any"
         self._past: common_pb2.ReadAt | None = None
         self._shared = _Shared(self.endpoint, runtime)
@@ -122,10 +125,10 @@ class Connection:
         view._past = past
         return view
 
-    def check_writable(self) -> None:
-        """Raises Unsupported where everything is read in the past."""
+    def check_present(self, doing: str) -> None:
+        """Raises Unsupported where everything is read in the past; ``doing`` is what can't be done there."""
         if self._past is not None:
-            raise Unsupported("writing through a view of the past", "write through the client that it was made of")
+            raise Unsupported(f"{doing} through a view of the past", "use the client that it was made of")
 
     async def close(self) -> None:
         """Ends what is running with Cancelled. May be called again. Raises Unsupported where it may not be used."""
@@ -170,7 +173,7 @@ class Connection:
 
     async def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
         """As :meth:`call`, under a new request id. Raises Unsupported where everything is read in the past."""
-        self.check_writable()
+        self.check_present("writing")
         started_s = self._now_s()
         request.request_id = await self.new_request_id(timeout_s)
         return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
@@ -378,5 +381,5 @@ def check_timeout(timeout_s: float) -> float:
     """``timeout_s``, where it is above 0 and at most a day. Raises InvalidArgument."""
     is_number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
     if not is_number or not 0 < timeout_s <= TIMEOUT_S_MAX:
-        raise InvalidArgument("timeout_s", f"must be above 0 and at most {TIMEOUT_S_MAX:.0f} seconds", str(timeout_s))
+        raise InvalidArgument("timeout_s", f"must be above 0 and at most {TIMEOUT_S_MAX:.0f} seconds", shown(timeout_s))
     return float(timeout_s)

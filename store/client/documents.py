@@ -157,10 +157,15 @@ class AsyncDocumentCodec:
         Raises InvalidArgument where that cannot be instances of the document type.
         """
         shape = reader or writer
+        decode = decoder_of(writer, reader)
         if self._instances_of is None:
-            return lambda body: decode_document(writer, body, reader), shape
-        from_document = document_type(self._instances_of, shape).from_document
-        return lambda body: from_document(decode_document(writer, body, reader)), shape
+            return decode, shape
+        instance_of = self.instances(shape)
+        return lambda body: instance_of(decode(body)), shape
+
+    def instances(self, shape: Schema) -> Callable[[dict[str, Any]], Any]:
+        """What makes an instance of the document type of a dict of that schema; dicts stay, where there is no type."""
+        return _same if self._instances_of is None else document_type(self._instances_of, shape).from_document
 
     async def encode_json(self, value: Any) -> tuple[int, bytes]:
         """As :meth:`encode`, for a document in its JSON form."""
@@ -190,6 +195,10 @@ class AsyncDocumentCodec:
             if not await self.refresh():
                 raise
         return attempt(*await self.schema())
+
+
+def _same(document: dict[str, Any]) -> dict[str, Any]:
+    return document
 
 
 def type_at(root: AvroType, path: str) -> AvroType:

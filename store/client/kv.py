@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2, kv_pb2
-from cortado.store.client.arguments import sequence, text
+from cortado.store.client.arguments import flag, sequence, shown, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.streams import items
 from cortado.store.client.values import At, at_to_proto
@@ -152,7 +152,7 @@ class AsyncKeyValue:
         request = kv_pb2.KvScanRequest(
             namespace=self.namespace,
             range=_range(start, end, prefix),
-            reverse=reverse,
+            reverse=flag(reverse, "reverse"),
             limit=check_limit(limit),
             at=at_to_proto(at),
             packed=True,
@@ -195,6 +195,7 @@ class AsyncKeyValue:
         ``initial_state`` the pairs as they are then come first. ``until`` ends it; otherwise it has no end.
         ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
         """
+        self._connection.check_present("watching")
         options = WatchOptions(after, until, initial_state, with_previous, resolved_ms)
         source = PairSource(self.namespace, _range(start, end, prefix))
         return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
@@ -217,9 +218,9 @@ def condition(
 ) -> common_pb2.Condition | None:
     """The condition asked for, or None. Raises InvalidArgument for more than one."""
     given: dict[str, Any] = {}
-    if if_absent:
+    if flag(if_absent, "if_absent"):
         given["absent"] = True
-    if if_present:
+    if flag(if_present, "if_present"):
         given["present"] = True
     if if_match is not None:
         given["etag"] = text(if_match, "if_match")
@@ -237,7 +238,7 @@ def check_limit(limit: int | None) -> int:
     if limit is None:
         return 0
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 1 << 63:
-        raise InvalidArgument("limit", "must be a whole number, 0 or more", repr(limit))
+        raise InvalidArgument("limit", "must be a whole number, 0 or more", shown(limit))
     return limit
 
 

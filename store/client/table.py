@@ -14,7 +14,7 @@ from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
 from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.client.arguments import iterable, sequence, whole
+from cortado.store.client.arguments import callback, iterable, sequence, shown, whole
 from cortado.store.client.bulk import BulkLoad, BulkResult
 from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_of_documents
 from cortado.store.client.connection import Connection
@@ -93,7 +93,9 @@ class AsyncTable(Generic[D]):
         self._tables = tables
         self._schemas = schemas
         self._timeout_s = timeout_s
-        self._schema_version = schema_version
+        self._schema_version = (
+            None if schema_version is None else whole(schema_version, "schema_version", 1, _UINT32_MAX)
+        )
         self._document_type = document_type
         self._is_type_checked = document_type is None
 
@@ -265,7 +267,7 @@ class AsyncTable(Generic[D]):
         initial_state: bool = False,
         with_previous: bool = False,
         resolved_ms: int = 1_000,
-    ) -> AsyncWatch[Key, Document]:
+    ) -> AsyncWatch[Key, Document[D]]:
         """What changes in a range of the primary key: an iterator of Changed, Deleted and Resolved, in the order of the
         commits, which resumes by itself.
 
@@ -273,6 +275,7 @@ class AsyncTable(Generic[D]):
         ``initial_state`` the documents as they are then come first. ``until`` ends it; otherwise it has no end.
         ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
         """
+        self._connection.check_present("watching")
         options = WatchOptions(after, until, initial_state, with_previous, resolved_ms)
         source = DocumentSource(self._name, (lower, upper, prefix), self._key_parts, self.codec)
         return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
@@ -520,6 +523,9 @@ class AsyncTable(Generic[D]):
     def _bulk_load(
         self, mode: PutMode, unchanged_since: Timestamp | None, progress: Callable[[int], None] | None
     ) -> BulkLoad:
+        if not isinstance(unchanged_since, Timestamp | None):
+            raise InvalidArgument("unchanged_since", "must be a Timestamp", type(unchanged_since).__name__)
+        callback(progress, "progress")
         start = documents_pb2.BulkStart(
             table=self._name,
             mode=put_mode(mode),
@@ -537,7 +543,7 @@ def put_mode(mode: str) -> documents_pb2.PutMode:
     """A mode's number. Raises InvalidArgument naming the modes there are."""
     known = _MODES.get(mode) if isinstance(mode, str) else None
     if known is None:
-        raise InvalidArgument("mode", f"must be one of {', '.join(_MODES)}", repr(mode))
+        raise InvalidArgument("mode", f"must be one of {', '.join(_MODES)}", shown(mode))
     return known
 
 

@@ -16,7 +16,7 @@ from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.packing import cut, cut_equal
 
 PairChange: TypeAlias = Change[bytes, bytes]
-DocumentChange: TypeAlias = Change[Key, Document]
+DocumentChange: TypeAlias = Change[Key, Document[Any]]
 
 
 class PairSource:
@@ -85,33 +85,37 @@ class DocumentSource:
         deleted = dict(zip(packed.deletes, map(key_from_proto, packed.deleted), strict=True))
         put_at = [str(ts) for place, ts in enumerate(versions) if place not in deleted]
         documents = iter(await self._documents(packed.rows, put_at))
-        old = await self._documents(packed.replaced)
+        old = [document for _, document in await self._documents(packed.replaced)]
         previous = dict(zip(packed.replacing, old, strict=True))
         changes: list[DocumentChange] = []
         for place, ts in enumerate(versions):
             if place in deleted:
                 changes.append(Deleted(deleted[place], ts, previous.get(place)))
             else:
-                document = next(documents)
-                changes.append(Changed(key_of(document, parts), document, ts, previous.get(place)))
+                value, document = next(documents)
+                changes.append(Changed(key_of(value, parts), document, ts, previous.get(place)))
         return changes
 
-    async def _documents(self, rows: Sequence[common_pb2.RowBatch], etags: Sequence[str] = ()) -> list[Document]:
-        """The documents of runs of rows; their etags, unless the runs have versions."""
-        documents: list[Document] = []
+    async def _documents(
+        self, rows: Sequence[common_pb2.RowBatch], etags: Sequence[str] = ()
+    ) -> list[tuple[dict[str, Any], Document[Any]]]:
+        """The documents of runs of rows, each with its values as a dict; their etags, unless the runs have versions."""
+        documents: list[tuple[dict[str, Any], Document[Any]]] = []
         for run in rows:
             writer, reader = await self._codec.reader_of(run.schema_id)
             decode, shape = decoder_of(writer, reader), reader or writer
             batch = RowBatch(run.schema_id, run.bodies, run.lengths, run.versions, shape)
             named: Iterator[str] = batch.etags() if run.versions else iter(etags[len(documents) :])
             # The names may go on behind this run's rows.
-            documents += [Document(decode(body), next(named), shape) for body in batch.each_body()]
+            instance_of = self._codec.instances(shape)
+            values = map(decode, batch.each_body())
+            documents += [(value, Document(instance_of(value), next(named), shape)) for value in values]
         return documents
 
 
-def key_of(document: Document, parts: Sequence[KeyPart]) -> Key:
+def key_of(document: dict[str, Any], parts: Sequence[KeyPart]) -> Key:
     """The primary key in a document, with the values that keys are given out with everywhere."""
-    return tuple(_part(_at(document.value, part.path), part) for part in parts)
+    return tuple(_part(_at(document, part.path), part) for part in parts)
 
 
 def _at(document: Any, path: str) -> Any:

@@ -112,7 +112,7 @@ class Table(Generic[D]):
         initial_state: bool = False,
         with_previous: bool = False,
         resolved_ms: int = 1_000,
-    ) -> Watch[Key, Document]:
+    ) -> Watch[Key, Document[D]]:
         core = self._core.watch(
             lower,
             upper,

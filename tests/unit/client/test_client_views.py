@@ -142,6 +142,12 @@ def test_a_batch_through_a_view_is_refused_when_it_commits(server: FakeServer, c
     assert server.calls("Documents.Batch") == []
 
 
+def test_nothing_is_watched_through_a_view(client: Client) -> None:
+    for watched in (client.at(THEN).kv("n"), client.at(THEN).table("d.t")):
+        with pytest.raises(Unsupported, match="watching through a view of the past"):
+            watched.watch()
+
+
 def test_views_share_the_connection_and_its_end(client: Client) -> None:
     past = client.at(THEN)
     past.kv("n").get(b"k")
