@@ -6,7 +6,7 @@ of ours, and text that is no Unicode (half a surrogate pair) would fail only whe
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from cortado.errors import InvalidArgument
@@ -47,9 +47,32 @@ def whole(value: object, field: str, low: int, high: int) -> int:
     return value
 
 
+def flag(value: object, field: str) -> bool:
+    """``value``, where it is True or False: a text such as "false" would count as true. Raises InvalidArgument."""
+    if not isinstance(value, bool):
+        raise InvalidArgument(field, "must be True or False", type(value).__name__)
+    return value
+
+
+def callback(value: Callable[..., None] | None, field: str) -> Callable[..., None] | None:
+    """``value``, where it can be called, or is None. Raises InvalidArgument naming ``field``."""
+    if value is not None and not callable(value):
+        raise InvalidArgument(field, "must be a function, or None", type(value).__name__)
+    return value
+
+
+def shown(value: object) -> str:
+    """``value`` as an error shows it, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write out integers of more than some thousand digits.
+        return "an integer of thousands of digits"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 def iterable(values: V, field: str) -> V:
     """``values``, where they can be iterated and are no text. Raises InvalidArgument naming ``field``."""
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable | AsyncIterable):
+    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable | AsyncIterable):
         raise InvalidArgument(field, "must be several, such as a list", type(values).__name__)
     return values
 

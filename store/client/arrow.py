@@ -166,6 +166,8 @@ async def rows_of_arrow(
     first_row = 0
     async with aclosing(any_of(batches)) as source:
         async for batch in source:
+            if not isinstance(batch, pa.RecordBatch):
+                raise InvalidArgument("batches", "must be Arrow record batches", type(batch).__name__)
             if not batch.num_rows:
                 continue
             try:

@@ -13,7 +13,7 @@ from cortado.store.client.document_types import DataclassInstance
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.table import AsyncTable, PutMode, put_mode
 from cortado.store.client.values import KeyLike, etag_condition
-from cortado.store.names import check_database
+from cortado.store.names import check_database, check_table
 
 
 class AsyncBatch:
@@ -98,4 +98,4 @@ class AsyncBatch:
             await self.commit()
 
     def _of(self, table: str) -> AsyncTable:
-        return self._table(f"{self.database}.{table}")
+        return self._table(f"{self.database}.{check_table(table)}")

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from cortado.errors import CortadoError, InvalidArgument, InvalidDocument
 from cortado.proto.v1 import common_pb2
-from cortado.store.client.arguments import whole
+from cortado.store.client.arguments import shown, whole
 from cortado.store.client.documents import RowBatch, row_batch
 from cortado.store.client.streams import Rows, any_of
 
@@ -36,7 +36,7 @@ class Chunk:
 def chunk_limits(chunk_rows: int) -> int:
     """``chunk_rows``, where a chunk may have so many. Raises InvalidArgument."""
     if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or not 1 <= chunk_rows <= CHUNK_ROWS_MAX:
-        raise InvalidArgument("chunk_rows", f"must be between 1 and {CHUNK_ROWS_MAX}", repr(chunk_rows))
+        raise InvalidArgument("chunk_rows", f"must be between 1 and {CHUNK_ROWS_MAX}", shown(chunk_rows))
     return chunk_rows
 
 

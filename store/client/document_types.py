@@ -110,6 +110,8 @@ class DocumentType(Generic[D]):
 
 def document_type(cls: type[D], schema: Schema) -> DocumentType[D]:
     """As the class, kept: schemas are few, and stay."""
+    if not isinstance(cls, type):
+        raise InvalidArgument("document_type", "must be a dataclass or a TypedDict", type(cls).__name__)
     return _kept(cls, schema)  # type: ignore[arg-type]
 
 

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import grpc
 
 from cortado.errors import InvalidArgument
-from cortado.store.client.arguments import text, texts
+from cortado.store.client.arguments import shown, text, texts
 
 Endpoints: TypeAlias = str | Sequence[str]
 """One endpoint (``host:port``), several in one text with commas between them, or a list."""
@@ -90,6 +90,8 @@ def _pem(path: str | Path, field: str) -> bytes:
         content = Path(path).read_bytes()
     except OSError as error:
         raise InvalidArgument(field, f"cannot be read: {error.strerror}", str(path)) from None
+    except ValueError:  # Half a surrogate pair, or a null character.
+        raise InvalidArgument(field, "must be the path of a file", shown(str(path))) from None
     if b"-----BEGIN " not in content:
         raise InvalidArgument(field, "must be a PEM file", str(path))
     return content

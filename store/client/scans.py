@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cortado.proto.v1 import documents_pb2
-from cortado.store.client.arguments import optional_text, texts
+from cortado.store.client.arguments import flag, optional_text, texts
 from cortado.store.client.kv import check_limit
 from cortado.store.client.values import At, KeyLike, at_to_proto, range_to_proto
 from cortado.store.keys.types import KeyPart
@@ -32,7 +32,9 @@ class Scan:
         optional_text(self.index, "index")
         optional_text(self.filter, "filter")
         if self.columns is not None:
-            texts(self.columns, "columns")
+            object.__setattr__(self, "columns", texts(self.columns, "columns"))
+        flag(self.reverse, "reverse")
+        flag(self.with_versions, "with_versions")
         at_to_proto(self.at)
 
     @property

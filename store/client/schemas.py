@@ -19,7 +19,7 @@ from cortado.proto.v1 import schemas_pb2
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
-from cortado.store.client.arguments import text, whole
+from cortado.store.client.arguments import shown, text, whole
 from cortado.store.client.connection import Connection
 from cortado.store.names import check_subject
 
@@ -172,7 +172,7 @@ class AsyncSchemas:
 
     async def newest(self, subject: str) -> tuple[SchemaVersion, Schema]:
         """The newest version of ``subject``, as of about :data:`NEWEST_RECENT_S` ago at most. Raises NotFound."""
-        remembered = self._cache.newest.get(subject)
+        remembered = self._cache.newest.get(subject) if isinstance(subject, str) else None
         if remembered is not None:
             until_s, schema_id = remembered
             known = self._cache.by_id.get(schema_id)
@@ -229,9 +229,9 @@ def schema_text(schema: str | Mapping[str, Any]) -> str:
 def mode_to_proto(mode: CompatibilityMode | str) -> schemas_pb2.CompatibilityMode:
     """A mode's number. Raises InvalidArgument naming the modes there are."""
     try:
-        known = CompatibilityMode(str(mode).upper())
+        known = CompatibilityMode(mode.upper() if isinstance(mode, str) else mode)
     except ValueError:
-        raise InvalidArgument("mode", f"must be one of {', '.join(CompatibilityMode)}", str(mode)) from None
+        raise InvalidArgument("mode", f"must be one of {', '.join(CompatibilityMode)}", shown(mode)) from None
     number: schemas_pb2.CompatibilityMode = getattr(schemas_pb2, _MODE_PREFIX + known.name)
     return number
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cortado.errors import Internal, InvalidArgument, NotFound
 from cortado.proto.v1 import tables_pb2
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
-from cortado.store.client.arguments import optional_text, sequence, text, texts
+from cortado.store.client.arguments import callback, flag, optional_text, sequence, shown, text, texts
 from cortado.store.client.connection import Connection
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import Timestamp
@@ -148,6 +148,7 @@ class AsyncTables:
         """Proves that every index holds what the rows say, and nothing else. ``progress`` is told rows and entries."""
         database, name = split_table_name(full_name)
         request = tables_pb2.CheckTableRequest(database=database, name=name, at=at_to_proto(at))
+        callback(progress, "progress")
         problems: list[CheckProblem] = []
         reply = None
         replies = self._connection.replies(self._stub.CheckTable, request, timeout_s=self._timeout_s)
@@ -176,7 +177,7 @@ def parse_part(text: str, field: str) -> tuple[str, bool]:
             return path, False
         case [path, "desc"]:
             return path, True
-    raise InvalidArgument(field, "must be a field path, perhaps followed by desc", repr(text))
+    raise InvalidArgument(field, "must be a field path, perhaps followed by desc", shown(text))
 
 
 def descriptor_from_proto(table: tables_pb2.Table) -> TableDescriptor:
@@ -198,11 +199,13 @@ def descriptor_from_proto(table: tables_pb2.Table) -> TableDescriptor:
 
 
 def _indexes(indexes: Sequence[Index]) -> Sequence[Index]:
-    for place, index in enumerate(sequence(indexes, "indexes")):
+    given = sequence(indexes, "indexes")
+    for place, index in enumerate(given):
         if not isinstance(index, Index):
             raise InvalidArgument(f"indexes[{place}]", "must be an Index", type(index).__name__)
         text(index.name, f"indexes[{place}].name")
-    return indexes
+        flag(index.unique, f"indexes[{place}].unique")
+    return given
 
 
 def _parts(paths: Sequence[str], field: str) -> list[tables_pb2.KeyPart]:

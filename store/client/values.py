@@ -30,7 +30,7 @@ from uuid import UUID
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2
-from cortado.store.client.arguments import text, whole
+from cortado.store.client.arguments import shown, text, whole
 from cortado.store.clock.text import parse_time, wall_ms_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
@@ -130,7 +130,7 @@ def part_to_proto(value: Part, part: KeyPart, what: str = "key") -> common_pb2.V
             return common_pb2.Value(decimal=_plain_decimal(value, field))
         case KeyType.UUID, UUID():
             return common_pb2.Value(uuid=value.bytes)
-    raise InvalidArgument(field, f"must be {_WANTED[part.type]}", f"{type(value).__name__} {_shown(value)}")
+    raise InvalidArgument(field, f"must be {_WANTED[part.type]}", f"{type(value).__name__} {shown(value)}")
 
 
 def key_from_proto(key: common_pb2.Key) -> Key:
@@ -200,29 +200,29 @@ def timestamp_to_proto(ts: Timestamp) -> common_pb2.Timestamp:
     return common_pb2.Timestamp(epoch=ts.epoch, wall_ms=ts.wall_ms, logical=ts.logical)
 
 
-def at_to_proto(at: At) -> common_pb2.ReadAt | None:
-    """When to read, as a message; None for the newest. Raises InvalidArgument."""
+def at_to_proto(at: At, field: str = "at") -> common_pb2.ReadAt | None:
+    """When to read, as a message; None for the newest. Raises InvalidArgument naming ``field``."""
     if isinstance(at, str):
-        at = parse_at(at)
+        at = parse_at(at, field)
     match at:
         case None:
             return None
         case Timestamp():
             return common_pb2.ReadAt(timestamp=timestamp_to_proto(at))
         case datetime():
-            return common_pb2.ReadAt(wall_ms=wall_ms_of(at))
+            return common_pb2.ReadAt(wall_ms=wall_ms_of(at, field))
         case Stale():
-            return common_pb2.ReadAt(stale_ms=whole(at.ms, "at.ms", 1, _UINT32_MAX))
+            return common_pb2.ReadAt(stale_ms=whole(at.ms, f"{field}.ms", 1, _UINT32_MAX))
     problem = "must be a Timestamp, its text, a datetime with a time zone, or Stale"
-    raise InvalidArgument("at", problem, type(at).__name__)
+    raise InvalidArgument(field, problem, type(at).__name__)
 
 
-def parse_at(when: str) -> Timestamp | datetime:
+def parse_at(when: str, field: str = "at") -> Timestamp | datetime:
     """A timestamp (``0.1763643600000.2``), or a wall time (``2025-11-20T13:00:00Z``). Raises InvalidArgument."""
     try:
         return parse_time(when)
     except InvalidArgument as error:
-        raise InvalidArgument("at", error.problem, error.value) from None
+        raise InvalidArgument(field, error.problem, error.value) from None
 
 
 # --- conditions ------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def etag_condition(if_match: str | None) -> common_pb2.Condition | None:
 
 def _int64(value: int, field: str) -> int:
     if not -_INT64_MAX - 1 <= value <= _INT64_MAX:
-        raise InvalidArgument(field, "must fit in 64 bits", _shown(value))
+        raise InvalidArgument(field, "must fit in 64 bits", shown(value))
     return value
 
 
@@ -246,7 +246,7 @@ def _utf8(value: str, field: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgument(field, f"must be valid Unicode: {error.reason}", _shown(value)) from None
+        raise InvalidArgument(field, f"must be valid Unicode: {error.reason}", shown(value)) from None
     return value
 
 
@@ -258,11 +258,3 @@ def _plain_decimal(value: Decimal, field: str) -> str:
         problem = f"must have at most {_DECIMAL_DIGITS_MAX} digits before the point, and after it"
         raise InvalidArgument(field, problem, f"{value:.5E}")
     return format(value, "f")
-
-
-def _shown(value: object) -> str:
-    try:
-        shown = repr(value)
-    except ValueError:  # Python does not write out integers of more than some thousand digits.
-        return "an integer of thousands of digits"
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."

@@ -27,7 +27,7 @@ from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from cortado.errors import DeadlineExceeded, InvalidArgument, Unavailable, Unsupported
 from cortado.proto.v1 import watch_pb2
-from cortado.store.client.arguments import whole
+from cortado.store.client.arguments import flag, whole
 from cortado.store.client.channel import Channel
 from cortado.store.client.connection import Connection
 from cortado.store.client.retry import Attempts, Failed, Failure
@@ -95,7 +95,9 @@ class WatchOptions:
         for name in ("after", "until"):
             if isinstance(getattr(self, name), Stale):
                 raise InvalidArgument(name, "must be a Timestamp, its text, or a datetime with a time zone", "Stale")
-            at_to_proto(getattr(self, name))
+            at_to_proto(getattr(self, name), name)
+        for name in ("initial_state", "with_previous"):
+            flag(getattr(self, name), name)
         after, until = moment(self.after), moment(self.until)
         if type(after) is type(until) and isinstance(after, Timestamp | datetime) and until < after:  # type: ignore[operator]
             raise InvalidArgument("until", f"must not be before after, {after}", str(until))

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from cortado.errors import InvalidArgument
-from cortado.store.client import Client, Index
+from cortado.store.client import Client, Index, Put, Tls
 from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.process
 
 HALF = "\ud800"
+NO: Any = "no"
 SCHEMA = {
     "type": "record",
     "name": "R",
@@ -30,7 +31,7 @@ SCHEMA = {
 }
 ROW = {"a": 1, "b": "x", "x": Decimal("1.00")}
 
-CASES: dict[str, tuple[Callable[[Client, Any], Any], str]] = {
+CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "an etag that is no Unicode": (lambda c, t: t.put(ROW, if_match=HALF), "if_match"),
     "an etag that is no text": (lambda c, t: t.put(ROW, if_match=5), "if_match"),
     "a mode that is no text": (lambda c, t: t.put(ROW, mode=["insert"]), "mode"),
@@ -74,6 +75,40 @@ CASES: dict[str, tuple[Callable[[Client, Any], Any], str]] = {
     "an endpoint that is no text": (lambda c, t: Client(5), "endpoint"),  # type: ignore[arg-type]
     "a timeout that is no number": (lambda c, t: c.with_timeout("x"), "timeout_s"),
     "a timeout as a bool": (lambda c, t: c.with_timeout(True), "timeout_s"),
+    "a timeout of thousands of digits": (lambda c, t: c.with_timeout(10**5000), "timeout_s"),
+    "encryption that is a path": (lambda c, t: Client(tls="ca.crt"), "tls"),  # type: ignore[arg-type]
+    "a certificate at no possible path": (lambda c, t: Client(tls=Tls(ca=HALF)), "tls.ca"),
+    "coalescing by a text": (lambda c, t: Client(coalesce="no"), "coalesce"),  # type: ignore[arg-type]
+    "a direction that is a text": (lambda c, t: t.scan(reverse="false"), "reverse"),
+    "a direction of pairs that is a text": (lambda c, t: c.kv("n").scan(reverse="false"), "reverse"),
+    "a condition that is a text": (lambda c, t: c.kv("n").put(b"k", b"v", if_absent="false"), "if_absent"),
+    "a condition within a batch": (lambda c, t: c.kv("n").batch([Put(b"k", b"v", if_present=NO)]), "if_present"),
+    "a limit of thousands of digits": (lambda c, t: t.scan(limit=10**5000), "limit"),
+    "a limit that is a long text": (lambda c, t: t.scan(limit="9" * 100_000), "limit"),
+    "a mode that is a long text": (lambda c, t: t.put(ROW, mode="x" * 100_000), "mode"),
+    "a watch's state by a text": (lambda c, t: c.kv("n").watch(initial_state="no"), "initial_state"),
+    "a watch's earlier values by a text": (lambda c, t: t.watch(with_previous="no"), "with_previous"),
+    "a watch that begins at a number": (lambda c, t: t.watch(after=5), "after"),
+    "a watch that ends at no time": (lambda c, t: t.watch(until="noon"), "until"),
+    "a watch that ends without a zone": (lambda c, t: t.watch(until=datetime(2026, 1, 1)), "until"),
+    "unchanged since a text": (lambda c, t: t.bulk([ROW], unchanged_since="0.0.0"), "unchanged_since"),
+    "progress that is no function": (lambda c, t: t.bulk([ROW], progress=True), "progress"),
+    "progress of a check that is none": (lambda c, t: c.check_table("db.t", progress=5), "progress"),
+    "chunks of thousands of digits": (lambda c, t: t.bulk([ROW], chunk_rows=10**5000), "chunk_rows"),
+    "batches of Arrow that are none": (lambda c, t: t.bulk_arrow([5]), "batches"),
+    "a table of a batch that is no text": (lambda c, t: c.batch("db").put(5, ROW), "table"),
+    "a document type that is no class": (lambda c, t: c.table("db.t", document_type=[]).get(1), "document_type"),
+    "a schema version that is no int": (lambda c, t: c.table("db.t", schema_version="1"), "schema_version"),
+    "a unique index by a text": (
+        lambda c, t: c.create_table("db.n", ["a"], indexes=[Index("i", ["b"], NO)]),
+        "indexes[0].unique",
+    ),
+    "a mode of compatibility that is none": (lambda c, t: c.schemas.set_compatibility("db.t", 5), "mode"),
+    "a subject in a list": (lambda c, t: c.schemas.newest(["db.t"]), "subject"),
+    "members at a text": (lambda c, t: c.membership.members(at_leader="no"), "at_leader"),
+    "a member that is no text": (lambda c, t: c.membership.add(5, "127.0.0.1:1"), "node_id"),
+    "an address that is no text": (lambda c, t: c.membership.add("n9", 5), "address"),
+    "a leader that is no text": (lambda c, t: c.membership.transfer_leader(5), "to_node_id"),
     "a time that is no Unicode": (lambda c, t: t.get(1, at=HALF), "at"),
     "a week date": (lambda c, t: t.get(1, at="2020-W01-1T00:00:00Z"), "at"),
     "a time of the last century": (lambda c, t: t.get(1, at=datetime(1969, 1, 1, tzinfo=UTC)), "at"),
@@ -102,3 +137,10 @@ def test_a_wrong_argument_is_named_and_changes_nothing(opened: Client, name: str
     assert refused.value.field == field
     assert len(str(refused.value)) < 1_000
     assert list(table.scan()) == before
+
+
+def test_what_can_be_walked_once_is_not_taken_for_nothing(opened: Client) -> None:
+    made = opened.create_table("db.once", ["a"], subject="db.t", indexes=iter([Index("by_b", ["b"])]))  # type: ignore[arg-type]
+    assert [index.name for index in made.indexes] == ["by_b"]
+    found = opened.table("db.t").scan(columns=iter(["b"]))  # type: ignore[arg-type]
+    assert [document.value for document in found] == [{"b": "x"}]
