@@ -165,6 +165,8 @@ class LmdbEngine:
             map_room_bytes, disk_room_bytes = self._room()
             room_bytes = min(map_room_bytes, disk_room_bytes) - self.reserve_bytes
             if cost_bytes > room_bytes:
+                # Nor is what was left of the last look good for smaller writes any more.
+                self._unlooked_bytes = max(0, min(room_bytes, self._unlooked_bytes))
                 raise self._no_room(map_room_bytes, disk_room_bytes)
             self._unlooked_bytes = min(room_bytes, _LOOK_AGAIN_AFTER_BYTES)
         self._unlooked_bytes -= cost_bytes

@@ -99,6 +99,17 @@ def test_a_full_disk_refuses_writes_and_takes_them_again(small_disk: Path, value
     engine.close()
 
 
+def test_where_a_write_was_refused_a_smaller_one_is_too(small_disk: Path) -> None:
+    engine = open_lmdb(small_disk / "data", reserve_bytes=4 << 20)
+    engine.admit(1)
+    (small_disk / "ballast").write_bytes(b"b" * (shutil.disk_usage(small_disk).free - (2 << 20)))
+    with pytest.raises(ResourceExhausted, match="full"):
+        engine.admit(16 << 20)
+    with pytest.raises(ResourceExhausted, match="full"):
+        engine.admit(1)
+    engine.close()
+
+
 def run_under_strace(path: Path, trace: Path, *, writes: int, inject: str = "") -> list[str]:
     """What the writer printed. ``inject`` is a fault, in strace's words."""
     need(shutil.which("strace") is not None, "strace")
