@@ -34,12 +34,15 @@ CLIENT = """
 import asyncio, sys
 from cortado import AsyncClient, Client
 from cortado.errors import InvalidArgument
+from cortado.store.client import Changed
 
 endpoint = sys.argv[1]
 with Client(endpoint) as client:
     kv = client.kv("bounds")
     kv.put(b"a", b"1")
     print(kv.get(b"a").value, [pair.key for pair in kv.scan()])
+    with kv.watch(after="0.0.0", until=client.now()) as watch:
+        print([event.key for event in watch if isinstance(event, Changed)])
     try:
         client.kv("no such name!").get(b"a")
     except InvalidArgument as refused:
@@ -50,10 +53,12 @@ async def main():
         kv = client.kv("bounds")
         await asyncio.gather(*(kv.put(b"%d" % i, b"2") for i in range(50)))
         print((await kv.get(b"7")).value, len([pair async for pair in kv.scan()]))
+        async with kv.watch(after="0.0.0", until=await client.now()) as watch:
+            print(len([event async for event in watch if isinstance(event, Changed)]))
 
 asyncio.run(main())
 """
-FOUND = "b'1' [b'a']\nnamespace\nb'2' 51\n"
+FOUND = "b'1' [b'a']\n[b'a']\nnamespace\nb'2' 51\n51\n"
 
 SPARK = """
 import os, sys
