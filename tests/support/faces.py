@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar, cast
 
 from cortado.store.client import AsyncClient, Client
@@ -67,7 +67,7 @@ class _OnLoop:
     def _given(self, found: Any) -> Any:
         if inspect.iscoroutine(found):
             return self._waited(found)
-        if isinstance(found, AsyncIterator):
+        if inspect.isasyncgen(found):
             return self._iterated(found)
         is_part = type(found).__module__.startswith("cortado.store.client") and type(found).__name__.startswith("Async")
         return _OnLoop(found, self._loop) if is_part else found
@@ -76,17 +76,23 @@ class _OnLoop:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _iterated(self, found: Any) -> Iterator[Any]:
-        async def step() -> Any:
-            return await anext(found, _ENDED)
-
         async def close() -> None:
             await found.aclose()
 
         try:
-            while (item := self._waited(step())) is not _ENDED:
-                yield item
+            yield from self._steps(found)
         finally:
             self._waited(close())
+
+    def _steps(self, found: Any) -> Iterator[Any]:
+        async def step() -> Any:
+            return await anext(found, _ENDED)
+
+        while (item := self._waited(step())) is not _ENDED:
+            yield item
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._steps(self._core)
 
     def __enter__(self) -> _OnLoop:
         self._waited(self._core.__aenter__())
