@@ -23,6 +23,7 @@ known needs no pause. Source of the backoff: *Exponential Backoff And Jitter*, B
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -57,8 +58,11 @@ MOVES_MAX: Final = 6
 _NEVER_SENT: Final = ("failed to connect to all addresses", "DNS resolution failed")
 # How it words that a server took the call and did not begin it,
 _NEVER_BEGUN: Final = "Too many pending requests"
-# that the request was over a bound (a reply over one has words of its own, and was worked out by then),
-_REQUEST_TOO_LARGE: Final = ("SERVER: Received message larger than max", "CLIENT: Sent message larger than max")
+# that the request was over a bound (a reply over one has words of its own, and was worked out by then; older versions
+# do not say who received it, but it is never the client, which takes replies of any size),
+_REQUEST_TOO_LARGE: Final = re.compile(
+    r"(?<!CLIENT: )Received message larger than max|CLIENT: Sent message larger than max"
+)
 # and, under codes that say less, that the connection broke.
 _BROKEN: Final = ("Stream removed", "RST_STREAM", "GOAWAY", "Socket closed", "Connection reset")
 
@@ -112,7 +116,7 @@ def failure_of(error: grpc.RpcError) -> Failure:
         case Unsupported():
             # There is no such method, so nothing ran.
             return Failure(translated, answered=False, sent=False)
-        case ResourceExhausted() if any(sign in problem for sign in _REQUEST_TOO_LARGE):
+        case ResourceExhausted() if _REQUEST_TOO_LARGE.search(problem):
             # No retry gets under it.
             too_large = TooLarge("request", f"is larger than a message may be: {problem}")
             return Failure(too_large, answered=True, sent=True)

@@ -107,6 +107,12 @@ ENDS: dict[str, tuple[Failure, type[CortadoError], type[CortadoError], type[Cort
         TooLarge,
         TooLarge,
     ),
+    "request too large, in the words of an older gRPC": (
+        ended("RESOURCE_EXHAUSTED", "Received message larger than max (9 vs. 4)"),
+        TooLarge,
+        TooLarge,
+        TooLarge,
+    ),
     "not sent in time": (NOT_SENT_IN_TIME, Unavailable, Unavailable, OutcomeUnknown),
     "stream over before": (BROKEN_STREAM_BEFORE, Unavailable, Unavailable, OutcomeUnknown),
     "closed before": (CLOSED_BEFORE, Cancelled, Cancelled, OutcomeUnknown),
