@@ -21,6 +21,8 @@ _ODD: Final = "yellow"
 _QUEUE_ODD: Final = 0.5
 _LAG_ODD_S: Final = 1.0
 _LOOP_ODD_S: Final = 0.25
+# A clock that is off by one of these or more is told in it, so that all of the number fits.
+_CLOCK_UNITS: Final = (("y", 365.25 * 86_400), ("d", 86_400.0), ("h", 3_600.0), ("s", 1.0))
 
 
 class _Column(NamedTuple):
@@ -147,7 +149,12 @@ def _loop(node: NodeSample) -> Text:
 
 
 def _clock(node: NodeSample) -> Text:
-    return _text(None if node.clock_offset_s is None else f"{node.clock_offset_s * 1000:+.0f}ms")
+    if node.clock_offset_s is None:
+        return _text(None)
+    for unit, unit_s in _CLOCK_UNITS:
+        if abs(node.clock_offset_s) >= unit_s:
+            return Text(f"{node.clock_offset_s / unit_s:+.0f}{unit}", style=_BAD)
+    return _text(f"{node.clock_offset_s * 1000:+.0f}ms")
 
 
 def _uptime(node: NodeSample) -> Text:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from cortado.store.clock.spans import between_text, exact_span_text
 from cortado.store.doctor.nodes import answering, setting_of
 from cortado.store.doctor.probes import Facts, problem_of
 
@@ -138,11 +139,12 @@ def _states(facts: Facts) -> Iterator[Check]:
     for node in _reached(facts):
         for member in node["members"] if node["role"] == "leader" else ():
             behind = member["behind"]
+            entries = "1 entry" if behind == 1 else f"{behind} entries"
             yield _of(
                 f"lag of {member['node_id']}",
                 fail=False,
                 warn=behind > BEHIND_WARN or member["needs_snapshot"] or not member["joined"],
-                found=f"{behind} entries" + ("; waits for a snapshot" if member["needs_snapshot"] else "")
+                found=entries + ("; waits for a snapshot" if member["needs_snapshot"] else "")
                 if member["joined"]
                 else "it has not joined yet",
                 advice="see whether it runs and reaches the leader; if it does, its disk or network is too slow",
@@ -183,8 +185,8 @@ def _clocks(facts: Facts) -> Iterator[Check]:
             f"clocks around {node['node_id']}",
             fail=worst_ms > limit_ms,
             warn=worst_ms > limit_ms / 2,
-            found=f"that of {worst['node_id']} is off by {worst['low_ms']:+d} to {worst['high_ms']:+d} ms; the limit "
-            f"is {limit_ms} ms",
+            found=f"that of {worst['node_id']} is off by {between_text(worst['low_ms'], worst['high_ms'])}; the "
+            f"limit is {limit_ms} ms",
             advice="set the clocks right (chrony or the like), on the node that differs from most",
         )
     for node in reached:
@@ -193,7 +195,7 @@ def _clocks(facts: Facts) -> Iterator[Check]:
             yield _of(
                 f"timestamps of {node['node_id']}",
                 warn=True,
-                found=f"{ahead_ms} ms ahead of its clock",
+                found=f"{exact_span_text(ahead_ms)} ahead of its clock",
                 advice="a clock was wrong once: when all clocks are right, cortado clock bump-epoch",
             )
         here_ms = _apart_ms({"low_ms": node["clock"]["offset_low_ms"], "high_ms": node["clock"]["offset_high_ms"]})
@@ -201,7 +203,7 @@ def _clocks(facts: Facts) -> Iterator[Check]:
             yield _of(
                 f"clock of {node['node_id']}",
                 warn=True,
-                found=f"about {here_ms} ms from this host's",
+                found=f"about {exact_span_text(here_ms)} from this host's",
                 advice="set both clocks right (chrony or the like)",
             )
 

@@ -11,6 +11,7 @@ from cortado.store.cli.asking import YesOption, confirm
 from cortado.store.cli.parse import whole
 from cortado.store.cli.render import moment
 from cortado.store.cli.session import Session, command
+from cortado.store.clock.spans import exact_span_text
 
 
 def add_to(app: typer.Typer) -> None:
@@ -49,7 +50,7 @@ def add_to(app: typer.Typer) -> None:
                 ("now", moment(found.now)),
                 ("epoch", found.now.epoch),
                 ("physical clock", f"{found.physical_ms} ({physical:%Y-%m-%d %H:%M:%S}Z)"),
-                ("ahead of it by", f"{found.ahead_ms} ms"),
+                ("ahead of it by", exact_span_text(found.ahead_ms)),
                 ("last applied", found.last_applied),
                 ("largest offset taken", f"{found.max_offset_ms} ms"),
             ]

@@ -15,6 +15,7 @@ from cortado.store.cli.parse import seconds
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Client, Members, MemberStatus
 from cortado.store.client.inspect import NodeInspector
+from cortado.store.clock.spans import span_text
 
 _NodeId = typer.Argument(help="The node's id.", metavar="NODE_ID", show_default=False)
 _POLL_S: Final = 0.25
@@ -311,5 +312,5 @@ def _row(member: MemberStatus, leader: str, is_told_by_leader: bool) -> Sequence
     state = "not joined yet" if not member.joined else "needs a snapshot" if member.needs_snapshot else "joined"
     if not is_told_by_leader or not member.joined:
         return (member.node_id, member.address, role, state, "-", "-")
-    heard = "-" if role == "leader" else f"{member.last_heard_ms} ms ago"
+    heard = "-" if role == "leader" else f"{span_text(member.last_heard_ms)} ago"
     return (member.node_id, member.address, role, state, member.behind, heard)

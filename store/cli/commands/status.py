@@ -14,6 +14,7 @@ from cortado.errors import CortadoError, Unavailable
 from cortado.store.cli.render import moment, size
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Members, MemberStatus, Status
+from cortado.store.clock.spans import between_text
 
 # A node that does not answer is not waited for as long as one that was asked for alone.
 _MEMBER_TIMEOUT_S: Final = 2.0
@@ -129,5 +130,5 @@ def _pairs(found: Status) -> list[tuple[str, object]]:
         ("disk free", size(found.disk_free_bytes)),
         ("loop lag, last minute", f"{found.loop_lag_ms_max} ms"),
     ]
-    clocks = ((f"clock of {each.node_id}", f"{each.low_ms:+d} to {each.high_ms:+d} ms") for each in found.clock_offsets)
+    clocks = ((f"clock of {each.node_id}", between_text(each.low_ms, each.high_ms)) for each in found.clock_offsets)
     return [*pairs, *clocks]

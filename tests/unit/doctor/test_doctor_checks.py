@@ -111,7 +111,7 @@ def test_where_all_is_well_nothing_is_to_do() -> None:
         ("nodes>h1:1>clock_offsets>0>low_ms", 400, "fail", "clocks around n1", "that of n2 is off by +400"),
         ("nodes>h1:1>clock_offsets>0>high_ms", -400, "fail", "clocks around n1", "to -400 ms; the limit is 250 ms"),
         ("nodes>h1:1>clock_offsets>0>low_ms", 150, "warn", "clocks around n1", "that of n2 is off by +150"),
-        ("nodes>h1:1>clock>ahead_ms", 10**9, "warn", "timestamps of n1", "1000000000 ms ahead of its clock"),
+        ("nodes>h1:1>clock>ahead_ms", 10**9, "warn", "timestamps of n1", "1000000000 ms (12 days) ahead of its clock"),
         ("nodes>h1:1>clock>offset_low_ms", 900, "warn", "clock of n1", "about 900 ms from this host's"),
         ("nodes>h1:1>disk_free_bytes", 10 << 20, "fail", "disk of n1", "10 MiB free"),
         ("nodes>h1:1>disk_free_bytes", 500 << 20, "warn", "disk of n1", "500 MiB free"),
