@@ -1,4 +1,4 @@
-"""Streams in pages: items in order, and whatever ends them, what lies below is closed at once and not by a collector."""
+"""Streams in pages: items in order, and whatever ends them, what lies below is closed at once, by nobody else."""
 
 from __future__ import annotations
 
@@ -45,17 +45,21 @@ async def taken(stream: AsyncGenerator[Any, None], count: int) -> list[Any]:
 def test_items_come_in_order_and_pages_are_closed_where_they_are_left(count: int) -> None:
     over_asyncio, over_threads, late = Pages(), Pages(), Pages()
     expected = [1, 2, 3][:count]
-    assert asyncio.run(taken(items(over_asyncio.generator), count)) == expected
 
     async def open_late() -> AsyncGenerator[Iterable[int], None]:
         return late.generator
 
-    assert asyncio.run(taken(items(opened(open_late)), count)) == expected
+    async def main() -> None:
+        # Looked at here, since a loop that ends closes what was left open.
+        assert await taken(items(over_asyncio.generator), count) == expected
+        assert over_asyncio.is_closed
+        assert await taken(items(opened(open_late)), count) == expected
+        assert late.is_closed
+
+    asyncio.run(main())
     found = each(over_threads.generator)
     assert [item for item, _ in zip(found, range(count), strict=False)] == expected
     found.close()  # type: ignore[attr-defined]
-    assert over_asyncio.is_closed
-    assert late.is_closed
     assert over_threads.is_closed
 
 
