@@ -130,6 +130,21 @@ def _majority(facts: Facts) -> Iterator[Check]:
     )
 
 
+def _addresses(facts: Facts) -> Iterator[Check]:
+    """Where nodes were started with each other's directories: each is well, and nobody finds it by its name."""
+    nodes = answering(facts["nodes"])
+    for member in max((each["members"] for each in nodes.values()), key=len, default=()):
+        there = nodes.get(member["address"])
+        if there is None or there["node_id"] == member["node_id"]:
+            continue
+        yield _of(
+            f"address of {member['node_id']}",
+            fail=True,
+            found=f"at {member['address']}, where the cluster looks for it, node {there['node_id']} answers",
+            advice="stop the nodes that stand in each other's place, and start each with its own data directory",
+        )
+
+
 def _states(facts: Facts) -> Iterator[Check]:
     for node in _reached(facts):
         if node["state"] != "serving":
@@ -370,6 +385,7 @@ _RULES: Final[Iterable[Callable[[Facts], Iterator[Check]]]] = (
     _settings,
     _reach,
     _majority,
+    _addresses,
     _states,
     _sameness,
     _clocks,

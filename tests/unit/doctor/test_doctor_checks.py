@@ -93,6 +93,15 @@ def test_where_all_is_well_nothing_is_to_do() -> None:
     assert all(not each.advice for each in checks(well()))
 
 
+def test_nodes_in_each_others_place_are_named_though_each_is_well() -> None:
+    facts = well()
+    facts["nodes"] = {"h1:1": node(2), "h2:1": node(1, "leader"), "h3:1": node(3)}
+    assert [(each.verdict, each.name, each.found) for each in bad(facts)] == [
+        (Verdict.FAIL, "address of n1", "at h1:1, where the cluster looks for it, node n2 answers"),
+        (Verdict.FAIL, "address of n2", "at h2:1, where the cluster looks for it, node n1 answers"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("path", "value", "verdict", "name", "found"),
     [
