@@ -281,7 +281,8 @@ def command(
 
 
 def help_text(function: Callable[..., None], examples: str) -> str:
-    """The docstring, then the examples as they stand."""
+    """The docstring, its paragraphs without the line ends that the source has, then the examples as they stand."""
     lines = [line.strip() for line in examples.strip().splitlines()]
+    paragraphs = (" ".join(paragraph.split()) for paragraph in (inspect.getdoc(function) or "").split("\n\n"))
     # A lone \b keeps the lines of a paragraph as they are.
-    return f"{inspect.getdoc(function)}\n\n\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+    return "\n\n".join(paragraphs) + "\n\n\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -82,6 +82,12 @@ def test_every_commands_help_ends_with_an_example_of_itself(command: str, capsys
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+def test_a_paragraph_of_help_wraps_where_the_terminal_ends_and_nowhere_else(command: str) -> None:
+    text = COMMANDS[command].help.partition("Examples:")[0]
+    assert all("\n" not in each.strip("\b\n") for each in text.split("\n\n"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_example_parses(command: str) -> None:
     """The examples' options and arguments are ones that the command takes."""
     help_text = COMMANDS[command].help or ""
