@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from support.pages import ROOT, Block, Page
@@ -66,7 +67,9 @@ class PageRunner:
         self.directory = directory
         self._ports = list(ports)
         self._state = directory.with_name(f"{directory.name}.state")
-        self._names: dict[str, Any] = dict(names or {})
+        # A module, which is where annotations of its classes are looked up.
+        self._module = ModuleType("page")
+        vars(self._module).update(names or {})
         self._background: list[subprocess.Popen[bytes]] = []
         directory.mkdir(exist_ok=True)
 
@@ -187,9 +190,11 @@ class PageRunner:
         os.chdir(self.directory)
         try:
             with contextlib.redirect_stdout(shown):
-                exec(compile(source, str(ROOT / page.name), "exec"), self._names)
+                sys.modules[self._module.__name__] = self._module
+                exec(compile(source, str(ROOT / page.name), "exec", dont_inherit=True), vars(self._module))
         finally:
             os.chdir(was)
+            del sys.modules[self._module.__name__]
         # A comment behind a print says what it prints.
         for said in re.findall(r"^ *print\(.*\)  # (.+)$", block.text, re.M):
             got = self._there(shown.getvalue())
