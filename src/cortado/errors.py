@@ -356,6 +356,9 @@ class Cancelled(CortadoError):
     code: ClassVar[str] = "CANCELLED"
     reason: ClassVar[str] = "CANCELLED"
 
+    def message(self) -> str:
+        return self.problem or "the call was cancelled"
+
 
 # --- broken ----------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -195,4 +196,7 @@ def _silence_stdout() -> None:
 
 def main() -> None:
     """The ``cortado`` script."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # Closed by a caller who wants none of it, as a daemon's are.
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
     sys.exit(run(sys.argv[1:]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -177,5 +178,7 @@ def printable(text: str) -> str:
 
 
 def _line(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    # Where nobody can be told, the exit code still tells.
+    with suppress(OSError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()

@@ -39,6 +39,9 @@ class BadRows:
         self._paths = (path, path.with_name(path.name + REASONS))
         self._files: tuple[BinaryIO, BinaryIO] | None = None
         self._sizes = sizes or (0, 0)
+        if not path.parent.is_dir() or path.is_dir():
+            # Said now, and not with the first bad row, which may come after an hour.
+            raise InvalidArgument("--bad-rows", "must be a file, in a directory that exists", str(path))
         for each in self._paths:
             if sizes is None and not force and each.exists():
                 raise InvalidArgument("--bad-rows", "exists already: --force replaces it", str(each))

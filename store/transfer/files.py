@@ -31,7 +31,7 @@ class WholeFile:
     """A file in the making: at the end of ``with`` it is there, or after an error nothing is.
 
     ``bytes`` and ``sha256`` are of what was written. It is a file object as far as writers need one, pyarrow's
-    among them.
+    among them. Raises InvalidArgument, also where something stands there that is no file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,6 +40,9 @@ class WholeFile:
         self.closed = False
         self._digest = hashlib.sha256()
         self._partial = path.with_name(path.name + PARTIAL)
+        if path.exists() and not path.is_file():
+            # To rename over it would take a device or a pipe away from everybody else.
+            raise InvalidArgument("file", "is no regular file, and cannot be replaced", str(path))
         with disk_errors(path):
             self._file = self._partial.open("wb")
 

@@ -28,7 +28,9 @@ def parse_json(text: str, what: str) -> Any:
     except RecursionError:
         raise InvalidArgument(what, "must be JSON: it is nested too deeply") from None
     except ValueError as error:
-        raise InvalidArgument(what, f"must be JSON: {error}", _short(text)) from None
+        # Python's own words are about its own setting.
+        problem = "an integer has thousands of digits" if "set_int_max_str_digits" in str(error) else str(error)
+        raise InvalidArgument(what, f"must be JSON: {problem}", _short(text)) from None
 
 
 def json_line(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Annotated, Any, TypeAlias
@@ -60,7 +61,7 @@ def _add_reading(app: typer.Typer) -> None:
             handle = client.table(table)
             found = handle.get(parse_key(key, handle.descriptor.key), at=at)
         if found is None:
-            raise NotFound("document", f"{' '.join(key)} in table {table}")
+            raise NotFound("document", f"{shlex.join(key)} in table {table}")
         show_document(session, found, meta=meta)
 
     @command(

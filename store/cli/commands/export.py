@@ -158,7 +158,7 @@ def _export_file(
         sys.stdout.buffer.flush()
         return Exported(rows, ts, 0, 0)
     path = Path(destination)
-    if path.exists() and not force:
+    if path.is_file() and not force:
         raise InvalidArgument("DESTINATION", "exists already: --force replaces it", destination)
     with WholeFile(path) as file:
         rows, ts = _write(client, source, file, encoding, selection, report)

@@ -89,7 +89,7 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["server", "--raft.entry-bytes-max", "5"], "--raft.entry-bytes-max"),
         (["server", "--data-dir", "\udcff"], "--data-dir"),
         (["cluster", "up", "--dir", "\udcff", "--nodes", "1"], "--dir"),
-        (["member", "add", "\udcff", "127.0.0.1:9", "-e", "127.0.0.1:1"], "arguments"),
+        (["member", "add", "\udcff", "127.0.0.1:9", "-e", "127.0.0.1:1"], "node_id"),
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])
@@ -166,6 +166,16 @@ def test_a_reader_who_goes_away_ends_the_run_quietly() -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait(20) == failures.BROKEN_PIPE
+
+
+@pytest.mark.parametrize("closed", ["1>&-", "2>&-", "1>&- 2>&-", "2>/dev/full"])
+def test_where_nobody_can_be_told_the_exit_code_still_tells(closed: str) -> None:
+    script = (
+        f"{sys.executable} -m cortado.store.cli --version {closed} && {sys.executable} -m cortado.store.cli no {closed}"
+    )
+    ended = subprocess.run(["sh", "-c", script], capture_output=True, timeout=20)
+    assert ended.returncode == failures.USAGE
+    assert b"Traceback" not in ended.stderr
 
 
 def test_ctrl_c_ends_the_run_quietly() -> None:

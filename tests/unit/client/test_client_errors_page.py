@@ -27,6 +27,11 @@ def test_the_page_lists_every_error_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("name", ERRORS)
+def test_each_says_what_is_wrong_in_words_of_its_own(name: str) -> None:
+    assert ERRORS[name].message is not errors.CortadoError.message
+
+
+@pytest.mark.parametrize("name", ERRORS)
 def test_each_is_listed_with_its_reason_its_code_and_its_fields(name: str) -> None:
     error = ERRORS[name]
     reason, code, fields, _ = ROWS[name].split(" | ", 3)

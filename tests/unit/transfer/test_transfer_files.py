@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,21 @@ def test_after_an_error_nothing_is_there_and_what_was_is_untouched(tmp_path: Pat
 def test_a_missing_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="No such file or directory"), WholeFile(tmp_path / "no" / "a"):
         pass
+
+
+def test_nothing_but_a_file_is_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(InvalidArgument, match="is no regular file"), WholeFile(pipe):
+        pass
+    assert pipe.is_fifo()
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_bad_rows_that_nobody_could_write_are_refused_before_the_first(tmp_path: Path) -> None:
+    for path in (tmp_path / "no" / "bad", tmp_path):
+        with pytest.raises(InvalidArgument, match="--bad-rows: must be a file"):
+            BadRows(path, force=True)
 
 
 # --- manifests -----------------------------------------------------------------------------------------------------
