@@ -20,10 +20,10 @@ from cortado.errors import CortadoError, NotLeader, TryAgain, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2, inspect_pb2, tables_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.endpoints import Tls
+from cortado.store.client.retry import failure_of
 from cortado.store.client.tables import descriptor_from_proto
 from cortado.store.client.values import timestamp_of, timestamp_to_proto
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.rpc_errors import from_rpc_error
 
 M = TypeVar("M", bound=Message)
 
@@ -158,7 +158,7 @@ class NodeInspector:
                 tables_pb2.CheckTableResponse.FromString,
             )(request)
         except grpc.RpcError as error:
-            raise from_rpc_error(error) from None
+            raise failure_of(error).error from None
 
     def _asked(
         self,
@@ -179,7 +179,7 @@ class NodeInspector:
                 reply: M = ask(request, timeout=max(until_s - time.monotonic(), 0.001))
                 return reply
             except grpc.RpcError as error:
-                problem = from_rpc_error(error)
+                problem = failure_of(error).error
             if not insists or not isinstance(problem, TryAgain) or isinstance(problem, NotLeader):
                 raise problem
             pause_s = max(_PAUSE_S, problem.retry_delay_ms / 1000)

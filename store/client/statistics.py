@@ -20,7 +20,7 @@ import grpc
 
 from cortado.proto.v1 import statistics_pb2
 from cortado.store.client.endpoints import Tls, check_endpoint
-from cortado.store.rpc_errors import from_rpc_error
+from cortado.store.client.retry import failure_of
 
 _METHOD: Final = "/cortado.v1.Statistics/ReadStatistics"
 # A node that comes back is found within seconds: whoever watches it waits for just that.
@@ -91,7 +91,7 @@ class NodeStatistics:
         try:
             reply = self._ask(statistics_pb2.ReadStatisticsRequest(names=names), timeout=self._timeout_s)
         except grpc.RpcError as error:
-            raise from_rpc_error(error) from None
+            raise failure_of(error).error from None
         return _statistics(reply)
 
     def close(self) -> None:

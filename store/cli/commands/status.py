@@ -107,7 +107,9 @@ def _row(members: Members, member: MemberStatus, said: Status | CortadoError) ->
         state: object = said.state
         more: Sequence[object] = (said.term, said.applied_index, size(said.disk_free_bytes))
     else:
-        state, more = "not joined yet" if not member.joined else f"not reached: {said}", ("-", "-", "-")
+        # The address stands beside it.
+        why = str(said).removeprefix(f"cannot reach {member.address}: ")
+        state, more = "not joined yet" if not member.joined else f"not reached: {why}", ("-", "-", "-")
     return (member.node_id, member.address, role, state, *more)
 
 
