@@ -15,9 +15,8 @@ from cortado.store.client.values import At, Key, key_from_proto, key_to_proto
 from cortado.store.keys.types import KeyPart
 from cortado.store.transfer.files import PARTIAL, disk_errors, read_json, write_json
 from cortado.store.transfer.formats import Encoding
-from cortado.store.transfer.manifest import MANIFEST, FileEntry, read_manifest, to_json
+from cortado.store.transfer.manifest import CHECKPOINT, MANIFEST, FileEntry, read_manifest, to_json
 
-CHECKPOINT: Final = "export.checkpoint.json"
 _VERSION: Final = 1
 
 

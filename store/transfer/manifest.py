@@ -24,6 +24,8 @@ from cortado.errors import InvalidArgument
 from cortado.store.transfer.files import read_json, write_json
 
 MANIFEST: Final = "manifest.json"
+# There as long as the export is not done.
+CHECKPOINT: Final = "export.checkpoint.json"
 VERSION: Final = 1
 
 _Entry = TypeVar("_Entry")
@@ -104,7 +106,10 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """The manifest of a directory. Raises InvalidArgument naming what is wrong in it."""
+    """The manifest of a directory. Raises InvalidArgument naming what is wrong in it, or that the export is not done."""
+    if (directory / CHECKPOINT).exists() and not (directory / MANIFEST).exists():
+        problem = "holds an export that is not done: end it first, with cortado export --resume"
+        raise InvalidArgument("manifest", problem, str(directory))
     value = read_json(directory / MANIFEST, "manifest")
     if not isinstance(value, dict) or value.get("cortado_export") != VERSION:
         found = value.get("cortado_export") if isinstance(value, dict) else type(value).__name__

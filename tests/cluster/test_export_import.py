@@ -15,7 +15,7 @@ import pytest
 
 from cortado.schema.values import Branch, Duration
 from cortado.store.client import Client, Index
-from cortado.store.transfer.export_plan import CHECKPOINT
+from cortado.store.transfer.manifest import CHECKPOINT
 from support.command_line import CommandLine
 from support.server_process import ServerProcess, wait_until
 from support.small_disk import mounted_disk
