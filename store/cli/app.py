@@ -186,7 +186,8 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _message(error: Any) -> str:
-    return " ".join(str(error.format_message()).split()).rstrip(".")
+    # The parser says first what kind of exception it met.
+    return " ".join(str(error.format_message()).split()).rstrip(".").replace(": Value error, ", ": ")
 
 
 def _silence_stdout() -> None:

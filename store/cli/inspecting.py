@@ -78,6 +78,8 @@ def index_of(table: TableDescriptor, name: str) -> IndexDescriptor:
 
 def parse_stored_key(text: str) -> bytes:
     """A stored key in hexadecimal, or as text with escapes. Raises InvalidArgument."""
+    if not text:
+        raise InvalidArgument("HEX", "must not be empty")
     if "\\" in text:
         return parse_bytes(text, "HEX")
     try:

@@ -16,7 +16,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from cortado.errors import CortadoError, Unavailable
+from cortado.errors import CortadoError, InvalidArgument, Unavailable
 from cortado.store.cli.node_table import node_table, problem_lines
 from cortado.store.cli.parse import seconds
 from cortado.store.cli.samples import NodeSample, not_reached, sample
@@ -63,7 +63,8 @@ def add_to(app: typer.Typer) -> None:
 
         Into a pipe or a file, views follow one another; with -o json each is one line.
         """
-        interval = max(interval, _INTERVAL_S_MIN)
+        if interval < _INTERVAL_S_MIN:
+            raise InvalidArgument("--interval", f"must be at least {_INTERVAL_S_MIN} seconds", f"{interval:g}")
         with suppress(KeyboardInterrupt), Watch(session) as watch:
             views = watch.views(interval)
             if once:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -16,7 +17,7 @@ from cortado.store.cli.parse import key_to_json, parse_bound, parse_key
 from cortado.store.cli.render import one_line
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Client, Document, Resolved, Watch
-from cortado.store.client.values import Key
+from cortado.store.client.values import Key, parse_at
 from cortado.store.client.watch import Change, Changed
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
@@ -24,15 +25,12 @@ from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
 K = TypeVar("K")
 V = TypeVar("V")
 
-_BEGINNING: Final = "beginning"
-_NOW: Final = "now"
-
 AfterOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--from",
         help="Changes after this timestamp or time; beginning: all that is kept.",
-        show_default=_NOW,
+        show_default="now",
         metavar="TIME",
     ),
 ]
@@ -91,8 +89,8 @@ def _add_kv(group: typer.Typer) -> None:
                 parse_bytes(lower or "", "--lower"),
                 parse_bytes(upper or "", "--upper"),
                 prefix=None if prefix is None else parse_bytes(prefix, "--prefix"),
-                after=_moment(client, after),
-                until=_moment(client, until),
+                after=_moment(client, after, "--from"),
+                until=_moment(client, until, "--until"),
                 initial_state=state,
                 with_previous=previous,
                 resolved_ms=resolved_ms,
@@ -135,8 +133,8 @@ def _add_table(group: typer.Typer) -> None:
                 parse_bound(lower, parts, "--lower"),
                 parse_bound(upper, parts, "--upper"),
                 prefix=parse_key(prefix, parts, prefix=True) if prefix else None,
-                after=_moment(client, after),
-                until=_moment(client, until),
+                after=_moment(client, after, "--from"),
+                until=_moment(client, until, "--until"),
                 initial_state=state,
                 with_previous=previous,
                 resolved_ms=resolved_ms,
@@ -144,10 +142,15 @@ def _add_table(group: typer.Typer) -> None:
                 _show_all(session, watch, _document_json, _document_line)
 
 
-def _moment(client: Client, text: str | None) -> str | Timestamp | None:
-    if text == _BEGINNING:
-        return ZERO
-    return client.now() if text == _NOW else text
+def _moment(client: Client, text: str | None, option: str) -> Timestamp | datetime | None:
+    match text:
+        case None:
+            return None
+        case "beginning":
+            return ZERO
+        case "now":
+            return client.now()
+    return parse_at(text, option)
 
 
 def _show_all(

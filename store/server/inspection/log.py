@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from cortado.errors import DataLoss
+from cortado.errors import DataLoss, InvalidArgument, NotFound
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.records import (
@@ -53,11 +53,14 @@ _OVERHEAD_BYTES: Final = 5
 def read_log(stored: Stored, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
     """A page of entries, and the state that they belong to; the header is the caller's to set.
 
-    Raises InvalidArgument, InvalidPageToken, DataLoss (the hard state or the applied state; a damaged entry is shown).
+    Raises InvalidArgument, InvalidPageToken, NotFound (the group), DataLoss (the hard state or the applied state; a
+    damaged entry is shown).
     """
     group_id = request.group_id or GROUP_ID
     size = bounded("page_size", request.page_size, ENTRIES_MAX, ENTRIES_MAX)
     changes_max = bounded("changes_max", request.changes_max, CHANGES_DEFAULT, CHANGES_MAX)
+    if 0 < request.to_index < request.from_index:
+        raise InvalidArgument("to_index", f"must not be below from_index, {request.from_index}", str(request.to_index))
     shape = request_shape("ReadLog", group_id, request.from_index, request.to_index, changes_max)
     start = request.from_index
     if request.page_token:
@@ -66,6 +69,8 @@ def read_log(stored: Stored, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
     names = stored.names()
     piece = stored.begin_slice()
     with stored.engine.read() as txn:
+        if group_id != GROUP_ID and txn.get(Space.META, applied_key(group_id)) is None:
+            raise NotFound("group", str(group_id))
         state = _state(txn, group_id)
         end = entry_key(group_id, request.to_index or _INDEX_MAX)
         page = txn.page(Space.LOG, entry_key(group_id, start), end, max_items=size, max_bytes=_PAGE_BYTES)

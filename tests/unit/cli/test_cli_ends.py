@@ -90,6 +90,10 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["server", "--data-dir", "\udcff"], "--data-dir"),
         (["cluster", "up", "--dir", "\udcff", "--nodes", "1"], "--dir"),
         (["member", "add", "\udcff", "127.0.0.1:9", "-e", "127.0.0.1:1"], "node_id"),
+        (["watch", "kv", "n", "--from", "noon"], "--from"),
+        (["watch", "kv", "n", "--until", "2026-01-01T00:00:00"], "--until"),
+        (["top", "--interval", "0.1", "--once"], "--interval"),
+        (["key", "decode", ""], "HEX"),
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])

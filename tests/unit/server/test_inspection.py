@@ -66,6 +66,13 @@ def test_pages_of_the_log_follow_one_another_and_belong_to_their_request(replica
         replica.read_log(pb.ReadLogRequest(page_token=first.next_page_token))
 
 
+def test_a_log_that_there_is_not_is_no_empty_one(replica: Replica) -> None:
+    with pytest.raises(NotFound, match="no group 9"):
+        replica.read_log(pb.ReadLogRequest(group_id=9))
+    with pytest.raises(InvalidArgument, match="to_index: must not be below from_index, 5"):
+        replica.read_log(pb.ReadLogRequest(from_index=5, to_index=3))
+
+
 def test_a_node_that_never_joined_shows_an_empty_log() -> None:
     stored = Replica("n1")
     with stored.engine.write() as txn:
