@@ -106,7 +106,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """The manifest of a directory. Raises InvalidArgument naming what is wrong in it, or that the export is not done."""
+    """The manifest of a directory. Raises InvalidArgument for what is wrong in it, or an export that is not done."""
     if (directory / CHECKPOINT).exists() and not (directory / MANIFEST).exists():
         problem = "holds an export that is not done: end it first, with cortado export --resume"
         raise InvalidArgument("manifest", problem, str(directory))
