@@ -43,7 +43,7 @@ def timestamp_value(message: common_pb2.Timestamp) -> Timestamp:
     return Timestamp(message.epoch, message.wall_ms, message.logical)
 
 
-def read_at(message: common_pb2.ReadAt, epoch: int) -> Timestamp | Stale | None:
+def read_at(message: common_pb2.ReadAt, epoch: int, field: str = "at") -> Timestamp | Stale | None:
     """At which timestamp to read, or how stale; None for the newest. A wall time means all of that millisecond in
     ``epoch``."""
     match message.WhichOneof("kind"):
@@ -51,7 +51,7 @@ def read_at(message: common_pb2.ReadAt, epoch: int) -> Timestamp | Stale | None:
             return timestamp_value(message.timestamp)
         case "wall_ms":
             if message.wall_ms > WALL_MS_MAX:
-                raise InvalidArgument("at.wall_ms", f"must be between 0 and {WALL_MS_MAX}", str(message.wall_ms))
+                raise InvalidArgument(f"{field}.wall_ms", f"must be between 0 and {WALL_MS_MAX}", str(message.wall_ms))
             return Timestamp(epoch, message.wall_ms, LOGICAL_MAX)
         case "stale_ms":
             return Stale(message.stale_ms)

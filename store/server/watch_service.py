@@ -161,7 +161,7 @@ class WatchService(Service):
                 raise InvalidArgument("options.page_token", "is for a watch with initial_state")
             token = decode_token(options.page_token, shape)
             return await self.node.resolve_read(token.read_ts), LogicalKey(token.resume_within(*bounds))
-        after = read_at(options.after, self.node.clock.epoch)
+        after = read_at(options.after, self.node.clock.epoch, "options.after")
         if isinstance(after, Stale):
             raise InvalidArgument("options.after.stale_ms", "cannot be watched from: give a timestamp, or none")
         if after is None:

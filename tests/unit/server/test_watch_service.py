@@ -196,6 +196,7 @@ def test_a_state_token_of_another_watch_is_refused() -> None:
     [
         ({"resolved_interval_ms": 60_001}, "options.resolved_interval_ms"),
         ({"after": common_pb2.ReadAt(stale_ms=5)}, "options.after.stale_ms"),
+        ({"after": common_pb2.ReadAt(wall_ms=1 << 62)}, "options.after.wall_ms"),
         ({"page_token": b"x", "initial_state": True}, "page_token"),
     ],
 )
