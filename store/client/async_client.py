@@ -118,7 +118,7 @@ class AsyncClient:
         return self._connection.endpoint
 
     async def close(self) -> None:
-        """Ends the connection; what is running ends with Cancelled."""
+        """Ends the connection; what is running ends with Cancelled, and a write that was sent with OutcomeUnknown."""
         await self._connection.close()
 
     async def __aenter__(self) -> Self:
