@@ -378,7 +378,9 @@ class Node:
         now_ms = self.monotonic_ms()
         if self._peer_clocks.observe(node_id, low_ms, high_ms, now_ms):
             voters = (each.node_id for each in self._log.configuration.voters)
-            self._turns.hold_back(_BAD_CLOCK, self._peer_clocks.is_out_of_bounds(voters, now_ms))
+            is_off = self._peer_clocks.is_out_of_bounds(voters, now_ms)
+            if self._turns.hold_back(_BAD_CLOCK, is_off) and is_off:
+                _LOG.warning("this host's clock is off by more than max-clock-offset-ms from most nodes': set it right")
 
     # --- writes ------------------------------------------------------------------------------------------------
 

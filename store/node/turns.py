@@ -295,14 +295,16 @@ class Turns:
         if self._is_closed:
             raise Unavailable("the node has stopped")
 
-    def hold_back(self, reason: str, held: bool) -> None:
-        """Keep this node from leading for ``reason``, or no longer. A leader hands over where another voter can."""
+    def hold_back(self, reason: str, held: bool) -> bool:
+        """Keep this node from leading for ``reason``, or no longer. A leader hands over where another voter can. True
+        where that is new."""
         if held == (reason in self._held_back):
-            return
+            return False
         (self._held_back.add if held else self._held_back.discard)(reason)
         self.log.may_lead = not self._held_back
         _LOG.info("%s lead (%s)", "may not" if self._held_back else "may", reason)
         self.schedule()
+        return True
 
     def handing_over(self, to: str) -> None:
         """A transfer to ``to`` has begun: callers are sent there as soon as this node does not lead any more."""

@@ -301,7 +301,9 @@ def test_a_new_epoch_holds_on_every_node_and_under_every_later_leader() -> None:
     world.run(scenario)
 
 
-def test_a_node_whose_clock_is_wrong_against_a_majority_gives_up_leadership_and_does_not_seek_it() -> None:
+def test_a_node_whose_clock_is_wrong_against_a_majority_gives_up_leadership_and_does_not_seek_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world = World()
 
     async def scenario() -> None:
@@ -311,6 +313,7 @@ def test_a_node_whose_clock_is_wrong_against_a_majority_gives_up_leadership_and_
         assert n1.status().role == "leader", "one of two others may be the one that is wrong"
         n1.observe_peer_clock("n3", -1_010, -990)
         leader = await world.led(but="n1")
+        assert "this host's clock is off by more than max-clock-offset-ms" in caplog.text
         assert [each.node_id for each in n1.status().clock_offsets] == ["n2", "n3"]
         (other,) = (node for node in (n2, n3) if node is not leader)
         world.places[leader.identity.node_id].crash()
