@@ -7,8 +7,8 @@ held to it by a test, and an error finds its code by its class.
 from __future__ import annotations
 
 import json
+import os
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -178,7 +178,10 @@ def printable(text: str) -> str:
 
 
 def _line(text: str) -> None:
-    # Where nobody can be told, the exit code still tells.
-    with suppress(OSError):
+    try:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
+    except OSError:
+        # Where nobody can be told, the exit code still tells; the interpreter would try once more at its end, and end
+        # with a code of its own.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
