@@ -18,9 +18,32 @@ from cortado.store.client.call_queue import ENDED_BY_SERVER, ENDED_IDLE, CallQue
 from cortado.store.client.retry import Failure, failure_of
 
 CLOSE_S: Final = 2.0
-"""How long closing waits for the reading thread, which ends as soon as gRPC has cancelled the stream."""
+"""How long closing waits for each thread of a stream, which ends as soon as gRPC has cancelled it."""
 
 OpenStream: TypeAlias = Callable[[Iterator[bytes]], Any]
+
+
+class SendingThread:
+    """gRPC's thread that takes what a stream sends, known so that closing can wait for it.
+
+    Such a thread is a daemon, and where the interpreter ends while it holds the call's lock, it holds it for ever: the
+    call, which takes that lock when it is collected, would keep the process from ending.
+    """
+
+    def __init__(self) -> None:
+        self._begun = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def takes(self, messages: Iterator[bytes]) -> Iterator[bytes]:
+        """``messages``, for gRPC."""
+        self._thread = threading.current_thread()
+        self._begun.set()
+        yield from messages
+
+    def join(self) -> None:
+        """Return when it has ended, after :data:`CLOSE_S` at the latest. The stream was cancelled."""
+        if self._begun.wait(CLOSE_S) and self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(CLOSE_S)
 
 
 class ThreadWaiter(Waiter):
@@ -54,7 +77,8 @@ class CallStream:
         self._is_sender_asleep = False
         self._wake_sender = threading.Lock()
         self._wake_sender.acquire()
-        self._call = open_stream(self._messages())
+        self._sending = SendingThread()
+        self._call = open_stream(self._sending.takes(self._messages()))
         self._reader = threading.Thread(target=self._read, name="cortado-replies", daemon=True)
         self._reader.start()
 
@@ -87,6 +111,7 @@ class CallStream:
         self._call.cancel()
         if self._reader is not threading.current_thread():
             self._reader.join(CLOSE_S)
+        self._sending.join()
 
     # --- gRPC's sending thread ---------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ them; what runs beside the calls is a thread of its own.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
@@ -16,7 +16,7 @@ import grpc
 
 from cortado.errors import Cancelled, DeadlineExceeded, Unavailable
 from cortado.store.client import forks
-from cortado.store.client.blocking.call_stream import CallStream
+from cortado.store.client.blocking.call_stream import CallStream, SendingThread
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.watchdog import Watch, Watchdog
 from cortado.store.client.endpoints import Tls
@@ -110,13 +110,13 @@ class BlockingWire:
     def open_stream(self, method: Method, request: bytes | None, timeout_s: float, is_moved: IsMoved) -> ReplyStream:
         """A call with many replies. Raises WireClosed."""
         outbox: SimpleQueue[bytes | None] = SimpleQueue()
-        messages: bytes | Iterator[bytes] = iter(outbox.get, None) if request is None else request
+        sending = SendingThread() if request is None else None
         try:
-            call = self.multicallable(method)(messages)
+            call = self.multicallable(method)(request if sending is None else sending.takes(iter(outbox.get, None)))
         except ValueError:
             raise WireClosed from None
         watch = self._watchdog.watch(call.cancel, timeout_s, lambda: run(is_moved()))
-        return ReplyStream(call, watch, outbox)
+        return ReplyStream(call, watch, outbox, sending)
 
     async def close(self) -> None:
         """Ends everything that runs on it."""
@@ -178,8 +178,11 @@ class UnaryCall:
 class ReplyStream:
     """A call with many replies, and the bound on each wait."""
 
-    def __init__(self, call: Any, watch: Watch, outbox: SimpleQueue[bytes | None]) -> None:
+    def __init__(
+        self, call: Any, watch: Watch, outbox: SimpleQueue[bytes | None], sending: SendingThread | None
+    ) -> None:
         self._call = call
+        self._sending = sending
         self._watch = watch
         self._outbox = outbox
 
@@ -213,3 +216,5 @@ class ReplyStream:
         self._outbox.put(None)
         self._call.cancel()
         self._watch.close()
+        if self._sending is not None:
+            self._sending.join()
