@@ -7,7 +7,7 @@ them; what runs beside the calls is a thread of its own.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
@@ -16,7 +16,7 @@ import grpc
 
 from cortado.errors import Cancelled, DeadlineExceeded, Unavailable
 from cortado.store.client import forks
-from cortado.store.client.blocking.call_stream import CallStream, SendingThread
+from cortado.store.client.blocking.call_stream import CLOSE_S, CallStream, SendingThread
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.watchdog import Watch, Watchdog
 from cortado.store.client.endpoints import Tls
@@ -91,19 +91,22 @@ class BlockingWire:
         else:
             self._channel = grpc.secure_channel(address, tls.credentials(), options=CHANNEL_OPTIONS)
         self._watchdog = watchdog
+        self._under_way = UnderWay()
         self._multicallables: dict[str, Any] = {}
 
     def begin(self, method: Method, request: bytes, timeout_s: float) -> UnaryCall:
         """A unary call of its own. Raises WireClosed."""
         try:
-            return UnaryCall(self.multicallable(method).future(request, timeout=timeout_s, metadata=trace_metadata()))
+            call = self.multicallable(method).future(request, timeout=timeout_s, metadata=trace_metadata())
         except ValueError:
             raise WireClosed from None
+        self._under_way.add(call)
+        return UnaryCall(call, self._under_way)
 
     def open_calls(self, on_end: Callable[[CallStream, Failure], None]) -> CallStream:
         """A new coalescing stream. Raises WireClosed."""
         try:
-            return CallStream(self.multicallable(Stubs.calls.Exchange), on_end)
+            return CallStream(self._exchange, on_end)
         except ValueError:
             raise WireClosed from None
 
@@ -115,12 +118,19 @@ class BlockingWire:
             call = self.multicallable(method)(request if sending is None else sending.takes(iter(outbox.get, None)))
         except ValueError:
             raise WireClosed from None
+        self._under_way.add(call)
         watch = self._watchdog.watch(call.cancel, timeout_s, lambda: run(is_moved()))
         return ReplyStream(call, watch, outbox, sending)
 
     async def close(self) -> None:
-        """Ends everything that runs on it."""
+        """Ends everything that runs on it; gRPC's threads have nothing to do for it then."""
         self._channel.close()
+        self._under_way.wait()
+
+    def _exchange(self, messages: Iterator[bytes]) -> Any:
+        call = self.multicallable(Stubs.calls.Exchange)(messages)
+        self._under_way.add(call)
+        return call
 
     def multicallable(self, method: Method) -> Any:
         """What gRPC makes of a method: requests are bytes, and so are the replies of all but streams of replies."""
@@ -135,13 +145,47 @@ class BlockingWire:
         return known
 
 
+class UnderWay:
+    """Calls that gRPC's thread has still to do with.
+
+    It is a daemon, and closing a channel does not wait for it. Where the interpreter ends while it holds a call's lock,
+    it holds it for ever: the call, which takes that lock when it is collected, would keep the process from ending.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+
+    def add(self, call: Any, then: Callable[[], None] | None = None) -> None:
+        """Count ``call`` until it is over, and ``then`` is done."""
+        with self._changed:
+            self._count += 1
+
+        def over(_: Any) -> None:
+            try:
+                if then is not None:
+                    then()
+            finally:
+                with self._changed:
+                    self._count -= 1
+                    self._changed.notify_all()
+
+        call.add_done_callback(over)
+
+    def wait(self) -> None:
+        """Return when all are over, after :data:`CLOSE_S` at the latest."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._count, CLOSE_S)
+
+
 class UnaryCall:
     """A call beside the thread, which can be given up while it runs."""
 
     is_sent = True
 
-    def __init__(self, call: Any) -> None:
+    def __init__(self, call: Any, under_way: UnderWay) -> None:
         self._call = call
+        self._under_way = under_way
 
     async def wait(self, wait_s: float) -> bool:
         """Until it has ended, and no longer than ``wait_s``."""
@@ -172,7 +216,7 @@ class UnaryCall:
 
     def when_ended(self, tell: Callable[[UnaryCall], None]) -> None:
         """``tell`` is called in one of gRPC's threads."""
-        self._call.add_done_callback(lambda _: tell(self))
+        self._under_way.add(self._call, lambda: tell(self))
 
 
 class ReplyStream:
