@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import grpc
 
@@ -95,3 +95,10 @@ def _pem(path: str | Path, field: str) -> bytes:
     if b"-----BEGIN " not in content:
         raise InvalidArgument(field, "must be a PEM file", str(path))
     return content
+
+
+def blocking_channel(address: str, tls: Tls | None, options: Sequence[tuple[str, Any]] = ()) -> grpc.Channel:
+    """gRPC's blocking channel to ``address``, encrypted where ``tls`` is given. Raises InvalidArgument for files."""
+    if tls is None:
+        return grpc.insecure_channel(address, options=options)
+    return grpc.secure_channel(address, tls.credentials(), options=options)

@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 from cortado.errors import CortadoError, NotLeader, TryAgain, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2, inspect_pb2, tables_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.client.endpoints import Tls
+from cortado.store.client.endpoints import Tls, blocking_channel
 from cortado.store.client.retry import failure_of
 from cortado.store.client.tables import descriptor_from_proto
 from cortado.store.client.values import timestamp_of, timestamp_to_proto
@@ -68,7 +68,7 @@ class NodeInspector:
         self._timeout_s = timeout_s
         problems: list[str] = []
         for address in addresses:
-            channel = _channel(address, tls)
+            channel = blocking_channel(address, tls, _OPTIONS)
             try:
                 self._channel, self.address = channel, address
                 self._status = self._asked(
@@ -186,9 +186,3 @@ class NodeInspector:
             if until_s - time.monotonic() < pause_s:
                 raise problem
             time.sleep(pause_s)
-
-
-def _channel(address: str, tls: Tls | None) -> grpc.Channel:
-    if tls is None:
-        return grpc.insecure_channel(address, options=_OPTIONS)
-    return grpc.secure_channel(address, tls.credentials(), options=_OPTIONS)

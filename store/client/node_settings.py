@@ -8,7 +8,7 @@ from typing import Final
 import grpc
 
 from cortado.proto.v1 import settings_pb2
-from cortado.store.client.endpoints import Tls, check_endpoint
+from cortado.store.client.endpoints import Tls, blocking_channel, check_endpoint
 from cortado.store.client.retry import failure_of
 
 _METHOD: Final = "/cortado.v1.Settings/ListSettings"
@@ -42,10 +42,7 @@ class NodeSettings:
 def settings_of(address: str, *, timeout_s: float = 10.0, tls: Tls | None = None) -> NodeSettings:
     """The settings of the node at ``address``. Raises InvalidArgument, Unavailable, DeadlineExceeded."""
     check_endpoint(address)
-    channel = (
-        grpc.insecure_channel(address) if tls is None else grpc.secure_channel(address, credentials=tls.credentials())
-    )
-    with channel:
+    with blocking_channel(address, tls) as channel:
         ask = channel.unary_unary(
             _METHOD, settings_pb2.ListSettingsRequest.SerializeToString, settings_pb2.ListSettingsResponse.FromString
         )

@@ -19,7 +19,7 @@ from typing import Final, Self
 import grpc
 
 from cortado.proto.v1 import statistics_pb2
-from cortado.store.client.endpoints import Tls, check_endpoint
+from cortado.store.client.endpoints import Tls, blocking_channel, check_endpoint
 from cortado.store.client.retry import failure_of
 
 _METHOD: Final = "/cortado.v1.Statistics/ReadStatistics"
@@ -75,11 +75,7 @@ class NodeStatistics:
         """Raises InvalidArgument for a wrong address or file."""
         check_endpoint(address)
         self._timeout_s = timeout_s
-        self._channel = (
-            grpc.insecure_channel(address, options=_OPTIONS)
-            if tls is None
-            else grpc.secure_channel(address, credentials=tls.credentials(), options=_OPTIONS)
-        )
+        self._channel = blocking_channel(address, tls, _OPTIONS)
         self._ask = self._channel.unary_unary(
             _METHOD,
             statistics_pb2.ReadStatisticsRequest.SerializeToString,

@@ -11,7 +11,7 @@ import grpc
 
 from cortado.errors import CortadoError
 from cortado.proto.v1 import cluster_pb2
-from cortado.store.client.endpoints import Tls
+from cortado.store.client.endpoints import Tls, blocking_channel
 from cortado.store.client.node_settings import settings_of
 from cortado.store.client.retry import failure_of
 from cortado.store.doctor.probes import Facts, describe, problem_of, run_probes
@@ -34,13 +34,8 @@ def _ask_all(addresses: Sequence[str], tls: Tls | None, timeout_s: float) -> Fac
 def node_facts(address: str, tls: Tls | None, timeout_s: float) -> Facts:
     """Status, clock, members and settings of the node at ``address``. Raises CortadoError where it does not answer."""
     options = [("grpc.use_local_subchannel_pool", 1)]
-    channel = (
-        grpc.insecure_channel(address, options)
-        if tls is None
-        else grpc.secure_channel(address, tls.credentials(), options)
-    )
     deadline_s = time.monotonic() + timeout_s
-    with channel:
+    with blocking_channel(address, tls, options) as channel:
 
         def ask(name: str, request: Any, reply: Callable[[bytes], Any]) -> Any:
             call = channel.unary_unary(f"{_SERVICE}/{name}", type(request).SerializeToString, reply)

@@ -19,7 +19,7 @@ from cortado.store.client import forks
 from cortado.store.client.blocking.call_stream import CLOSE_S, CallStream, SendingThread
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.watchdog import Watch, Watchdog
-from cortado.store.client.endpoints import Tls
+from cortado.store.client.endpoints import Tls, blocking_channel
 from cortado.store.client.retry import Failed, Failure, failure_of
 from cortado.store.client.runtime import CHANNEL_OPTIONS, Environment, IsMoved, WireClosed
 from cortado.store.client.stubs import Method, Stubs
@@ -86,10 +86,7 @@ class BlockingWire:
     """gRPC's blocking channel to one address."""
 
     def __init__(self, address: str, tls: Tls | None, watchdog: Watchdog) -> None:
-        if tls is None:
-            self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
-        else:
-            self._channel = grpc.secure_channel(address, tls.credentials(), options=CHANNEL_OPTIONS)
+        self._channel = blocking_channel(address, tls, CHANNEL_OPTIONS)
         self._watchdog = watchdog
         self._under_way = UnderWay()
         self._multicallables: dict[str, Any] = {}
