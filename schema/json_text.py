@@ -1,36 +1,60 @@
-"""JSON, read strictly: no duplicate keys, no NaN, bounded, and every failure one InvalidSchema.
+r"""JSON as text: read strictly, and written so that no terminal obeys it.
 
-Python's reader takes the last of two equal keys and accepts ``NaN``; in a declaration that is kept for ever, both are
-mistakes that nobody would find again.
+Python's reader takes the last of two equal keys, and ``NaN``, which is no JSON; in what somebody wants kept, both are
+mistakes that nobody would find again. Integers are exact however long, so that 64 bits survive.
+
+What is written keeps every character as it is but those that a terminal acts on: DEL and C1 controls (U+009B begins an
+escape sequence), what turns the direction of text, line separators, invisible tags, and halves of characters. Those are
+``\u`` escapes. Every JSON reader gives them back, so nothing is lost, and the text is the same in a pipe, in a file and
+on a terminal: what goes into a file is looked at on a terminal later.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
-from cortado.errors import InvalidSchema
-from cortado.schema.limits import SCHEMA_BYTES_MAX
+from cortado.errors import InvalidArgument
+
+_SHOWN_MAX: Final = 60
+_OBEYED: Final = re.compile(
+    "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
 
 
-def parse_json(text: str) -> Any:
-    """The value of a declaration's ``text``. Raises InvalidSchema with the place (line and column) of a mistake."""
-    length = _utf8_length(text)
-    if length > SCHEMA_BYTES_MAX:
-        raise InvalidSchema("", f"the declaration has {length} bytes, the limit is {SCHEMA_BYTES_MAX}")
+def parse_json(text: str, what: str, refused: type[InvalidArgument] = InvalidArgument) -> Any:
+    """The value of ``text``. Raises ``refused`` naming ``what``, with the place of the mistake."""
     try:
-        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise InvalidSchema("", f"not JSON: {error.msg} at {place}", shown(text)) from None
+        place = f"column {error.colno}"
+        # A row of many is a line by itself, and has another number.
+        if "\n" in text:
+            place = f"line {error.lineno}, {place}"
+        raise refused(what, f"must be JSON: {error.msg} at {place}", shown_text(text)) from None
     except RecursionError:
-        raise InvalidSchema("", "not a schema: the JSON is nested too deeply") from None
-    except ValueError as error:  # Python refuses to read an integer of more than some thousand digits.
-        raise InvalidSchema("", f"not a schema: {error}") from None
+        raise refused(what, "must be JSON: it is nested too deeply") from None
+    except ValueError as error:
+        # Python's own words are about its own setting.
+        problem = "an integer has thousands of digits" if "set_int_max_str_digits" in str(error) else str(error)
+        raise refused(what, f"must be JSON: {problem}", shown_text(text)) from None
 
 
-def shown(value: Any, width: int = 60) -> str:
+def json_text(value: Any, *, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> str:
+    """``value`` as JSON, on one line unless there is an ``indent``; ``default`` gives what JSON has no form for."""
+    if indent is None and default is None:
+        text = _ENCODER.encode(value)
+    else:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=default)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _OBEYED.sub(_escape, text)
+
+
+def shown(value: Any, width: int = _SHOWN_MAX) -> str:
     """A JSON value as a short text for a message."""
     try:
         text = json.dumps(value, ensure_ascii=False)
@@ -39,20 +63,27 @@ def shown(value: Any, width: int = 60) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def _utf8_length(text: str) -> int:
-    try:
-        return len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidSchema("", f"the declaration is not valid Unicode at character {error.start}") from None
+def shown_text(text: str) -> str:
+    """A text for a message, in quotes and cut off where it is long."""
+    return repr(text) if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]!r}..."
+
+
+def _escape(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise InvalidSchema("", "a JSON object has the same key twice", shown(twice))
+        raise ValueError(f"the key {shown_text(twice)} stands there twice")
     return value
 
 
 def _refuse_constant(name: str) -> Any:
-    raise InvalidSchema("", f"{name} is not JSON")
+    raise ValueError(f'{name} is no JSON number (write it as text: "{name}")')
+
+
+# Made once: json.loads and json.dumps make one anew for every call that has options.
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_without_duplicates)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)

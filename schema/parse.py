@@ -22,7 +22,7 @@ from cortado.errors import InvalidSchema
 from cortado.schema.canonical import canonical_form, sha256_of
 from cortado.schema.defaults import check_defaults
 from cortado.schema.json_text import parse_json, shown
-from cortado.schema.limits import DEPTH_MAX, FIXED_BYTES_MAX, SCHEMA_FIELDS_MAX
+from cortado.schema.limits import DEPTH_MAX, FIXED_BYTES_MAX, SCHEMA_BYTES_MAX, SCHEMA_FIELDS_MAX
 from cortado.schema.logical import FIXED, known_logical, parse_logical
 from cortado.schema.model import (
     NO_DEFAULT,
@@ -48,7 +48,8 @@ _ORDERS = ("ascending", "descending", "ignore")
 
 def parse_schema(text: str) -> Schema:
     """The schema that ``text`` declares. Raises InvalidSchema with the path of the first mistake."""
-    declaration = parse_json(text)
+    _check_text(text)
+    declaration = parse_json(text, "", InvalidSchema)
     parser = _Parser()
     root_path = parser.root_path(declaration)
     root = parser.type_of(declaration, root_path, "", 1)
@@ -65,6 +66,15 @@ def parse_document_schema(text: str) -> Schema:
     if not isinstance(schema.root, Record):
         raise InvalidSchema("schema", "the schema of documents must be a record", branch_name(schema.root))
     return schema
+
+
+def _check_text(text: str) -> None:
+    try:
+        length = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidSchema("", f"the declaration is not valid Unicode at character {error.start}") from None
+    if length > SCHEMA_BYTES_MAX:
+        raise InvalidSchema("", f"the declaration has {length} bytes, the limit is {SCHEMA_BYTES_MAX}")
 
 
 class _Parser:

@@ -14,6 +14,7 @@ import typer
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.session import Session
+from cortado.store.cli.terminal import harmless
 
 DryRunOption: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")]
 YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -25,7 +26,7 @@ def confirm(question: str, *, yes: bool) -> None:
     Question and answer stay off standard output, which may be somebody's JSON.
     """
     while not yes:
-        sys.stderr.write(f"{question} [y/N]: ")
+        sys.stderr.write(f"{harmless(question)} [y/N]: ")
         sys.stderr.flush()
         line = sys.stdin.readline()
         if not line:

@@ -6,7 +6,6 @@ held to it by a test, and an error finds its code by its class.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ from cortado.errors import (
     OutcomeUnknown,
     TryAgain,
 )
+from cortado.schema.json_text import json_text
+from cortado.store.cli.terminal import harmless
 
 OK: Final = 0
 INTERNAL: Final = 1
@@ -157,24 +158,19 @@ def report(error: CortadoError, *, as_json: bool, **more: Any) -> None:
     """One line about ``error`` on standard error."""
     if as_json:
         body = {"reason": error.reason, "code": error.code, "message": error.message(), **error.fields(), **more}
-        _line(json.dumps({"error": body}, ensure_ascii=False, default=str))
+        _line(json_text({"error": body}, default=str))
         return
     where = "".join(f"{name} {value}: " for name, value in more.items())
     # A list of incompatibilities has lines of its own, each of which says where.
-    _line(f"error: {where}{printable(error.message())}")
+    _line(harmless(f"error: {where}{error.message()}"))
 
 
 def report_usage(message: str, *, as_json: bool) -> None:
     """One line about a command line that does not parse."""
     if as_json:
-        _line(json.dumps({"error": {"reason": "USAGE", "code": "INVALID_ARGUMENT", "message": message}}))
+        _line(json_text({"error": {"reason": "USAGE", "code": "INVALID_ARGUMENT", "message": message}}))
     elif message:  # Without one, the help was shown.
-        _line(f"error: {message} (see --help)")
-
-
-def printable(text: str) -> str:
-    """``text`` without control characters but line ends: what a server or a document holds must not move the cursor."""
-    return "".join(char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text)
+        _line(harmless(f"error: {message} (see --help)"))
 
 
 def _line(text: str) -> None:

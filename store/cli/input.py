@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cortado.errors import InvalidArgument
-from cortado.store.transfer.strict_json import parse_json
+from cortado.schema.json_text import parse_json
 
 STDIN = "-"
 

@@ -10,8 +10,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from cortado.store.cli.render import one_line, size
+from cortado.store.cli.render import size
 from cortado.store.cli.samples import NodeSample
+from cortado.store.cli.terminal import one_line
 
 _GAP: Final = 2
 _BAD: Final = "bold red"
@@ -62,10 +63,10 @@ def problem_lines(nodes: Sequence[NodeSample]) -> Iterator[Text]:
         if not node.reached:
             # gRPC wraps the cause in several sentences.
             problem = one_line(node.problem or "").rpartition("last error: ")[2].removeprefix("UNKNOWN: ")
-            yield Text(f"{one_line(node.node_id)} at {node.address} does not answer: {problem}", _BAD)
+            yield Text(f"{one_line(node.node_id)} at {one_line(node.address)} does not answer: {problem}", _BAD)
         elif node.reasons:
             reasons = ", ".join(node.reasons).replace("_", " ")
-            yield Text(f"{one_line(node.node_id)} is not ready: {reasons}", _ODD)
+            yield Text(f"{one_line(node.node_id)} is not ready: {one_line(reasons)}", _ODD)
 
 
 def _fitting(width: int) -> list[_Column]:
@@ -82,7 +83,7 @@ def _fitting(width: int) -> list[_Column]:
 
 
 def _text(value: str | None, style: str = "") -> Text:
-    return Text("-", "dim") if value is None else Text(value, style)
+    return Text("-", "dim") if value is None else Text(one_line(value), style)
 
 
 def _state(node: NodeSample) -> Text:

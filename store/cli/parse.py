@@ -35,9 +35,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from cortado.errors import InvalidArgument
+from cortado.schema.json_text import parse_json
 from cortado.store.client.values import Key, Part
 from cortado.store.keys.types import KeyPart, KeyType
-from cortado.store.transfer.strict_json import parse_json
 
 NULL_TEXT: Final = "\\N"
 

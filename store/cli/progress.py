@@ -11,7 +11,8 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cortado.store.cli.render import count, one_line
+from cortado.store.cli.render import count
+from cortado.store.cli.terminal import one_line
 from cortado.store.transfer.progress import Progress as Step
 from cortado.store.transfer.progress import Report, silent
 

@@ -1,13 +1,12 @@
 """Answers on standard output: tables for people, JSON lines for scripts.
 
 A table fits the terminal by folding, and never cuts anything; where the output is no terminal it is as wide as its
-content. JSON has no colour, is never cut, and has one object a line. What comes from documents is data: control
-characters are shown as escapes, and nothing is read as markup.
+content. JSON has no colour, is never cut, and has one object a line. What comes from documents is data: nothing in it
+is read as markup or obeyed by a terminal (``terminal.py``).
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -17,6 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cortado.schema.json_text import json_text
+from cortado.store.cli.terminal import harmless, one_line
 from cortado.store.clock.timestamp import ZERO, Timestamp
 
 _WIDE: Final = 100_000
@@ -29,14 +30,14 @@ class Renderer:
         """Rows under column names. Numbers stand to the right."""
         cells = [[Text(cell(value)) for value in row] for row in rows]
         raw = Table(
-            title=Text(title) if title else None,
+            title=Text(one_line(title)) if title else None,
             title_justify="left",
             box=box.SIMPLE_HEAD,
             show_edge=False,
             pad_edge=False,
         )
         for name in columns:
-            raw.add_column(Text(name), overflow="fold", header_style="bold")
+            raw.add_column(Text(one_line(name)), overflow="fold", header_style="bold")
         for row in cells:
             raw.add_row(*row)
         self._console().print(raw, soft_wrap=False)
@@ -48,20 +49,20 @@ class Renderer:
         raw.add_column(style="bold", no_wrap=True)
         raw.add_column(overflow="fold")
         for name, value in items:
-            raw.add_row(Text(str(name)), Text(cell(value)))
+            raw.add_row(Text(one_line(str(name))), Text(cell(value)))
         self._console().print(raw, soft_wrap=False)
 
     def line(self, text: str) -> None:
         """One line for people."""
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.write(f"{harmless(text)}\n")
 
-    def json(self, value: Any) -> None:
-        """One JSON value, on one line."""
-        sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")) + "\n")
+    def json(self, value: Any, *, indent: int | None = None) -> None:
+        """One JSON value, on one line unless there is an ``indent``."""
+        sys.stdout.write(json_text(value, indent=indent) + "\n")
 
     def note(self, text: str) -> None:
         """A remark for people, beside the output."""
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{harmless(text)}\n")
 
     def _console(self) -> Console:
         if sys.stdout.isatty():
@@ -79,16 +80,9 @@ def cell(value: Any) -> str:
         case str():
             return one_line(value)
         case list() | dict():
-            return one_line(json.dumps(value, ensure_ascii=False))
+            return one_line(json_text(value))
         case _:
             return one_line(str(value))
-
-
-def one_line(text: str) -> str:
-    """``text`` with every character that does not print as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def count(number: int, one: str, many: str = "") -> str:

@@ -18,9 +18,9 @@ import numpy as np
 from cortado.schema.columnar.decode import decode_rows
 from cortado.schema.columnar.encode import encode_rows
 from cortado.schema.json_format import to_json_value
+from cortado.schema.json_text import json_text
 from cortado.schema.model import Schema
 from cortado.store.tables.columns import decode_group
-from cortado.store.tables.json_input import json_text
 from cortado.store.tables.projection import Projection, project
 from cortado.store.tables.runs import PROJECTED, Lengths, Run, join_bodies, rows_by_schema, split_runs
 from cortado.store.tables.view import TableView

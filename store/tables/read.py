@@ -7,9 +7,9 @@ from typing import Any
 
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import to_json_value
+from cortado.schema.json_text import json_text
 from cortado.store.keys.types import KeyValue
 from cortado.store.mvcc.reader import Reader, Version
-from cortado.store.tables.json_input import json_text
 from cortado.store.tables.rows import StoredRow, decode_payload
 from cortado.store.tables.view import TableView
 

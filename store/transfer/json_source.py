@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, cast
 
 from cortado.errors import CortadoError, InvalidArgument, TooLarge
+from cortado.schema.json_text import parse_json
 from cortado.store.transfer.rows import BadRow, RowChunk, Target, packed_lengths
-from cortado.store.transfer.strict_json import parse_json
 
 LINE_BYTES_MAX: Final = 16 << 20
 """A document has at most 1 MiB as Avro; what becomes that never takes as much JSON."""

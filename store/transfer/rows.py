@@ -14,8 +14,8 @@ from typing import Any
 from cortado.errors import CortadoError
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import from_json_value, to_json_value
+from cortado.schema.json_text import json_text
 from cortado.schema.model import Schema
-from cortado.store.transfer.strict_json import json_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Target:
 
     def text_of(self, schema: Schema, body: bytes) -> str:
         """A row as JSON, out of the body that ``schema`` wrote."""
-        return json_line(self.json_of(decode_document(schema, body), schema))
+        return json_text(self.json_of(decode_document(schema, body), schema))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import to_json_value
+from cortado.schema.json_text import json_text
 from cortado.schema.model import Schema
 from cortado.store.client import Table
 from cortado.store.client.documents import RowBatch
@@ -28,7 +29,6 @@ from cortado.store.transfer.avro_file import ContainerWriter
 from cortado.store.transfer.files import Sink
 from cortado.store.transfer.formats import Compression, Encoding, Format, pyarrow_for
 from cortado.store.transfer.pairs import PAIR_SCHEMA, PAIR_SCHEMA_TEXT, pair_to_json
-from cortado.store.transfer.strict_json import json_line
 
 SCHEMA_KEY: Final = "cortado.avro.schema"
 """In a Parquet file's metadata: the Avro schema of the rows, from which a table can be made again."""
@@ -105,11 +105,11 @@ def write_pairs(
 def _document_lines(batch: RowBatch, scan: RowScan) -> list[str]:
     writer, reader = batch.schema, scan.reader_of(batch)
     root = reader.root
-    return [json_line(to_json_value(root, decode_document(writer, body, reader))) for body in batch.each_body()]
+    return [json_text(to_json_value(root, decode_document(writer, body, reader))) for body in batch.each_body()]
 
 
 def _pair_lines(piece: list[KvPair]) -> list[str]:
-    return [json_line(pair_to_json(pair.key, pair.value)) for pair in piece]
+    return [json_text(pair_to_json(pair.key, pair.value)) for pair in piece]
 
 
 def _write_lines(pieces: Iterable[list[str]], encoding: Encoding, sink: Sink) -> Iterator[int]:

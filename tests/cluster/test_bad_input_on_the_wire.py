@@ -141,7 +141,7 @@ CASES: dict[str, tuple[Callable[[Wire], Any], type[CortadoError], str]] = {
     ),
     # --- documents
     "a document without a body": (put(common_pb2.Document()), errors.InvalidArgument, "document: must set one of avro"),
-    "JSON that is none": (put(common_pb2.Document(json="{")), errors.InvalidDocument, "is not JSON"),
+    "JSON that is none": (put(common_pb2.Document(json="{")), errors.InvalidDocument, "must be JSON"),
     "a wrong type in a document": (put(json_document({"a": "1", "b": "x"})), errors.InvalidDocument, "a: "),
     "a missing field": (put(json_document({"a": 1})), errors.InvalidDocument, "b: "),
     "truncated Avro": (put(common_pb2.Document(schema_id=1, avro=b"\x02\x10x")), errors.InvalidDocument, "b: "),
@@ -293,7 +293,7 @@ CASES: dict[str, tuple[Callable[[Wire], Any], type[CortadoError], str]] = {
     "a schema that is none": (
         lambda wire: wire.schemas.Register(schemas_pb2.RegisterSchemaRequest(subject="s", schema="{")),
         errors.InvalidSchema,
-        "not JSON",
+        "must be JSON",
     ),
     "an incompatible schema": (
         lambda wire: wire.register("db.t", {"name": "a", "type": "string"}, {"name": "b", "type": "string"}),

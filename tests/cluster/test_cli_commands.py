@@ -110,6 +110,27 @@ def test_of_many_documents_bad_ones_are_refused_by_their_place(cortado: Shell, f
     assert [json.loads(line)["error"]["document"] for line in cortado.err.splitlines()] == [1, 2]
 
 
+def test_stored_data_never_moves_the_cursor_and_comes_back_to_the_byte(cortado: Shell, flights: str) -> None:
+    evil = "\x9b2J\x1b]0;x\x07\x7f\u202egnp\u2028"
+    document = DOCUMENT | {"tailnum": evil}
+    cortado("put", flights, json.dumps(document))
+    cortado("schema", "register", f"{flights}2", "-", stdin=json.dumps(FLIGHT | {"doc": evil}))
+    for command in (
+        ["get", flights, *KEY],
+        ["scan", flights],
+        ["export", flights, "-", "--format", "jsonl"],
+        ["watch", "table", flights, "--from", "beginning", "--until", "now"],
+        ["schema", "get", f"{flights}2"],
+    ):
+        for how in ([], ["-o", "json"]):
+            shown = cortado(*command, *how) + cortado.err
+            assert not [char for char in evil if not char.isprintable() and char in shown], (command, how)
+    assert cortado.json("get", flights, *KEY) == [document]
+    assert json.loads(cortado("schema", "get", f"{flights}2"))["doc"] == evil
+    cortado("get", flights, evil, "UA", "1", expect=2)
+    assert "\x9b" not in cortado.err
+
+
 def test_an_update_changes_the_fields_that_it_names(cortado: Shell, flights: str) -> None:
     cortado("put", flights, json.dumps(DOCUMENT))
     [changed] = cortado.json("update", flights, *KEY, "--set", "delay=null", "--set", 'tailnum="N1"')

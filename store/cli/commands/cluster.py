@@ -17,6 +17,7 @@ from cortado.store.cli.commands import cluster_faults, cluster_logs, cluster_sta
 from cortado.store.cli.commands.cluster_options import DIRECTORY, DirectoryOption
 from cortado.store.cli.parse import whole
 from cortado.store.cli.session import Session, command
+from cortado.store.cli.terminal import harmless
 from cortado.store.local_cluster.files import ClusterFiles, Run
 from cortado.store.local_cluster.ports import PORT_DEFAULT
 from cortado.store.local_cluster.prepare import NODES_DEFAULT, check_count, connect, prepare
@@ -125,7 +126,7 @@ def _show_until_ready(files: ClusterFiles, supervisor: subprocess.Popen[bytes]) 
             log.seek(shown)
             said = log.read()
         shown += len(said)
-        sys.stdout.write(said.decode(errors="replace"))
+        sys.stdout.write(harmless(said.decode(errors="replace")))
         sys.stdout.flush()
         if is_over:
             why = files.read_run().problem

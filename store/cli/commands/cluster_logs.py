@@ -8,7 +8,6 @@ from typing import Annotated, Final
 import typer
 
 from cortado.store.cli.commands.cluster_options import DIRECTORY, DirectoryOption
-from cortado.store.cli.failures import printable
 from cortado.store.cli.parse import whole
 from cortado.store.cli.session import Session, command
 from cortado.store.local_cluster.files import ClusterFiles
@@ -50,9 +49,9 @@ def add_to(group: typer.Typer) -> None:
             if session.as_json:
                 session.show.json({"node": name, "line": line})
             elif node is None:
-                session.show.line(f"{name:{width}}  {printable(line)}")
+                session.show.line(f"{name:{width}}  {line}")
             else:
-                session.show.line(printable(line))
+                session.show.line(line)
 
         # Before the last lines are read, so that nothing that comes meanwhile is left out.
         coming = follow(paths)

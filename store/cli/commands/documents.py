@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from cortado.errors import InvalidArgument, NotFound
+from cortado.schema.json_text import parse_json
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.cli import failures
 from cortado.store.cli.asking import DryRunOption, show_dry_delete
@@ -20,7 +21,6 @@ from cortado.store.cli.render import count
 from cortado.store.cli.session import Session, command
 from cortado.store.client import Document, Table
 from cortado.store.keys.types import KeyPart
-from cortado.store.transfer.strict_json import parse_json
 
 KeyArgument: TypeAlias = Annotated[
     list[str], typer.Argument(help="The key's parts in their order, each by its declared type.", metavar="KEY")

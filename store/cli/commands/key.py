@@ -13,7 +13,6 @@ from cortado.errors import CortadoError
 from cortado.store.catalog.descriptors import key_names
 from cortado.store.cli.commands.kv import KeyArgument, NamespaceArgument
 from cortado.store.cli.commands.table import TableArgument
-from cortado.store.cli.failures import printable
 from cortado.store.cli.inspecting import index_of, key_json, parse_stored_key, running_node
 from cortado.store.cli.parse import parse_key
 from cortado.store.cli.session import Session, command
@@ -76,7 +75,7 @@ def _add_decode(group: typer.Typer) -> None:
             if session.as_json:
                 session.show.json(key_json(each, names))
             else:
-                session.show.line(printable(each.text(names)))
+                session.show.line(each.text(names))
 
 
 def _names(session: Session, keys: Sequence[DecodedKey]) -> KeyNames:

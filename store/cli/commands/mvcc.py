@@ -13,7 +13,7 @@ from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.cli.commands.key import EntryArgument, IndexArgument, PartsArgument
 from cortado.store.cli.commands.kv import KeyArgument, NamespaceArgument
 from cortado.store.cli.commands.table import TableArgument
-from cortado.store.cli.failures import DAMAGE, CheckFailed, printable
+from cortado.store.cli.failures import DAMAGE, CheckFailed
 from cortado.store.cli.inspecting import DataDirOption, index_of, inspected, parse_stored_key, shown_ts, table_of
 from cortado.store.cli.parse import parse_key, whole
 from cortado.store.cli.render import count
@@ -179,7 +179,7 @@ def _table(session: Session, found: Iterator[pb.StoredVersion], shown_max: int |
     if len({row[0] for row in rows}) > 1:
         session.show.table(columns, rows)
     elif rows:
-        session.show.line(printable(rows[0][0]))
+        session.show.line(rows[0][0])
         session.show.table(columns[1:], [row[1:] for row in rows])
     more = ", and there are more (--limit)" if len(versions) > len(shown) else ""
     session.show.note(count(len(shown), "version") + more)

@@ -116,7 +116,7 @@ def _add_showing(group: typer.Typer) -> None:
         if session.as_json:
             session.show.json(_version_json(found))
         else:
-            session.show.line(json.dumps(json.loads(found.schema), indent=2, ensure_ascii=False))
+            session.show.json(json.loads(found.schema), indent=2)
 
     @command(
         group,

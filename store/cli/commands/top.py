@@ -21,6 +21,7 @@ from cortado.store.cli.node_table import node_table, problem_lines
 from cortado.store.cli.parse import seconds
 from cortado.store.cli.samples import NodeSample, not_reached, sample
 from cortado.store.cli.session import Session, command
+from cortado.store.cli.terminal import one_line
 from cortado.store.client import Client, Members, MemberStatus
 from cortado.store.client.statistics import NodeStatistics, Statistics
 
@@ -120,9 +121,9 @@ class View:
         reached = sum(each.reached for each in self.nodes)
         shown_id = self.cluster_id if width >= _WIDE else self.cluster_id[:8]
         head = Text(no_wrap=True, overflow="ellipsis")
-        head.append(f"cluster {shown_id or '?'}", style="bold")
+        head.append(f"cluster {one_line(shown_id) or '?'}", style="bold")
         head.append(f"  {self.time:%H:%M:%S}Z  {reached} of {len(self.nodes)} nodes answer  ")
-        head.append(f"leader {self.leader}" if self.leader else "no leader", style="" if self.leader else "bold red")
+        head.append_text(Text(f"leader {one_line(self.leader)}") if self.leader else Text("no leader", "bold red"))
         return Group(head, Text(), node_table(self.nodes, self.leader, width), *problem_lines(self.nodes))
 
 

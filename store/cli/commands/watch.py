@@ -11,11 +11,12 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import typer
 
 from cortado.errors import CortadoError
+from cortado.schema.json_text import json_text
 from cortado.store.cli.commands.kv import NamespaceArgument, PrefixOption
 from cortado.store.cli.commands.table import TableArgument
 from cortado.store.cli.parse import key_to_json, parse_bound, parse_key
-from cortado.store.cli.render import one_line
 from cortado.store.cli.session import Session, command
+from cortado.store.cli.terminal import one_line
 from cortado.store.client import Client, Document, Resolved, Watch
 from cortado.store.client.values import Key, parse_at
 from cortado.store.client.watch import Change, Changed
@@ -218,4 +219,4 @@ def _document_line(change: Change[Key, Document]) -> str:
 
 
 def _text(document: Document) -> str:
-    return json.dumps(document.to_json(), ensure_ascii=False)
+    return json_text(document.to_json())

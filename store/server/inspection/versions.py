@@ -13,6 +13,7 @@ from cortado.proto.internal import catalog_pb2
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.schema.documents import decode_document
 from cortado.schema.json_format import to_json_value
+from cortado.schema.json_text import json_text
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO
 from cortado.store.engine.interface import Space
@@ -25,7 +26,6 @@ from cortado.store.mvcc.versions import DELETE, PUT, RESIDUE, checksum
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import key_values, timestamp_message
 from cortado.store.server.inspection.state import Stored, bounded
-from cortado.store.tables.json_input import json_text
 from cortado.store.tables.rows import decode_payload
 
 VERSIONS_MAX: Final = 1_000

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cortado.errors import IncompatibleSchema
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import to_json_value
+from cortado.schema.json_text import json_text, parse_json
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_document_schema
 from cortado.store.cli.render import Renderer
@@ -23,7 +24,6 @@ from cortado.store.transfer.formats import Compression
 from cortado.store.transfer.json_source import json_chunks
 from cortado.store.transfer.pairs import pair_from_json, pair_to_json
 from cortado.store.transfer.rows import RowChunk, Target
-from cortado.store.transfer.strict_json import json_line, parse_json
 from support.avro_strategies import declaration_text, document_declarations, values_of
 
 
@@ -114,5 +114,5 @@ def test_a_file_of_another_schema_is_resolved_or_refused_as_a_whole(data: st.Dat
 
 @given(st.lists(st.tuples(st.binary(), st.binary())))
 def test_any_pair_survives_json(pairs: list[tuple[bytes, bytes]]) -> None:
-    lines = [json_line(pair_to_json(*pair)) for pair in pairs]
+    lines = [json_text(pair_to_json(*pair)) for pair in pairs]
     assert [pair_from_json(parse_json(line, "line")) for line in lines] == pairs

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortado.errors import InvalidArgument
+from cortado.schema.json_text import parse_json
 from cortado.store.cli.commands.table import parse_index
 from cortado.store.cli.parse import (
     key_to_json,
@@ -24,7 +25,6 @@ from cortado.store.cli.parse import (
 from cortado.store.client import Index
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
-from cortado.store.transfer.strict_json import parse_json
 
 FLIGHTS = (
     KeyPart("time_hour", KeyType.TIMESTAMP),

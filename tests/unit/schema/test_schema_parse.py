@@ -32,9 +32,10 @@ ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
 
 REFUSED: list[tuple[Any, str, str]] = [
     # declaration, path, part of the message
-    ("", "", "not JSON"),
-    ("{", "", "line 1, column 2"),
-    ('{"type": NaN}', "", "NaN is not JSON"),
+    ("", "", "must be JSON: Expecting value at column 1"),
+    ("{", "", "at column 2"),
+    ("{\n", "", "at line 2, column 1"),
+    ('{"type": NaN}', "", "must be JSON: NaN is no JSON number"),
     ('{"type": "int", "type": "long"}', "", '"type"'),
     ("5", "schema", "a type is a name, a union (an array) or an object"),
     ("null", "schema", "a type is a name"),

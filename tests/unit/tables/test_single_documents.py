@@ -214,12 +214,12 @@ def test_a_document_may_come_as_json(world: TableWorld) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "document: is not JSON: .* line 1, column"),
+        ("{", "document: must be JSON: .* at column 2"),
         ("[1]", "document: must be a JSON object"),
-        ('{"customer": "a", "customer": "b", "number": 1}', "document: has the key 'customer' twice"),
-        ('{"customer": "a", "number": NaN}', "document: holds NaN"),
-        ('{"customer": "a", "number": ' + "9" * 5000 + "}", "document: is not JSON that can be read"),
-        ("[" * 100_000, "document: is nested too deeply"),
+        ('{"customer": "a", "customer": "b", "number": 1}', "document: .* the key 'customer' stands there twice"),
+        ('{"customer": "a", "number": NaN}', "document: must be JSON: NaN is no JSON number"),
+        ('{"customer": "a", "number": ' + "9" * 5000 + "}", "document: .* an integer has thousands of digits"),
+        ("[" * 100_000, "document: must be JSON: it is nested too deeply"),
         ('{"customer": "a"}', "number"),
         ('{"customer": "a", "number": "1"}', "number"),
     ],
