@@ -4,9 +4,13 @@
 
     cortado-data/
       LOCK             flock'ed by the process that has the directory open; its process id as text
-      FORMAT           "cortado-data 2\\n": the format of everything here; written last, so where it is, all is
-      identity.json    {"cluster_id": "...", "node_id": "...", "storage_id": "..."}
+      FORMAT           "cortado-data 3\\n": the format of everything here; written last, so where it is, all is
+      identity.json    {"cluster_id": "...", "node_id": "...", "storage_id": "...", "crc32c": "..."}
       engine/          LMDB's data.mdb and lock.mdb
+
+Directories have mode 0700 and files 0600, whatever the umask; wider ones are mended at an open (``private_files.py``).
+A flipped bit of an id would make another node of this one, so the identity carries a checksum of its ids, and its text
+is the one that they are written as, to the byte.
 
 Each file is created under another name, synced, renamed, and the directory synced: there is no half-written one. A
 crash before FORMAT exists leaves a directory that never held an acknowledged write, and creation simply goes on. A
@@ -27,9 +31,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from cortado.errors import DataDirectoryError, InvalidArgument
+import google_crc32c
 
-FORMAT_VERSION: Final = 2
+from cortado.errors import DataDirectoryError, InvalidArgument
+from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE, make_private
+
+FORMAT_VERSION: Final = 3
 ENGINE_DIRECTORY: Final = "engine"
 
 _FORMAT_FILE: Final = "FORMAT"
@@ -37,6 +44,10 @@ _FORMAT_WORD: Final = "cortado-data"
 _IDENTITY_FILE: Final = "identity.json"
 _LOCK_FILE: Final = "LOCK"
 _TEMPORARY: Final = ".new"
+_REPLACE: Final = (
+    "what this node is called can't be told from anything else here: replace it by a member under a new id with an "
+    "empty directory; a cluster of one: restore the file from a backup"
+)
 _OURS: Final = frozenset(
     {_LOCK_FILE, _IDENTITY_FILE, ENGINE_DIRECTORY, _FORMAT_FILE + _TEMPORARY, _IDENTITY_FILE + _TEMPORARY}
 )
@@ -83,8 +94,9 @@ class DataDirectory:
         try:
             if path.exists() and not path.is_dir():
                 raise DataDirectoryError(str(path), "not a directory")
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
             complete = _check_format(path)
+            make_private(path)
             lock_file = _lock(path)
         except OSError as problem:
             raise DataDirectoryError(str(path), f"cannot be opened: {problem.strerror}") from problem
@@ -177,7 +189,7 @@ def _check_format(path: Path) -> bool:
 
 def _lock(path: Path) -> int:
     """The lock file's descriptor; closing it, or the end of the process however it comes, releases the lock."""
-    descriptor = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, FILE_MODE)
     _flock(path, descriptor, fcntl.LOCK_EX)
     owner_line = f"{os.getpid()}\n".encode()
     # The lock is what counts; the text is for people. On a full disk, which is to be opened for reads, there may be no
@@ -225,7 +237,7 @@ def _create(path: Path, identity: Identity, create_engine: Callable[[Path], None
         # Left by a creation that was cut off: FORMAT is missing, so nothing was ever acknowledged from it.
         for name in ("data.mdb", "lock.mdb"):
             (engine_path / name).unlink(missing_ok=True)
-    engine_path.mkdir(exist_ok=True)
+    engine_path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     create_engine(engine_path)
     _sync_directory(engine_path)
     _write_durably(path, _IDENTITY_FILE, _identity_text(identity))
@@ -240,26 +252,45 @@ def _create(path: Path, identity: Identity, create_engine: Callable[[Path], None
 
 
 def _identity_text(identity: Identity) -> str:
-    return json.dumps(asdict(identity), indent=2) + "\n"
+    return json.dumps(asdict(identity) | {"crc32c": _identity_checksum(identity)}, indent=2) + "\n"
+
+
+def _identity_checksum(identity: Identity) -> str:
+    """Over the ids as they are written, so that none can lose a byte to its neighbour."""
+    return f"{google_crc32c.value(json.dumps(asdict(identity)).encode()):08x}"
 
 
 def _read_identity(path: Path) -> Identity:
     try:
-        record = json.loads((path / _IDENTITY_FILE).read_text(encoding="utf-8"))
-        identity = Identity(record["cluster_id"], record["node_id"], record["storage_id"])
+        text = (path / _IDENTITY_FILE).read_bytes().decode(errors="replace")
     except FileNotFoundError:
-        raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is missing") from None
-    except (ValueError, KeyError, TypeError):
-        raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is damaged") from None
+        raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is missing; {_REPLACE}") from None
+    try:
+        record = json.loads(text)
+        identity = Identity(record["cluster_id"], record["node_id"], record["storage_id"])
+        stored_checksum = record["crc32c"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _damaged_identity(path, "it is not the record of a node's ids") from None
     for name, value in asdict(identity).items():
         if not isinstance(value, str) or not (value or name == "cluster_id"):
-            raise DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is damaged: {name} is {value!r}")
+            raise _damaged_identity(path, f"{name} is {value!r}")
+    if stored_checksum != _identity_checksum(identity):
+        found = f"its ids have the checksum {_identity_checksum(identity)}, not {stored_checksum!r}"
+        raise _damaged_identity(path, found)
+    if text != _identity_text(identity):
+        raise _damaged_identity(path, "its ids are whole, but other text stands between or behind them")
     return identity
+
+
+def _damaged_identity(path: Path, what: str) -> DataDirectoryError:
+    return DataDirectoryError(str(path), f"its {_IDENTITY_FILE} is damaged: {what}; {_REPLACE}")
 
 
 def _write_durably(directory: Path, name: str, text: str) -> None:
     temporary = directory / (name + _TEMPORARY)
-    with temporary.open("w", encoding="utf-8") as file:
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -36,6 +36,7 @@ from cortado.store.engine.failures import (
 from cortado.store.engine.interface import MapUse, PointReader, Space
 from cortado.store.engine.lmdb_transactions import LmdbReadTransaction, LmdbWriteTransaction, Spaces
 from cortado.store.engine.page_check import check_pages
+from cortado.store.engine.private_files import FILE_MODE
 from cortado.store.observe.measures import CommitMeasures
 
 MAP_BYTES_DEFAULT: Final = 256 << 30
@@ -296,6 +297,7 @@ def _open_environment(engine_path: Path, map_bytes: int, *, sync: bool) -> tuple
     environment = lmdb.open(
         str(engine_path),
         map_size=map_bytes,
+        mode=FILE_MODE,
         max_dbs=len(Space) + 4,
         sync=sync,
         metasync=sync,

@@ -216,8 +216,10 @@ class ClusterFiles:
     def locked(self) -> Iterator[None]:
         """For the supervisor's life. Raises Unavailable where another one has it, InvalidArgument for the directory."""
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.directory / "supervisor.lock", os.O_RDWR | os.O_CREAT, 0o644)
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Data, logs and keys of all nodes are below, and whoever can open the lock could hold it.
+            self.directory.chmod(0o700)
+            descriptor = os.open(self.directory / "supervisor.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise InvalidArgument("--dir", f"cannot be used: {error.strerror}", str(self.directory)) from None
         try:

@@ -57,6 +57,8 @@ def announce(config: ServerConfig, address: str) -> None:
         temporary = config.port_file.with_name(config.port_file.name + ".new")
         try:
             temporary.write_text(address + "\n", encoding="utf-8")
+            # No secret, and for others to read: whoever may connect can find the port anyway.
+            temporary.chmod(0o644)
             temporary.replace(config.port_file)
         except OSError as error:
             raise InvalidArgument("port-file", f"cannot be written: {error.strerror}", str(config.port_file)) from error

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import random
 import sys
 import time
@@ -44,6 +45,7 @@ from cortado.proto.v1 import (
     watch_pb2,
 )
 from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.engine.private_files import UMASK
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.snapshots.spools import DiskSpools
 from cortado.store.node.status import NO_LEADER
@@ -79,12 +81,13 @@ MONOTONIC: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def serve(config: ServerConfig) -> None:
-    """Run a server until it is told to stop, by SIGTERM or SIGINT.
+    """Run a server until it is told to stop, by SIGTERM or SIGINT. What it writes is for its own user alone.
 
     Raises InvalidArgument (the configuration), DataDirectoryError, DataLoss, Unavailable (the address is taken),
     StartRefused (by the cluster that it was to join).
     """
     config.check()
+    os.umask(UMASK)
     # Before a directory is made for a node that it turns out not to be.
     _certificates(config, config.node_id)
     _log_as(config)

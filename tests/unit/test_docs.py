@@ -48,3 +48,8 @@ def test_every_make_target_that_a_page_names_exists() -> None:
 def test_formats_and_decisions_are_numbered_without_gaps() -> None:
     numbers = sorted(int(page.name[:4]) for page in (ROOT / "docs" / "adr").glob("[0-9]*.md"))
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_unit_for_systemd_on_the_page_is_the_one_that_is_delivered() -> None:
+    unit = (ROOT / "deploy" / "systemd" / "cortado.service").read_text()
+    assert f"```ini\n{unit}```" in (ROOT / "docs" / "operations.md").read_text()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from cortado.errors import NotFound, ResourceExhausted, Unavailable
+from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE
 
 RETRY_DELAY_MS: Final = 1_000
 
@@ -70,7 +71,7 @@ class DiskSpools:
     def write(self, name: str, offset: int, data: bytes) -> None:
         with _failures(name):
             if offset == 0:
-                self.path.mkdir(parents=True, exist_ok=True)
+                self.path.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
             flags = os.O_WRONLY | (os.O_CREAT | os.O_TRUNC if offset == 0 else 0)
             with self._opened(name, flags) as descriptor:
                 left = memoryview(data)
@@ -116,7 +117,7 @@ class DiskSpools:
 
     @contextmanager
     def _opened(self, name: str, flags: int) -> Iterator[int]:
-        descriptor = os.open(self._file(name), flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(self._file(name), flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
         try:
             yield descriptor
         finally:

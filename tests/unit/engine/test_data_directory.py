@@ -151,7 +151,7 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
 
 def test_another_format_version_is_refused(path: Path) -> None:
     (path / "FORMAT").write_text("cortado-data 1\n")
-    assert refused(path) == "of format version 1; this build of Cortado reads version 2 only"
+    assert refused(path) == "of format version 1; this build of Cortado reads version 3 only"
 
 
 @pytest.mark.parametrize("text", ["", "cortado-data\n", "cortado-data one\n", "\0\0\0\0", "sqlite 1\n"])
@@ -179,9 +179,29 @@ def test_a_damaged_identity_is_refused(path: Path, text: str) -> None:
     assert refused(path).startswith("its identity.json is damaged")
 
 
+def test_no_flipped_bit_of_the_identity_makes_it_another_one(path: Path) -> None:
+    whole = (path / "identity.json").read_bytes()
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        (path / "identity.json").write_bytes(damaged)
+        with pytest.raises(DataDirectoryError) as error:
+            DataDirectory.open_stopped(path)
+        assert error.value.problem.startswith("its identity.json is damaged: ")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 40, -1])
+def test_an_identity_that_was_cut_off_or_grew_is_refused(path: Path, cut: int) -> None:
+    whole = (path / "identity.json").read_text()
+    (path / "identity.json").write_text(whole[:cut])
+    assert refused(path).startswith("its identity.json is damaged")
+    (path / "identity.json").write_text(whole + "\n")
+    assert "its ids are whole, but other text stands between or behind them" in refused(path)
+
+
 def test_a_missing_identity_is_refused_and_not_drawn_again(path: Path) -> None:
     (path / "identity.json").unlink()
-    assert refused(path) == "its identity.json is missing"
+    assert refused(path).startswith("its identity.json is missing; what this node is called can't be told")
 
 
 def test_a_missing_data_file_is_refused_and_not_made_again(path: Path) -> None:
@@ -238,7 +258,8 @@ def test_a_refused_directory_is_not_left_locked(path: Path) -> None:
     identity.write_text("{}")
     refused(path)
     identity.write_text(text)
-    assert json.loads(text) == {"cluster_id": "cluster-a", "node_id": "node-1", "storage_id": "storage-1"}
+    ids = {"cluster_id": "cluster-a", "node_id": "node-1", "storage_id": "storage-1"}
+    assert json.loads(text) == ids | {"crc32c": "82c7ca5a"}
     open_lmdb(path).close()
 
 
