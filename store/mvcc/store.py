@@ -17,6 +17,7 @@ what is appended would be compared with the timestamps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Final
 
@@ -26,13 +27,13 @@ from cortado.store.engine.interface import Engine, ReadTransaction, Space, Write
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.chunks import select_rows
+from cortado.store.mvcc.damage import Damage, damaged_keys
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import ScanChunk, Version, logical_of, suffix_from
 from cortado.store.mvcc.split import SplitPass
 from cortado.store.mvcc.versions import (
     PUT_KIND,
     RESIDUE,
-    check_all_intact,
     checksum,
     damaged,
     decode_version,
@@ -60,8 +61,8 @@ class VersionStore:
         """Versions that only reads below it need may be gone. Raised *before* anything is removed."""
         self.unreadable = ""
         """Why there is no state to read here, while a snapshot replaces it. Set *before* anything is removed."""
-        self.on_damage: Callable[[DataLoss], None] = _ignore
-        """Hears of damaged data that a read met, on the reader's thread."""
+        self.on_damage: Callable[[Damage], None] = _ignore
+        """Hears of damage that a read met, on the reader's thread. Whoever reads beside the store tells it too."""
 
     def snapshot(self, read_ts: Timestamp) -> Snapshot:
         """A Reader at ``read_ts``. It holds nothing; there is nothing to close."""
@@ -76,16 +77,32 @@ class VersionStore:
     def get_many(self, keys: Sequence[LogicalKey], ts: Timestamp) -> list[Version | None]:
         """:meth:`get` for each, of one state and in the order asked."""
         read_suffix = suffix_of(ts)
+        with self.tree_reported(), self._engine.read() as txn:
+            items = txn.seek_many(Space.DATA, [key + read_suffix for key in keys])
+        self.check_readable(ts)
+        wanted = [
+            None if item is None or item[0][:-TIMESTAMP_BYTES] != key else item
+            for key, item in zip(keys, items, strict=True)
+        ]
+        found = [item for item in wanted if item is not None]
+        self.check_intact([key for key, _ in found], [value for _, value in found])
+        return [None if item is None else decode_version(*item) for item in wanted]
+
+    def check_intact(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        """Raises DataLoss where a checksum is wrong, naming the first key, after ``on_damage`` was told of each."""
+        found = damaged_keys(Space.DATA, keys, values)
+        for key in found:
+            self.on_damage(Damage.at(Space.DATA, key))
+        if found:
+            raise damaged(found[0], values[keys.index(found[0])])
+
+    @contextmanager
+    def tree_reported(self) -> Iterator[None]:
+        """Tells ``on_damage`` where the engine itself finds its tree damaged."""
         try:
-            with self._engine.read() as txn:
-                items = txn.seek_many(Space.DATA, [key + read_suffix for key in keys])
-            self.check_readable(ts)
-            return [
-                None if item is None or item[0][:-TIMESTAMP_BYTES] != key else decode_version(*item)
-                for key, item in zip(keys, items, strict=True)
-            ]
+            yield
         except DataLoss as damage:
-            self.on_damage(damage)
+            self.on_damage(Damage.of_tree(damage))
             raise
 
     def check_readable(self, ts: Timestamp) -> None:
@@ -113,17 +130,8 @@ class VersionStore:
         It looks at ``max_rows`` versions at most, visible or not, and at little more than ``max_bytes`` of them, so it
         takes a bounded time. The next slice begins (reversed: ends) at the chunk's ``resume``.
         """
-        try:
-            return self._scan_chunk(start, end, ts, reverse, max_rows, max_bytes)
-        except DataLoss as damage:
-            self.on_damage(damage)
-            raise
-
-    def _scan_chunk(
-        self, start: LogicalKey, end: LogicalKey, ts: Timestamp, reverse: bool, max_rows: int, max_bytes: int
-    ) -> ScanChunk:
         read_suffix = suffix_of(ts)
-        with self._engine.read() as txn:
+        with self.tree_reported(), self._engine.read() as txn:
             page = txn.page(Space.DATA, start, end, reverse=reverse, max_items=max_rows, max_bytes=max_bytes)
             keys, values = page.keys, page.values
             resume: LogicalKey | None = None
@@ -135,7 +143,7 @@ class VersionStore:
         if reverse:
             keys.reverse()
             values.reverse()
-        check_all_intact(keys, values)
+        self.check_intact(keys, values)
         return select_rows(keys, values, read_suffix, reverse=reverse, resume=resume)
 
     def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> SplitPass:
@@ -177,7 +185,7 @@ class Snapshot:
         try:
             item = self._seek(key + self._read_suffix)
         except DataLoss as damage:
-            store.on_damage(damage)
+            store.on_damage(Damage.of_tree(damage))
             raise
         if store.safepoint is not ZERO or store.unreadable:
             store.check_readable(self._read_ts)
@@ -188,9 +196,8 @@ class Snapshot:
             return None
         # As decode_version does; the call would cost a twentieth of the whole read.
         if checksum(engine_key + engine_value) != RESIDUE:
-            found = damaged(engine_key, engine_value)
-            store.on_damage(found)
-            raise found
+            store.on_damage(Damage.at(Space.DATA, engine_key))
+            raise damaged(engine_key, engine_value)
         return Version(engine_key, engine_value[1:-4]) if engine_value[0] == PUT_KIND else None
 
     def get_many(self, keys: Sequence[LogicalKey]) -> list[Version | None]:
@@ -214,7 +221,7 @@ class Snapshot:
             rows = min(4 * rows, ROWS_MAX)
 
 
-def _ignore(_damage: DataLoss) -> None:
+def _ignore(_damage: Damage) -> None:
     """Nobody asked to hear of damage."""
 
 

@@ -14,7 +14,7 @@ still found for certain, since nothing that follows can undo a wrong register.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from operator import add
 from struct import Struct
 from typing import Final, TypeAlias
@@ -79,15 +79,3 @@ def decode_version(engine_key: bytes, engine_value: bytes) -> Version | None:
 def damaged(engine_key: bytes, engine_value: bytes) -> DataLoss:
     """What to raise for a version with a wrong checksum: names its key."""
     return DataLoss(dump(engine_key), f"a stored version of {len(engine_value)} bytes has a wrong checksum")
-
-
-def check_all_intact(engine_keys: Sequence[bytes], engine_values: Sequence[bytes]) -> None:
-    """Raises DataLoss, naming the first damaged key."""
-    pieces = [RESET] * (3 * len(engine_keys))
-    pieces[0::3] = engine_keys
-    pieces[1::3] = engine_values
-    if checksum(b"".join(pieces)) != 0:
-        for engine_key, engine_value in zip(engine_keys, engine_values, strict=True):
-            if checksum(engine_key + engine_value) != RESIDUE:
-                raise damaged(engine_key, engine_value)
-        raise DataLoss(f"versions from {dump(engine_keys[0])}", "their checksums together are wrong")

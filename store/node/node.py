@@ -41,6 +41,7 @@ from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine
+from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
@@ -297,14 +298,14 @@ class Node:
             self.watches.end_all(Unavailable(snapshots.unreadable, retry_delay_ms=1_000))
         self._catalog_cache.clear()
 
-    def _met_damage(self, damage: DataLoss) -> None:
+    def _met_damage(self, damage: Damage) -> None:
         """On the reader's thread."""
         self._loop.call_soon_threadsafe(self._damaged, damage)
 
-    def _damaged(self, damage: DataLoss) -> None:
+    def _damaged(self, damage: Damage) -> None:
         """A read met damaged data. Where another member has a copy, it takes the place of ours."""
         if self.snapshots is not None and len(self._log.configuration.members) > 1:
-            self.snapshots.report_damage(damage)
+            self.snapshots.report_damage(DataLoss(damage.what))
 
     async def stop(self, hand_over: bool = True) -> None:
         """Refuse new work, finish what is in flight, end the threads. A leader hands over first where it can, serving

@@ -17,7 +17,7 @@ from typing import Final
 from cortado.errors import DataLoss, Unavailable
 from cortado.raft.configuration import Configuration
 from cortado.store.engine.interface import Engine, Page, ReadTransaction, Space
-from cortado.store.mvcc.versions import RESIDUE, check_all_intact, checksum
+from cortado.store.mvcc.damage import damaged_keys, item_text
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
@@ -32,7 +32,6 @@ from cortado.store.node.snapshots.spool_format import (
 )
 from cortado.store.node.snapshots.spools import SpoolDirectory, check_room
 from cortado.store.node.state import AppliedState
-from cortado.store.node.state_machine import GROUP_BYTES
 
 _PER_ITEM_BYTES: Final = 6
 
@@ -127,12 +126,9 @@ class SpoolCopy:
 
 def check_intact(space: Space, page: Page) -> None:
     """Raises DataLoss, naming the key, where a stored checksum is wrong."""
-    if space is Space.DATA:
-        check_all_intact(page.keys, page.values)
-    elif space is Space.REQUESTS:
-        for key, value in zip(page.keys, page.values, strict=True):
-            if checksum(key[GROUP_BYTES:] + value) != RESIDUE:
-                raise DataLoss("a remembered request", f"its key is {key.hex()}")
+    if space is not Space.META:
+        for key in damaged_keys(space, page.keys, page.values):
+            raise DataLoss(item_text(space, key), "its checksum is wrong")
 
 
 def _blocks(space: Space, page: Page, block_bytes: int) -> Iterator[Block]:

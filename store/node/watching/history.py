@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cortado.errors import DataLoss, Unavailable
+from cortado.errors import Unavailable
 from cortado.store.clock.timestamp import LOGICAL_MAX, TIMESTAMP_BYTES, WALL_MS_MAX, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space
 from cortado.store.mvcc.store import VersionStore
@@ -121,7 +121,7 @@ def read_changes(engine: Engine, store: VersionStore, keys: Sequence[bytes], *, 
     if not items:
         store.check_readable(timestamp_of(keys[0][-TIMESTAMP_BYTES:]))
         raise Unavailable("a change that was about to be sent is not stored here any more", retry_delay_ms=1_000)
-    _check_intact(store, items)
+    store.check_intact([key for key, _ in items], [value for _, value in items])
     return items
 
 
@@ -142,7 +142,8 @@ def read_previous(engine: Engine, store: VersionStore, items: Sequence[Item], *,
                 break
     if items:
         store.check_readable(timestamp_of(items[0][0][-TIMESTAMP_BYTES:]))
-    _check_intact(store, [each for each in found if each is not None])
+    stored = [each for each in found if each is not None]
+    store.check_intact([key for key, _ in stored], [value for _, value in stored])
     return [None if each is None or decode_version(*each) is None else each for each in found]
 
 
@@ -157,15 +158,6 @@ def _older(txn: ReadTransaction, engine_key: bytes) -> Item | None:
     if item is None or item[0][:-TIMESTAMP_BYTES] != engine_key[:-TIMESTAMP_BYTES]:
         return None
     return item
-
-
-def _check_intact(store: VersionStore, items: Sequence[Item]) -> None:
-    try:
-        for item in items:
-            decode_version(*item)
-    except DataLoss as damage:
-        store.on_damage(damage)
-        raise
 
 
 def _before(ts: Timestamp) -> Timestamp:

@@ -25,8 +25,9 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Page, Space
 from cortado.store.keys.decoded import KeyKind, KeyNames, decode_key
 from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, TABLE_SPACE
+from cortado.store.mvcc.damage import damaged_keys
 from cortado.store.mvcc.reader import suffix_from
-from cortado.store.mvcc.versions import DELETE, PUT, RESIDUE, check_all_intact, checksum, suffix_of
+from cortado.store.mvcc.versions import DELETE, PUT, RESIDUE, checksum, suffix_of
 from cortado.store.node.requests import decode_remembered
 from cortado.store.node.snapshots.marker import Marker
 from cortado.store.node.state import AppliedState
@@ -154,12 +155,11 @@ def _check_order(start: bytes, keys: list[bytes], found: _Problems) -> None:
 def _check_versions(page: Page, found: _Problems) -> None:
     if not page.keys:
         return
-    try:
-        check_all_intact(page.keys, page.values)
-    except DataLoss:
-        for key, value in zip(page.keys, page.values, strict=True):
-            if checksum(key + value) != RESIDUE:
-                found.add(key, CHECKSUM, f"a stored version of {len(value)} bytes has a wrong checksum")
+    wrong = set(damaged_keys(Space.DATA, page.keys, page.values))
+    for key, value in zip(page.keys, page.values, strict=True) if wrong else ():
+        if key in wrong:
+            found.add(key, CHECKSUM, f"a stored version of {len(value)} bytes has a wrong checksum")
+    if wrong:
         return
     # What is intact was written so: only a defect, or a newer version of the software, makes another key or kind.
     if set(map(_first_of, page.keys)) <= _DATA_SPACES and set(map(_first_of, page.values)) <= _KINDS:

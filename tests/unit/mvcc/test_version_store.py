@@ -12,6 +12,7 @@ from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.keyspace import kv_key, kv_range, row_key, row_range
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
+from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import ScanChunk
 from cortado.store.mvcc.store import VersionStore
@@ -264,3 +265,23 @@ def test_an_empty_range_is_one_empty_part(engine: Engine) -> None:
     counting = VersionStore(engine).split(START, END, 4, at(1))
     assert counting.step()
     assert [(part.start, part.rows) for part in counting.parts()] == [(START, 0)]
+
+
+@pytest.mark.parametrize("read", ["get", "get_many", "scan"])
+def test_whoever_repairs_hears_of_each_damaged_version_by_its_key(engine: Engine, read: str) -> None:
+    store = VersionStore(engine)
+    reported: list[Damage] = []
+    store.on_damage = reported.append
+    fill(engine, store, 5)
+    for number in (1, 3):
+        damage(engine, number, FLIPS["payload"])
+    with pytest.raises(DataLoss):
+        match read:
+            case "get":
+                store.get(key(1), at(9))
+            case "get_many":
+                store.get_many([key(1), key(2), key(3)], at(9))
+            case _:
+                store.scan_chunk(START, END, at(9))
+    numbers = [1] if read == "get" else [1, 3]
+    assert reported == [Damage.at(Space.DATA, key(number) + suffix_of(at(1))) for number in numbers]

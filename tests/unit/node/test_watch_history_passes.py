@@ -12,6 +12,7 @@ from cortado.store.engine.interface import Space
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_range
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item, encode_version
@@ -129,14 +130,14 @@ def test_a_change_that_is_gone_is_never_skipped() -> None:
 def test_damage_is_found_and_reported() -> None:
     versions = Versions()
     versions.commit(3, a=b"1")
-    reported: list[DataLoss] = []
+    reported: list[Damage] = []
     versions.store.on_damage = reported.append
     (engine_key,) = versions.keys(ZERO, at(9))
     with versions.engine.write() as txn:
         txn.put(Space.DATA, engine_key, b"Pbad....")
     with pytest.raises(DataLoss):
         read_changes(versions.engine, versions.store, [engine_key], bytes_max=10_000)
-    assert len(reported) == 1
+    assert reported == [Damage.at(Space.DATA, engine_key)]
 
 
 def test_the_previous_value_is_the_one_that_a_change_replaced() -> None:

@@ -1,0 +1,64 @@
+"""What was found damaged, and where: so that it can be repaired from a replica that has it whole.
+
+Whoever reads stored items and meets one whose checksum is wrong tells ``VersionStore.on_damage`` of it, on whatever
+thread it is: a read of a caller, a pass over everything in the background, a copy for a snapshot. The node takes it
+from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
+from operator import add
+from typing import Final, Self
+
+from cortado.errors import DataLoss
+from cortado.store.engine.interface import Space
+from cortado.store.keys.dump import dump
+from cortado.store.mvcc.versions import RESET, RESIDUE, checksum
+
+GROUP_BYTES: Final = 4
+"""Before a request's id: the checksum of a remembered request does not cover them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Of the items of ``space`` in ``[start, end)`` not all are what was written; ``what`` names them for people.
+
+    A range ends before the first key behind the damage that is known to be whole, and begins after the last one before
+    it, where these are known; of a single key it is that key alone. Both are empty where the tree itself is damaged, so
+    that nobody knows what is missing.
+    """
+
+    space: Space
+    start: bytes
+    end: bytes
+    what: str
+
+    @classmethod
+    def at(cls, space: Space, key: bytes) -> Self:
+        """The item that is stored under ``key`` has a wrong checksum."""
+        return cls(space, key, key + b"\x00", item_text(space, key))
+
+    @classmethod
+    def of_tree(cls, error: DataLoss) -> Self:
+        """The engine could not follow its own tree."""
+        return cls(Space.DATA, b"", b"", error.message())
+
+
+def item_text(space: Space, key: bytes) -> str:
+    """A stored key of the data or of the remembered requests, for people."""
+    return dump(key) if space is Space.DATA else f"the remembered request {key[GROUP_BYTES:].hex()}"
+
+
+def damaged_keys(space: Space, keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
+    """Of items of the data or of the remembered requests, the keys of those whose checksum is wrong, in their order."""
+    covered = keys if space is Space.DATA else [key[GROUP_BYTES:] for key in keys]
+    pieces = [RESET] * (3 * len(keys))
+    pieces[0::3] = covered
+    pieces[1::3] = values
+    if checksum(b"".join(pieces)) == 0:
+        return []
+    wrong = [checksum(each) != RESIDUE for each in map(add, covered, values)]
+    return list(compress(keys, wrong))
