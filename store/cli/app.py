@@ -1,4 +1,4 @@
-"""The app: all groups of commands under ``cortado``, and how a run of it ends."""
+"""The app: where each command at the top is, and how a run of it ends."""
 
 from __future__ import annotations
 
@@ -7,131 +7,108 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import typer
+import click
+from click.shell_completion import shell_complete
 
 import cortado
 from cortado.errors import Cancelled, CortadoError, Internal, InvalidArgument
 from cortado.store.cli import failures
-from cortado.store.cli.commands import (
-    cert,
-    clock,
-    cluster,
-    completion,
-    config,
-    context,
-    database,
-    doctor,
-    documents,
-    export,
-    import_,
-    key,
-    kv,
-    member,
-    mvcc,
-    raft,
-    recover,
-    schema,
-    scrub,
-    server,
-    status,
-    table,
-    top,
-    watch,
-)
-from cortado.store.cli.session import (
-    ContextOption,
-    EndpointOption,
-    Given,
-    Output,
-    OutputOption,
-    Session,
-    TimeoutOption,
-    TlsCaOption,
-    TlsCertOption,
-    TlsKeyOption,
-)
+from cortado.store.cli.options import given
+from cortado.store.cli.session import Given, Output, Session, global_options
+from cortado.store.cli.tree import Group, Home
 
-# The parser's own complaints; typer names only the leaves of their tree.
-_UsageError: Final[type[Exception]] = next(
-    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException" and issubclass(kind, Exception)
-)
+COMPLETE_VARIABLE: Final = "_CORTADO_COMPLETE"
+"""What a shell's script sets when it asks what may come next."""
+
+HELP: Final = """Cortado: a replicated, ordered key-value and document store.
+
+Start a server with "cortado server", then look at it with "cortado status". The --help of each command ends with
+examples.
+
+What each exit code means, and what to do about it: docs/exit-codes.md.
+"""
+
+HOMES: Final = {
+    "server": Home("Run a server in the foreground, until Ctrl-C or SIGTERM.", ("server",)),
+    "status": Home("Show the state of a server and of every member of its cluster.", ("status",)),
+    "top": Home("Watch all nodes: roles, rates, latencies, lag, queues, disk, memory, clocks.", ("top",)),
+    "member": Home("List, add, promote, remove and rebuild the cluster's members.", ("member",)),
+    "cluster": Home(
+        "Run a cluster on this machine, for development and experiments.",
+        ("cluster", "cluster_status", "cluster_logs", "cluster_faults"),
+    ),
+    "schema": Home("Avro schemas: subjects, versions, compatibility.", ("schema",)),
+    "db": Home("Databases.", ("database",)),
+    "table": Home("Tables and their indexes.", ("table",)),
+    "get": Home("Show a document by its key.", ("documents",)),
+    "delete": Home("Delete a document by its key.", ("documents",)),
+    "scan": Home("Show the documents of a key range, in key or index order, as of one timestamp.", ("documents",)),
+    "put": Home("Store one document, or many from a file or standard input (JSON, one a line).", ("documents",)),
+    "update": Home("Change some fields of a document, and show the result.", ("documents",)),
+    "kv": Home("Key-value pairs (bytes to bytes) in namespaces.", ("kv",)),
+    "watch": Home("Stream changes in commit order, without gaps.", ("watch",)),
+    "export": Home("Write a table, a database or a namespace to files, as of one timestamp.", ("export",)),
+    "import": Home("Load files into a table, a database or a namespace.", ("import_",)),
+    "clock": Home("The server's clock.", ("clock",)),
+    "key": Home("Decode and encode stored keys, as logs and errors show them.", ("key",)),
+    "mvcc": Home("Inspect the versions that one node has stored.", ("mvcc",)),
+    "raft": Home("Inspect the replicated log of one node.", ("raft",)),
+    "scrub": Home("Verify all stored data, and compare the replicas at one timestamp.", ("scrub",)),
+    "cert": Home("Make certificates for nodes and clients.", ("cert",)),
+    "recover": Home("Force a new single-node cluster after a permanent loss of quorum.", ("recover",)),
+    "config": Home("The settings of servers and of this command line.", ("config",)),
+    "context": Home("Names for clusters and how to reach them.", ("context",)),
+    "doctor": Home("Check the nodes, this host, a data directory, certificates and logs.", ("doctor",)),
+    "completion": Home("Print the script that completes commands in a shell.", ("completion",)),
+}
+HELPS: Final = {
+    "key encode": "Print the stored key of a pair, a row or an index entry.",
+    "mvcc show": "Show all versions of a key, deleted and damaged ones too.",
+}
 
 
-def build() -> typer.Typer:
+def build() -> Group:
     """The whole command line."""
-    app = typer.Typer(
-        name="cortado",
-        help="Cortado: a replicated, ordered key-value and document store.\n\nStart a server with [bold]cortado server"
-        "[/bold], then look at it with [bold]cortado status[/bold]. Each command's --help ends with examples.\n\n"
-        "What each exit code means, and what to do about it: docs/exit-codes.md.",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
-        context_settings={"help_option_names": ["--help", "-h"]},
+    version = click.Option(
+        ["--version"],
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,  # Since the parser wants a command before it calls the function of the options.
+        callback=_show_version,
+        help="Show the version and exit.",
     )
-    app.callback()(_globals)
-    for module in (
-        server,
-        status,
-        top,
-        member,
-        cluster,
-        schema,
-        database,
-        table,
-        documents,
-        kv,
-        watch,
-        export,
-        import_,
-        clock,
-        key,
-        mvcc,
-        raft,
-        scrub,
-        cert,
-        recover,
-        config,
-        context,
-        doctor,
-        completion,
-    ):
-        module.add_to(app)
-    return app
+    return Group((), HELP, HOMES, HELPS, params=[*global_options(), version], callback=_globals)
 
 
-def _show_version(asked: bool) -> None:
-    # Eager, since the parser wants a command before it calls the function of the options.
-    if asked:
+def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
         sys.stdout.write(f"cortado {cortado.__version__}\n")
-        raise typer.Exit
+        ctx.exit()
 
 
-def _globals(
-    run_of: typer.Context,
-    endpoint: EndpointOption = None,
-    output: OutputOption = None,
-    timeout: TimeoutOption = None,
-    tls_ca: TlsCaOption = None,
-    tls_cert: TlsCertOption = None,
-    tls_key: TlsKeyOption = None,
-    context: ContextOption = None,
-    _version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
-    ] = False,
-) -> None:
-    run_of.obj = Given(endpoint, output, timeout, tls_ca, tls_cert, tls_key, context)
+def _globals(**values: Any) -> None:
+    ctx = click.get_current_context()
+    ctx.obj = Given().with_options(**dict(given(ctx.command.params, values)))
+
+
+def execute(arguments: Sequence[str]) -> None:
+    """Parses the command line, and runs the command. Raises what the command raises."""
+    app = build()
+    with app.make_context("cortado", list(arguments)) as ctx:
+        app.invoke(ctx)
 
 
 def run(arguments: Sequence[str]) -> int:
     """One run; returns the exit code. What went wrong is one line on standard error, never a traceback."""
     as_json = wants_json(arguments)
     try:
-        outcome = build()(args=list(arguments), prog_name="cortado", standalone_mode=False)
+        execute(arguments)
         sys.stdout.flush()
-        return outcome if isinstance(outcome, int) else failures.OK
+        return failures.OK
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
     except failures.CheckFailed as found:
         return found.exit_code
     except failures.EndedWith as ended:
@@ -141,18 +118,12 @@ def run(arguments: Sequence[str]) -> int:
         if not isinstance(error, Cancelled):
             failures.report(error, as_json=as_json)
         return failures.exit_code_of(error)
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, click.Abort):
         return failures.INTERRUPTED
-    except _UsageError as error:
+    except click.ClickException as error:
         failures.report_usage(_message(error), as_json=as_json)
         return failures.USAGE
     except BrokenPipeError:
-        _silence_stdout()
-        return failures.BROKEN_PIPE
-    except SystemExit as ended:
-        # The parser ends the process by itself where a pipe breaks under a command, with a code of its own.
-        if not isinstance(ended.__context__, BrokenPipeError):
-            raise
         _silence_stdout()
         return failures.BROKEN_PIPE
     except UnicodeEncodeError as error:
@@ -185,9 +156,8 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return Session.resolve(Given(), os.environ, strict=False).as_json if wanted is None else wanted
 
 
-def _message(error: Any) -> str:
-    # The parser says first what kind of exception it met.
-    return " ".join(str(error.format_message()).split()).rstrip(".").replace(": Value error, ", ": ")
+def _message(error: click.ClickException) -> str:
+    return " ".join(error.format_message().split()).rstrip(".")
 
 
 def _silence_stdout() -> None:
@@ -200,4 +170,7 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # Closed by a caller who wants none of it, as a daemon's are.
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+    asked = os.environ.get(COMPLETE_VARIABLE)
+    if asked:
+        sys.exit(shell_complete(build(), {}, "cortado", COMPLETE_VARIABLE, asked))
     sys.exit(run(sys.argv[1:]))

@@ -10,14 +10,15 @@ from __future__ import annotations
 import sys
 from typing import Annotated, TypeAlias
 
-import typer
+import click
 
 from cortado.errors import InvalidArgument
+from cortado.store.cli.options import Option
 from cortado.store.cli.session import Session
 from cortado.store.cli.terminal import harmless
 
-DryRunOption: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")]
-YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DryRunOption: TypeAlias = Annotated[bool, Option("--dry-run", help="Say what would happen, and change nothing.")]
+YesOption: TypeAlias = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -34,7 +35,7 @@ def confirm(question: str, *, yes: bool) -> None:
             raise InvalidArgument("--yes", "must be given where nobody can be asked")
         answer = line.strip().lower()
         if answer in ("", "n", "no"):
-            raise typer.Abort
+            raise click.Abort
         yes = answer in ("y", "yes")
 
 

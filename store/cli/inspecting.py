@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
-
 from cortado.errors import InvalidArgument, NotFound, Unsupported
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.cli.options import Option
 from cortado.store.cli.parse import key_to_json
 from cortado.store.cli.session import Session
 from cortado.store.client.inspect import Inspected, NodeInspector
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 DataDirOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="Read the directory of a stopped node; no server is asked.", metavar="PATH"),
+    Option("--data-dir", help="Read the directory of a stopped node; no server is asked.", metavar="PATH"),
 ]
 
 

@@ -26,18 +26,19 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from cortado.errors import InvalidArgument
 from cortado.schema.json_text import parse_json
-from cortado.store.client.values import Key, Part
 from cortado.store.keys.types import KeyPart, KeyType
+
+if TYPE_CHECKING:
+    from cortado.store.client.values import Key, Part
 
 NULL_TEXT: Final = "\\N"
 
@@ -51,7 +52,7 @@ _WANTED: Final = {
     KeyType.DECIMAL: "a decimal, such as 12.50",
     KeyType.UUID: "a UUID",
 }
-_WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
+WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 # --- keys ------------------------------------------------------------------------------------------------------
@@ -94,13 +95,13 @@ def _parse_typed(text: str, type: KeyType) -> Part:
         case KeyType.BOOL:
             return {"true": True, "false": False}[text] if text in ("true", "false") else _refuse()
         case KeyType.INT64:
-            return int(text) if _WHOLE.fullmatch(text) else _refuse()
+            return int(text) if WHOLE.fullmatch(text) else _refuse()
         case KeyType.FLOAT64:
             return float(text)
         case KeyType.BYTES:
             return base64.b64decode(text, validate=True)
         case KeyType.TIMESTAMP:
-            return int(text) if _WHOLE.fullmatch(text) else _moment(text)
+            return int(text) if WHOLE.fullmatch(text) else _moment(text)
         case KeyType.DATE:
             return date.fromisoformat(text)
         case KeyType.DECIMAL:
@@ -169,34 +170,3 @@ def parse_assignments(texts: Sequence[str]) -> dict[str, Any]:
             hint = f"""{error.problem} (text needs quotes: --set '{path}="..."')"""
             raise InvalidArgument(error.field, hint, error.value) from None
     return changes
-
-
-# --- numbers ---------------------------------------------------------------------------------------------------
-
-
-def whole(option: str, minimum: int = 0, maximum: int = (1 << 63) - 1) -> Callable[[str], int]:
-    """A parser of an option's whole number, which names the option, the value and the bound in its refusal."""
-
-    def parse(text: str | int) -> int:
-        if not _WHOLE.fullmatch(str(text)) or not minimum <= int(text) <= maximum:
-            bound = f"{minimum} or more" if maximum > 1 << 32 else f"{minimum} to {maximum}"
-            raise InvalidArgument(option, f"must be a whole number, {bound}", repr(text))
-        return int(text)
-
-    return parse
-
-
-def seconds(option: str) -> Callable[[str], float]:
-    """A parser of an option's seconds, which names the option and the value in its refusal."""
-
-    def parse(text: str | float) -> float:
-        try:
-            found = float(text)
-        except ValueError:
-            raise InvalidArgument(option, "must be a number of seconds", repr(text)) from None
-        # A time that is no number would never be over.
-        if not 0 <= found < math.inf:
-            raise InvalidArgument(option, "must be a number of seconds, finite and not negative", repr(text))
-        return found
-
-    return parse

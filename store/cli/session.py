@@ -1,8 +1,8 @@
 """What every command has: the options that are global, the client, and how to show what it found.
 
-A command is a plain function whose first parameter is a :class:`Session`. :func:`command` puts it into an app and adds
-the global options to its own, so that they work before the command and after it: ``cortado -o json get ...`` and
-``cortado get ... -o json`` are the same. It uses nothing but typer's public interface: a signature.
+A command is a plain function whose first parameter is a :class:`Session`. The global options are added to its own
+(:mod:`cortado.store.cli.tree`), so that they work before the command and after it: ``cortado -o json get ...`` and
+``cortado get ... -o json`` are the same.
 
 A session's settings come from flags, the environment, a context and the defaults, in this order; see
 :mod:`cortado.store.settings.client` and :mod:`cortado.store.cli.contexts`.
@@ -10,22 +10,18 @@ A session's settings come from flags, the environment, a context and the default
 
 from __future__ import annotations
 
-import functools
-import inspect
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, Final, TypeAlias, get_type_hints
-
-import typer
+from typing import TYPE_CHECKING, Any, Final
 
 from cortado.errors import CortadoError, InvalidArgument
+from cortado.store.cli.answers import Answer
 from cortado.store.cli.contexts import Chosen, choose, read_contexts
-from cortado.store.cli.parse import seconds
+from cortado.store.cli.failures import CheckFailed
+from cortado.store.cli.numbers import seconds
+from cortado.store.cli.options import Option, ShownOption, option
 from cortado.store.cli.render import Renderer
-from cortado.store.client.client import Client
-from cortado.store.client.endpoints import Tls, parse_endpoints
 from cortado.store.settings.client import (
     CLIENT_SETTINGS,
     CONTEXT_VARIABLE,
@@ -43,6 +39,9 @@ from cortado.store.settings.client import (
 from cortado.store.settings.gather import Found, check_near_variables, gather
 from cortado.store.settings.setting import Setting
 
+if TYPE_CHECKING:
+    from cortado.store.client import Client, Tls
+
 DEFAULT_ENDPOINT: Final = ",".join(ENDPOINTS.default)
 DEFAULT_TIMEOUT_S: Final = TIMEOUT_S_DEFAULT
 
@@ -54,38 +53,36 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def _option(setting: Setting, *names: str, **more: Any) -> Any:
-    return typer.Option(
-        setting.flag,
-        *names,
-        help=f"{setting.meaning} Otherwise what {setting.variable(PREFIX)} or the context holds.",
-        rich_help_panel="Global options",
-        **more,
-    )
+GLOBAL_PANEL: Final = "Global options"
 
 
-EndpointOption: TypeAlias = Annotated[
-    str | None, _option(ENDPOINTS, "-e", metavar="HOST:PORT,...", show_default=DEFAULT_ENDPOINT)
-]
-OutputOption: TypeAlias = Annotated[Output | None, _option(OUTPUT, "-o", show_default=OUTPUT.default)]
-TimeoutOption: TypeAlias = Annotated[
-    float | None,
-    _option(TIMEOUT, metavar="SECONDS", parser=seconds("--timeout"), show_default=f"{DEFAULT_TIMEOUT_S:g}"),
-]
-TlsCaOption: TypeAlias = Annotated[str | None, _option(TLS_CA, metavar="PEM", show_default=False)]
-TlsCertOption: TypeAlias = Annotated[str | None, _option(TLS_CERT, metavar="PEM", show_default=False)]
-TlsKeyOption: TypeAlias = Annotated[str | None, _option(TLS_KEY, metavar="PEM", show_default=False)]
-ContextOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--context",
-        metavar="NAME",
-        help=f"The context to use; none for no context. Otherwise what {CONTEXT_VARIABLE} holds, or what cortado "
-        "context use chose.",
-        show_default=False,
-        rich_help_panel="Global options",
-    ),
-]
+def global_options() -> list[ShownOption]:
+    """The options that every command has, and ``cortado`` itself: they may stand before the command or after it."""
+    seconds_s, default_s = seconds("--timeout"), f"{DEFAULT_TIMEOUT_S:g}"
+    return [
+        _global(ENDPOINTS, "endpoint", "-e", metavar="HOST:PORT,...", show_default=DEFAULT_ENDPOINT),
+        _global(OUTPUT, "output", "-o", kind=Output, show_default=OUTPUT.default),
+        _global(TIMEOUT, "timeout", kind=float, metavar="SECONDS", parser=seconds_s, show_default=default_s),
+        _global(TLS_CA, "tls_ca", metavar="PEM"),
+        _global(TLS_CERT, "tls_cert", metavar="PEM"),
+        _global(TLS_KEY, "tls_key", metavar="PEM"),
+        option(
+            "context",
+            str,
+            Option(
+                "--context",
+                metavar="NAME",
+                help=f"The context to use; none for no context. Otherwise {CONTEXT_VARIABLE}, or what cortado context "
+                "use chose.",
+                panel=GLOBAL_PANEL,
+            ),
+        ),
+    ]
+
+
+def _global(setting: Setting, name: str, *names: str, kind: Any = str, **more: Any) -> ShownOption:
+    help = f"{setting.meaning} Otherwise {setting.variable(PREFIX)}, or the context's."
+    return option(name, kind, Option(setting.flag, *names, help=help, panel=GLOBAL_PANEL, **more))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +181,20 @@ class Session:
             given=given,
         )
 
+    def answer(self, answer: Answer) -> None:
+        """Shows what a command found or did. Raises CheckFailed where that has an exit code of its own."""
+        if self.as_json:
+            for each in answer.as_json():
+                self.show.json(each)
+        else:
+            answer.as_table(self.show)
+        if answer.exit_code:
+            raise CheckFailed(answer.exit_code)
+
     def client(self) -> Client:
         """A client to use as a context manager. Raises InvalidArgument for a wrong endpoint, timeout or file."""
+        from cortado.store.client import Client
+
         return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls())
 
     def tls(self) -> Tls | None:
@@ -198,6 +207,8 @@ class Session:
         if (self.tls_cert is None) != (self.tls_key is None):
             given, missing = (TLS_CERT, TLS_KEY) if self.tls_key is None else (TLS_KEY, TLS_CERT)
             raise InvalidArgument(missing.flag, f"must be given with {given.flag}")
+        from cortado.store.client import Tls
+
         made = Tls(self.tls_ca, self.tls_cert, self.tls_key)
         try:
             made.credentials()
@@ -212,6 +223,8 @@ class Session:
 
 
 def _check_endpoints(found: Found) -> None:
+    from cortado.store.client.endpoints import parse_endpoints
+
     try:
         parse_endpoints(found.value)
     except InvalidArgument as refused:
@@ -226,63 +239,3 @@ def _check_timeout(found: Found) -> None:
 
 def _text(path: Any) -> str | None:
     return None if path is None else str(path)
-
-
-_GLOBALS: Final = {
-    "endpoint": EndpointOption,
-    "output": OutputOption,
-    "timeout": TimeoutOption,
-    "tls_ca": TlsCaOption,
-    "tls_cert": TlsCertOption,
-    "tls_key": TlsKeyOption,
-    "context": ContextOption,
-}
-
-
-def command(
-    app: typer.Typer, name: str, *, examples: str, remote: bool = True, strict: bool = True
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Adds a function as a command. ``examples`` end its help, a line each; ``remote``: it talks to a server.
-
-    Without ``strict`` it is also run where the settings of the command line are wrong, with a session that says so.
-    """
-
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(function, include_extras=True)
-        parameters = [
-            parameter.replace(annotation=hints[parameter.name])
-            for parameter in list(inspect.signature(function).parameters.values())[1:]
-        ]
-        # A global option that the function takes too, under its own help, is given to both.
-        own = {each.name for each in parameters}
-        offered = [each for each in _GLOBALS if remote or each == "output"]
-        extra = [
-            inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_GLOBALS[each])
-            for each in offered
-            if each not in own
-        ]
-        run_of = inspect.Parameter("run_of", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-
-        @functools.wraps(function)
-        def run(*, run_of: typer.Context, **given: Any) -> None:
-            settings = {each: given[each] if each in own else given.pop(each) for each in offered}
-            before = run_of.obj if isinstance(run_of.obj, Given) else Given()
-            function(Session.resolve(before.with_options(**settings), os.environ, strict=remote and strict), **given)
-
-        keyword_only = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-        signature = inspect.Signature([*keyword_only, *extra, run_of])
-        run.__signature__ = signature  # type: ignore[attr-defined]
-        run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
-        del run.__wrapped__  # typer would look through it, to the other signature.
-        app.command(name, help=help_text(function, examples), no_args_is_help=False)(run)
-        return function
-
-    return register
-
-
-def help_text(function: Callable[..., None], examples: str) -> str:
-    """The docstring, its paragraphs without the line ends that the source has, then the examples as they stand."""
-    lines = [line.strip() for line in examples.strip().splitlines()]
-    paragraphs = (" ".join(paragraph.split()) for paragraph in (inspect.getdoc(function) or "").split("\n\n"))
-    # A lone \b keeps the lines of a paragraph as they are.
-    return "\n\n".join(paragraphs) + "\n\n\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -2,79 +2,54 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Any, TypeAlias
 
-import typer
+import click
 
+from cortado.store.cli.options import Option, option
 from cortado.store.settings.kinds import ADDRESSES, FLAG
 from cortado.store.settings.server import CONFIG_VARIABLE, NODE, SETTINGS
 from cortado.store.settings.setting import Setting
 
-CONFIG_OPTION: Final[Any] = Annotated[
+ConfigOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--config",
         help=f"A TOML file with settings, named as these options are; otherwise the one that {CONFIG_VARIABLE} names.",
         metavar="PATH",
-        show_default=False,
     ),
 ]
 
 
-def takes_settings(function: Callable[..., None]) -> Callable[..., None]:
-    """``function(session, flags, ...)`` as a command with an option for each setting.
-
-    ``flags`` is given what was given, by the settings' names. The options of its own come before those of the settings.
-    """
-    hints = get_type_hints(function, include_extras=True)
-    own = [
-        each.replace(annotation=hints[each.name])
-        for each in inspect.signature(function).parameters.values()
-        if each.name != "flags"
-    ]
-    options = [_parameter(each) for each in SETTINGS]
-
-    @functools.wraps(function)
-    def run(session: Any, **given: Any) -> None:
-        flags = {each.name: given.pop(each.field) for each in SETTINGS}
-        # Of an option that may be repeated, none is an empty list.
-        function(session, flags={name: value for name, value in flags.items() if value not in (None, [])}, **given)
-
-    del run.__wrapped__
-    signature = inspect.Signature([*own, *options])
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
-    return run
+def setting_options() -> list[click.Parameter]:
+    """An option for each setting, under the heading of its group."""
+    return [_option(each) for each in SETTINGS]
 
 
-def _parameter(setting: Setting) -> inspect.Parameter:
-    panel = None if setting.group == NODE else setting.group
-    kind: Any = str | None
-    names = setting.flag
-    if setting.kind is FLAG:
-        # What the environment or a file switches on, a flag can switch off.
-        kind, names = bool | None, f"{setting.flag}/--no-{setting.name}"
-    elif setting.kind is ADDRESSES:
-        kind = list[str] | None
-    option = typer.Option(
+def flags_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given of them, by the settings' names."""
+    return {each.name: values[each.field] for each in SETTINGS if each.field in values}
+
+
+def _option(setting: Setting) -> click.Parameter:
+    is_list = setting.kind is ADDRESSES
+    # What the environment or a file switches on, a flag can switch off.
+    names = f"{setting.flag}/--no-{setting.name}" if setting.kind is FLAG else setting.flag
+    declared = Option(
         names,
-        help=setting.meaning + (" May be repeated." if setting.kind is ADDRESSES else ""),
+        help=setting.meaning + (" May be repeated." if is_list else ""),
         metavar=setting.metavar or setting.kind.metavar or None,
         show_default=_default(setting),
         hidden=setting.is_for_tests,
-        rich_help_panel=panel,
+        panel="Options" if setting.group == NODE else setting.group,
     )
-    return inspect.Parameter(
-        setting.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option]
-    )
+    return option(setting.field, bool if setting.kind is FLAG else list[str] if is_list else str, declared)
 
 
-def _default(setting: Setting) -> Any:
+def _default(setting: Setting) -> str:
     if setting.kind is FLAG:
-        return False
+        return ""
     shown = setting.show(setting.default)
-    return False if shown == "(none)" else shown.strip("()")
+    return "" if shown == "(none)" else shown.strip("()")

@@ -67,25 +67,29 @@ How a service is added, here one named Things with a call and a stream:
 A test compares the faces, name by name and parameter by parameter.
 '''
 
-from cortado.store.client.async_client import DEFAULT_ENDPOINT, AsyncClient
-from cortado.store.client.batch import AsyncBatch
-from cortado.store.client.blocking.batch import Batch
-from cortado.store.client.blocking.cluster import Membership
-from cortado.store.client.blocking.kv import KeyValue
-from cortado.store.client.blocking.schemas import Schemas
-from cortado.store.client.blocking.table import Table
-from cortado.store.client.blocking.watch import Watch
-from cortado.store.client.bulk import BulkResult, RefusedRow
-from cortado.store.client.client import Client
-from cortado.store.client.cluster import AsyncMembership, ClockOffset, ClockReading, Members, MemberStatus, Status
-from cortado.store.client.documents import Document, RowBatch
-from cortado.store.client.endpoints import Tls
-from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
-from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary
-from cortado.store.client.table import AsyncTable, KeyRange
-from cortado.store.client.tables import CheckProblem, CheckReport, Index
-from cortado.store.client.values import Stale
-from cortado.store.client.watch import AsyncWatch, Changed, Deleted, Resolved
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from cortado.store.client.async_client import DEFAULT_ENDPOINT, AsyncClient
+    from cortado.store.client.batch import AsyncBatch
+    from cortado.store.client.blocking.batch import Batch
+    from cortado.store.client.blocking.cluster import Membership
+    from cortado.store.client.blocking.kv import KeyValue
+    from cortado.store.client.blocking.schemas import Schemas
+    from cortado.store.client.blocking.table import Table
+    from cortado.store.client.blocking.watch import Watch
+    from cortado.store.client.bulk import BulkResult, RefusedRow
+    from cortado.store.client.client import Client
+    from cortado.store.client.cluster import AsyncMembership, ClockOffset, ClockReading, Members, MemberStatus, Status
+    from cortado.store.client.documents import Document, RowBatch
+    from cortado.store.client.endpoints import Tls
+    from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
+    from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary
+    from cortado.store.client.table import AsyncTable, KeyRange
+    from cortado.store.client.tables import CheckProblem, CheckReport, Index
+    from cortado.store.client.values import Stale
+    from cortado.store.client.watch import AsyncWatch, Changed, Deleted, Resolved
 
 __all__ = [
     "DEFAULT_ENDPOINT",
@@ -128,3 +132,54 @@ __all__ = [
     "Tls",
     "Watch",
 ]
+
+# Loaded on first use, so that one module of the client does not bring them all.
+_HOMES: Final = {
+    "AsyncBatch": "batch",
+    "AsyncClient": "async_client",
+    "AsyncKeyValue": "kv",
+    "AsyncMembership": "cluster",
+    "AsyncSchemas": "schemas",
+    "AsyncTable": "table",
+    "AsyncWatch": "watch",
+    "Batch": "blocking.batch",
+    "BulkResult": "bulk",
+    "Changed": "watch",
+    "CheckProblem": "tables",
+    "CheckReport": "tables",
+    "Client": "client",
+    "ClockOffset": "cluster",
+    "ClockReading": "cluster",
+    "DEFAULT_ENDPOINT": "async_client",
+    "Delete": "kv",
+    "Deleted": "watch",
+    "Document": "documents",
+    "Index": "tables",
+    "KeyRange": "table",
+    "KeyValue": "blocking.kv",
+    "KvPair": "kv",
+    "MemberStatus": "cluster",
+    "Members": "cluster",
+    "Membership": "blocking.cluster",
+    "Put": "kv",
+    "RefusedRow": "bulk",
+    "Resolved": "watch",
+    "RowBatch": "documents",
+    "SchemaCheck": "schemas",
+    "SchemaVersion": "schemas",
+    "Schemas": "blocking.schemas",
+    "Stale": "values",
+    "Status": "cluster",
+    "SubjectSummary": "schemas",
+    "Table": "blocking.table",
+    "Tls": "endpoints",
+    "Watch": "blocking.watch",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

@@ -7,9 +7,8 @@ import shlex
 from typing import Any, Final
 
 import pytest
-import typer
 
-from cortado.store.cli.app import build
+from support.commands import found as found_below
 from support.page_runner import sessions
 from support.pages import ROOT, Block, all_pages
 
@@ -55,11 +54,8 @@ def test_a_command_that_is_named_exists_with_its_options(line: str) -> None:
 
 def found(line: str, words: list[str]) -> tuple[Any, list[str]]:
     """The command of a line, and the words behind it."""
-    node, words = typer.main.get_command(build()), words[1:]
+    words = words[1:]
     # A global option may stand before the command.
     while words and words[0] in ("-e", "-o", "--endpoint", "--output", "--context", "--timeout"):
         words = words[2:]
-    while words and hasattr(node, "commands") and not words[0].startswith("-") and words[0] != "...":
-        assert words[0] in node.commands, f"{line}: there is no {words[0]}"
-        node = node.commands[words.pop(0)]
-    return node, words
+    return found_below(words, line)

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import typer
-
 from cortado.errors import AlreadyExists, InvalidArgument, Unsupported
-from cortado.store.cli.parse import whole
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Argument, Option
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 
 if TYPE_CHECKING:
     from cortado.store.peers import certificates as certificates_module
@@ -19,144 +19,125 @@ if TYPE_CHECKING:
 _AUTHORITY: Final = "ca"
 _FILE_BYTES_MAX: Final = 1 << 20
 
-_Dir = Annotated[Path, typer.Option("--dir", help="Where the files lie and go.", metavar="PATH")]
-_Days = Annotated[int, typer.Option(help="How long it is valid.", parser=whole("--days", 1), metavar="DAYS")]
-_Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+_Dir = Annotated[Path, Option("--dir", help="Where the files lie and go.", metavar="PATH")]
+_Days = Annotated[int, Option(help="How long it is valid.", parser=whole("--days", 1), metavar="DAYS")]
+_Force = Annotated[bool, Option("--force", help="Replace files that exist.")]
 _CaCert = Annotated[
-    Path | None, typer.Option(help="The authority's certificate.", show_default="ca.crt in --dir", metavar="PEM")
+    Path | None, Option(help="The authority's certificate.", show_default="ca.crt in --dir", metavar="PEM")
 ]
-_CaKey = Annotated[
-    Path | None, typer.Option(help="The authority's key.", show_default="ca.key in --dir", metavar="PEM")
-]
+_CaKey = Annotated[Path | None, Option(help="The authority's key.", show_default="ca.key in --dir", metavar="PEM")]
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(help="Certificates for nodes and clients.", no_args_is_help=True)
-    app.add_typer(group, name="cert")
-    _add_ca(group)
-    _add_node(group)
-    _add_client(group)
-    _add_show(group)
+@command(
+    "cert ca",
+    remote=False,
+    examples="""
+        cortado cert ca
+        cortado cert ca --dir /etc/cortado/certs --name "Cortado of Example" --days 3650
+    """,
+)
+def ca(
+    session: Session,
+    directory: _Dir = Path("certs"),
+    name: Annotated[str, Option(help="What it is called.", metavar="NAME")] = "Cortado CA",
+    days: _Days = 3650,
+    force: _Force = False,
+) -> None:
+    """Make an authority: ca.crt, which everybody gets, and ca.key, which signs; keep that off the nodes.
+
+    Needs the extra [server]: pip install 'cortado[server]'.
+    """
+    made = _certificates().make_authority(name, days, _now())
+    _write(session, directory, _AUTHORITY, made, force=force)
 
 
-def _add_ca(group: typer.Typer) -> None:
-    @command(
-        group,
-        "ca",
-        remote=False,
-        examples="""
-            cortado cert ca
-            cortado cert ca --dir /etc/cortado/certs --name "Cortado of Example" --days 3650
-        """,
+@command(
+    "cert node",
+    remote=False,
+    examples="""
+        cortado cert node n1 --host 127.0.0.1 --host localhost
+        cortado cert node n2 --host db2.example.com --host 10.0.0.2 --days 90
+    """,
+)
+def node(
+    session: Session,
+    node_id: Annotated[str, Argument(help="The node's id.", metavar="NODE_ID")],
+    host: Annotated[
+        list[str] | None,
+        Option(help="A name or address by which clients reach it; may be repeated.", metavar="HOST"),
+    ] = None,
+    directory: _Dir = Path("certs"),
+    ca_cert: _CaCert = None,
+    ca_key: _CaKey = None,
+    days: _Days = 365,
+    force: _Force = False,
+) -> None:
+    """Make a node's certificate and key, signed by the authority: NODE_ID.crt and NODE_ID.key."""
+    authority = _authority(directory, ca_cert, ca_key)
+    _write(
+        session,
+        directory,
+        node_id,
+        _certificates().make_node(authority, node_id, host or [], days, _now()),
+        force=force,
     )
-    def ca(
-        session: Session,
-        directory: _Dir = Path("certs"),
-        name: Annotated[str, typer.Option(help="What it is called.", metavar="NAME")] = "Cortado CA",
-        days: _Days = 3650,
-        force: _Force = False,
-    ) -> None:
-        """Make an authority: ca.crt, which everybody gets, and ca.key, which signs; keep that off the nodes.
-
-        Needs the extra \\[server]: pip install 'cortado\\[server]'.
-        """
-        made = _certificates().make_authority(name, days, _now())
-        _write(session, directory, _AUTHORITY, made, force=force)
 
 
-def _add_node(group: typer.Typer) -> None:
-    @command(
-        group,
-        "node",
-        remote=False,
-        examples="""
-            cortado cert node n1 --host 127.0.0.1 --host localhost
-            cortado cert node n2 --host db2.example.com --host 10.0.0.2 --days 90
-        """,
-    )
-    def node(
-        session: Session,
-        node_id: Annotated[str, typer.Argument(help="The node's id.", metavar="NODE_ID", show_default=False)],
-        host: Annotated[
-            list[str] | None,
-            typer.Option(help="A name or address by which clients reach it; may be repeated.", metavar="HOST"),
-        ] = None,
-        directory: _Dir = Path("certs"),
-        ca_cert: _CaCert = None,
-        ca_key: _CaKey = None,
-        days: _Days = 365,
-        force: _Force = False,
-    ) -> None:
-        """Make a node's certificate and key, signed by the authority: NODE_ID.crt and NODE_ID.key."""
-        authority = _authority(directory, ca_cert, ca_key)
-        _write(
-            session,
-            directory,
-            node_id,
-            _certificates().make_node(authority, node_id, host or [], days, _now()),
-            force=force,
-        )
+@command(
+    "cert client",
+    remote=False,
+    examples="""
+        cortado cert client reports
+        cortado cert client ada --days 30 --dir /etc/cortado/certs
+    """,
+)
+def client(
+    session: Session,
+    name: Annotated[str, Argument(help="The client's name.", metavar="NAME")],
+    directory: _Dir = Path("certs"),
+    ca_cert: _CaCert = None,
+    ca_key: _CaKey = None,
+    days: _Days = 365,
+    force: _Force = False,
+) -> None:
+    """Make a client's certificate and key, signed by the authority: NAME.crt and NAME.key. It is no peer's."""
+    authority = _authority(directory, ca_cert, ca_key)
+    _write(session, directory, name, _certificates().make_client(authority, name, days, _now()), force=force)
 
 
-def _add_client(group: typer.Typer) -> None:
-    @command(
-        group,
-        "client",
-        remote=False,
-        examples="""
-            cortado cert client reports
-            cortado cert client ada --days 30 --dir /etc/cortado/certs
-        """,
-    )
-    def client(
-        session: Session,
-        name: Annotated[str, typer.Argument(help="The client's name.", metavar="NAME", show_default=False)],
-        directory: _Dir = Path("certs"),
-        ca_cert: _CaCert = None,
-        ca_key: _CaKey = None,
-        days: _Days = 365,
-        force: _Force = False,
-    ) -> None:
-        """Make a client's certificate and key, signed by the authority: NAME.crt and NAME.key. It is no peer's."""
-        authority = _authority(directory, ca_cert, ca_key)
-        _write(session, directory, name, _certificates().make_client(authority, name, days, _now()), force=force)
-
-
-def _add_show(group: typer.Typer) -> None:
-    @command(
-        group,
-        "show",
-        remote=False,
-        examples="""
-            cortado cert show certs/n1.crt
-            cortado cert show certs/n1.crt -o json
-        """,
-    )
-    def show(
-        session: Session,
-        file: Annotated[Path, typer.Argument(help="A certificate.", metavar="FILE", show_default=False)],
-    ) -> None:
-        """Show whose a certificate is, who signed it, and until when it is valid."""
-        found = _certificates().describe(_read(file, "FILE"), str(file))
-        now = _now()
-        state = "expired" if now > found.not_after else "not valid yet" if now < found.not_before else "valid"
-        record: dict[str, Any] = {
-            "file": str(file),
-            "state": state,
-            "identities": list(found.uris),
-            "hosts": list(found.hosts),
-            "authority": found.is_authority,
-            "subject": found.subject,
-            "issuer": found.issuer,
-            "serial": found.serial,
-            "not_before": found.not_before.isoformat(),
-            "not_after": found.not_after.isoformat(),
-        }
-        if session.as_json:
-            session.show.json(record)
-        else:
-            lists = {name: ", ".join(record[name]) or "-" for name in ("identities", "hosts")}
-            session.show.record({**record, **lists})
+@command(
+    "cert show",
+    remote=False,
+    examples="""
+        cortado cert show certs/n1.crt
+        cortado cert show certs/n1.crt -o json
+    """,
+)
+def show(
+    session: Session,
+    file: Annotated[Path, Argument(help="A certificate.", metavar="FILE")],
+) -> None:
+    """Show whose a certificate is, who signed it, and until when it is valid."""
+    found = _certificates().describe(_read(file, "FILE"), str(file))
+    now = _now()
+    state = "expired" if now > found.not_after else "not valid yet" if now < found.not_before else "valid"
+    record: dict[str, Any] = {
+        "file": str(file),
+        "state": state,
+        "identities": list(found.uris),
+        "hosts": list(found.hosts),
+        "authority": found.is_authority,
+        "subject": found.subject,
+        "issuer": found.issuer,
+        "serial": found.serial,
+        "not_before": found.not_before.isoformat(),
+        "not_after": found.not_after.isoformat(),
+    }
+    if session.as_json:
+        session.show.json(record)
+    else:
+        lists = {name: ", ".join(record[name]) or "-" for name in ("identities", "hosts")}
+        session.show.record({**record, **lists})
 
 
 def _certificates() -> Any:

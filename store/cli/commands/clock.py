@@ -5,110 +5,105 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from cortado.store.cli.asking import YesOption, confirm
-from cortado.store.cli.parse import whole
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Option
 from cortado.store.cli.render import moment
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.clock.spans import exact_span_text
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(help="The server's clock.", no_args_is_help=True)
-    app.add_typer(group, name="clock")
-
-    @command(
-        group,
-        "show",
-        examples="""
-            cortado clock show
-            cortado clock show -o json
-        """,
-    )
-    def show(session: Session) -> None:
-        """Show the clock's timestamp beside the physical clock."""
-        with session.client() as client:
-            found = client.clock()
-        if session.as_json:
-            session.show.json(
-                {
-                    "now": str(found.now),
-                    "epoch": found.now.epoch,
-                    "wall_ms": found.now.wall_ms,
-                    "logical": found.now.logical,
-                    "physical_ms": found.physical_ms,
-                    "ahead_ms": found.ahead_ms,
-                    "last_applied": str(found.last_applied),
-                    "max_offset_ms": found.max_offset_ms,
-                }
-            )
-            return
-        physical = datetime.fromtimestamp(found.physical_ms / 1000, UTC)
-        session.show.record(
-            [
-                ("now", moment(found.now)),
-                ("epoch", found.now.epoch),
-                ("physical clock", f"{found.physical_ms} ({physical:%Y-%m-%d %H:%M:%S}Z)"),
-                ("ahead of it by", exact_span_text(found.ahead_ms)),
-                ("last applied", found.last_applied),
-                ("largest offset taken", f"{found.max_offset_ms} ms"),
-            ]
+@command(
+    "clock show",
+    examples="""
+        cortado clock show
+        cortado clock show -o json
+    """,
+)
+def show(session: Session) -> None:
+    """Show the clock's timestamp beside the physical clock."""
+    with session.client() as client:
+        found = client.clock()
+    if session.as_json:
+        session.show.json(
+            {
+                "now": str(found.now),
+                "epoch": found.now.epoch,
+                "wall_ms": found.now.wall_ms,
+                "logical": found.now.logical,
+                "physical_ms": found.physical_ms,
+                "ahead_ms": found.ahead_ms,
+                "last_applied": str(found.last_applied),
+                "max_offset_ms": found.max_offset_ms,
+            }
         )
-
-    @command(
-        group,
-        "now",
-        examples="""
-            cortado clock now
-            before=$(cortado clock now); cortado scan shop.orders --at "$before"
-        """,
+        return
+    physical = datetime.fromtimestamp(found.physical_ms / 1000, UTC)
+    session.show.record(
+        [
+            ("now", moment(found.now)),
+            ("epoch", found.now.epoch),
+            ("physical clock", f"{found.physical_ms} ({physical:%Y-%m-%d %H:%M:%S}Z)"),
+            ("ahead of it by", exact_span_text(found.ahead_ms)),
+            ("last applied", found.last_applied),
+            ("largest offset taken", f"{found.max_offset_ms} ms"),
+        ]
     )
-    def now(session: Session) -> None:
-        """Print the timestamp at which to read, with --at, what is stored by now.
 
-        What is committed by now is at or below it, what is written later is above.
-        """
-        with session.client() as client:
-            found = client.now()
-        if session.as_json:
-            session.show.json({"now": str(found)})
-        else:
-            session.show.line(str(found))
 
-    @command(
-        group,
-        "bump-epoch",
-        examples="""
-            cortado clock bump-epoch
-            cortado clock bump-epoch --yes
-        """,
-    )
-    def bump_epoch(
-        session: Session,
-        yes: YesOption = False,
-        from_epoch: Annotated[
-            int | None,
-            typer.Option(
-                help="The epoch to leave.",
-                show_default="the current one",
-                parser=whole("--from-epoch", 0, 65_535),
-                metavar="N",
-            ),
-        ] = None,
-    ) -> None:
-        """Begin a new epoch, where a wrong clock has got into the timestamps.
+@command(
+    "clock now",
+    examples="""
+        cortado clock now
+        before=$(cortado clock now); cortado scan shop.orders --at "$before"
+    """,
+)
+def now(session: Session) -> None:
+    """Print the timestamp at which to read, with --at, what is stored by now.
 
-        Every later timestamp sorts after every earlier one, and its wall time is the physical clock's again. No data
-        is lost. An epoch cannot be taken back, and there are 65,535 of them.
-        """
-        with session.client() as client:
-            found = client.clock()
-            leaving = found.now.epoch if from_epoch is None else from_epoch
-            at = f"{found.now.as_datetime():%Y-%m-%d %H:%M:%S}Z"
-            confirm(f"Leave epoch {leaving}, whose clock is at {at}?", yes=yes)
-            epoch = client.bump_epoch(leaving)
-        if session.as_json:
-            session.show.json({"epoch": epoch})
-        else:
-            session.show.line(f"epoch {epoch} begins")
+    What is committed by now is at or below it, what is written later is above.
+    """
+    with session.client() as client:
+        found = client.now()
+    if session.as_json:
+        session.show.json({"now": str(found)})
+    else:
+        session.show.line(str(found))
+
+
+@command(
+    "clock bump-epoch",
+    examples="""
+        cortado clock bump-epoch
+        cortado clock bump-epoch --yes
+    """,
+)
+def bump_epoch(
+    session: Session,
+    yes: YesOption = False,
+    from_epoch: Annotated[
+        int | None,
+        Option(
+            help="The epoch to leave.",
+            show_default="the current one",
+            parser=whole("--from-epoch", 0, 65_535),
+            metavar="N",
+        ),
+    ] = None,
+) -> None:
+    """Begin a new epoch, where a wrong clock has got into the timestamps.
+
+    Every later timestamp sorts after every earlier one, and its wall time is the physical clock's again. No data
+    is lost. An epoch cannot be taken back, and there are 65,535 of them.
+    """
+    with session.client() as client:
+        found = client.clock()
+        leaving = found.now.epoch if from_epoch is None else from_epoch
+        at = f"{found.now.as_datetime():%Y-%m-%d %H:%M:%S}Z"
+        confirm(f"Leave epoch {leaving}, whose clock is at {at}?", yes=yes)
+        epoch = client.bump_epoch(leaving)
+    if session.as_json:
+        session.show.json({"epoch": epoch})
+    else:
+        session.show.line(f"epoch {epoch} begins")

@@ -10,14 +10,13 @@ import time
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from cortado.errors import Unavailable
-from cortado.store.cli.commands import cluster_faults, cluster_logs, cluster_status
 from cortado.store.cli.commands.cluster_options import DIRECTORY, DirectoryOption
-from cortado.store.cli.parse import whole
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Option
+from cortado.store.cli.session import Session
 from cortado.store.cli.terminal import harmless
+from cortado.store.cli.tree import command
 from cortado.store.local_cluster.files import ClusterFiles, Run
 from cortado.store.local_cluster.ports import PORT_DEFAULT
 from cortado.store.local_cluster.prepare import NODES_DEFAULT, check_count, connect, prepare
@@ -27,73 +26,60 @@ _POLL_S: Final = 0.05
 _STOPPED_S: Final = 30.0
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(help="A cluster on this machine, to develop and to try things out.", no_args_is_help=True)
-    app.add_typer(group, name="cluster")
-    _add_up(group)
-    _add_down(group)
-    for module in (cluster_status, cluster_logs, cluster_faults):
-        module.add_to(group)
-
-
 # --- up and down -----------------------------------------------------------------------------------------------
 
 
-def _add_up(group: typer.Typer) -> None:
-    @command(
-        group,
-        "up",
-        remote=False,
-        examples="""
-            cortado cluster up
-            cortado cluster up --nodes 3 --detach
-            cortado cluster up --nodes 5 --dir /tmp/five --port 7700 --tls
-        """,
-    )
-    def up(
-        _: Session,
-        nodes: Annotated[
-            int | None,
-            typer.Option(
-                help="How many nodes; more than there are adds some.",
-                parser=whole("--nodes"),
-                show_default=f"as many as there are, at first {NODES_DEFAULT}",
-                metavar="N",
-            ),
-        ] = None,
-        directory: DirectoryOption = DIRECTORY,
-        port: Annotated[
-            int,
-            typer.Option(
-                help="The first node's port; the others take the next free ones.", parser=whole("--port"), metavar="N"
-            ),
-        ] = PORT_DEFAULT,
-        tls: Annotated[bool, typer.Option("--tls", help="Encrypt all connections; makes certificates.")] = False,
-        config: Annotated[
-            Path | None,
-            typer.Option(help="Settings for all nodes, a file as cortado server --config takes it.", metavar="PATH"),
-        ] = None,
-        detach: Annotated[
-            bool,
-            typer.Option("--detach/--foreground", "-d", help="Return when it is ready, and leave it running."),
-        ] = False,
-    ) -> None:
-        """Run a cluster on this machine, until Ctrl-C, or detached until cortado cluster down.
+@command(
+    "cluster up",
+    remote=False,
+    examples="""
+        cortado cluster up
+        cortado cluster up --nodes 3 --detach
+        cortado cluster up --nodes 5 --dir /tmp/five --port 7700 --tls
+    """,
+)
+def up(
+    _: Session,
+    nodes: Annotated[
+        int | None,
+        Option(
+            help="How many nodes; more than there are adds some.",
+            parser=whole("--nodes"),
+            show_default=f"as many as there are, at first {NODES_DEFAULT}",
+            metavar="N",
+        ),
+    ] = None,
+    directory: DirectoryOption = DIRECTORY,
+    port: Annotated[
+        int,
+        Option(help="The first node's port; the others take the next free ones.", parser=whole("--port"), metavar="N"),
+    ] = PORT_DEFAULT,
+    tls: Annotated[bool, Option("--tls", help="Encrypt all connections; makes certificates.")] = False,
+    config: Annotated[
+        Path | None,
+        Option(help="Settings for all nodes, a file as cortado server --config takes it.", metavar="PATH"),
+    ] = None,
+    detach: Annotated[
+        bool,
+        Option("--detach/--foreground", "-d", help="Return when it is ready, and leave it running."),
+    ] = False,
+) -> None:
+    """Run a cluster on this machine, until Ctrl-C, or detached until cortado cluster down.
 
-        Nodes that die are started again, unless it is their settings or their directory that is wrong. A second time,
-        the same cluster goes on from its directory; a node that was removed is left alone.
+    Nodes that die are started again, unless it is their settings or their directory that is wrong. A second time,
+    the same cluster goes on from its directory; a node that was removed is left alone.
 
-        Needs the extra \\[server]: pip install 'cortado\\[server]'.
-        """
-        check_count(nodes)
-        files = ClusterFiles(directory)
-        with files.locked():
-            plan = prepare(files, nodes=nodes, port=port, has_tls=tls, config=config)
-            say_on_stdout(f"{len(plan.nodes)} nodes in {directory}; their logs are in {directory}/*/server.log")
-            if not detach:
-                Supervisor(files, plan, lambda now: connect(files, now), say_on_stdout).run()
-                return
-        _detached(files)
+    Needs the extra [server]: pip install 'cortado[server]'.
+    """
+    check_count(nodes)
+    files = ClusterFiles(directory)
+    with files.locked():
+        plan = prepare(files, nodes=nodes, port=port, has_tls=tls, config=config)
+        say_on_stdout(f"{len(plan.nodes)} nodes in {directory}; their logs are in {directory}/*/server.log")
+        if not detach:
+            Supervisor(files, plan, lambda now: connect(files, now), say_on_stdout).run()
+            return
+    _detached(files)
 
 
 def _detached(files: ClusterFiles) -> None:
@@ -140,27 +126,25 @@ def _show_until_ready(files: ClusterFiles, supervisor: subprocess.Popen[bytes]) 
         time.sleep(_POLL_S)
 
 
-def _add_down(group: typer.Typer) -> None:
-    @command(
-        group,
-        "down",
-        remote=False,
-        examples="""
-            cortado cluster down
-            cortado cluster down --dir /tmp/five
-        """,
-    )
-    def down(session: Session, directory: DirectoryOption = DIRECTORY) -> None:
-        """Stop a cluster on this machine. Its data stays; cortado cluster up goes on with it."""
-        files = ClusterFiles(directory)
-        files.read_plan()
-        run = files.read_run()
-        was_up = run.supervisor is not None and run.supervisor.send(signal.SIGTERM)
-        _wait_until_gone(run)
-        if session.as_json:
-            session.show.json({"was_up": was_up})
-        else:
-            session.show.line("stopped" if was_up else "it was not up")
+@command(
+    "cluster down",
+    remote=False,
+    examples="""
+        cortado cluster down
+        cortado cluster down --dir /tmp/five
+    """,
+)
+def down(session: Session, directory: DirectoryOption = DIRECTORY) -> None:
+    """Stop a cluster on this machine. Its data stays; cortado cluster up goes on with it."""
+    files = ClusterFiles(directory)
+    files.read_plan()
+    run = files.read_run()
+    was_up = run.supervisor is not None and run.supervisor.send(signal.SIGTERM)
+    _wait_until_gone(run)
+    if session.as_json:
+        session.show.json({"was_up": was_up})
+    else:
+        session.show.line("stopped" if was_up else "it was not up")
 
 
 def _wait_until_gone(run: Run) -> None:

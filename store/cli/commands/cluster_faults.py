@@ -6,55 +6,50 @@ import signal
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from cortado.errors import InvalidArgument, Unavailable
 from cortado.store.cli.commands.cluster_options import DIRECTORY, DirectoryOption, NodeArgument
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.options import Argument, Option
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.local_cluster.files import ClusterFiles
 from cortado.store.local_cluster.processes import ProcessId
 
 _SIGNALS: Final = ("KILL", "TERM", "INT", "HUP", "QUIT", "ABRT", "SEGV")
 
 
-def add_to(group: typer.Typer) -> None:
-    _add_signals(group)
-    _add_partition(group)
+@command(
+    "cluster kill",
+    remote=False,
+    examples="""
+        cortado cluster kill n2
+        cortado cluster kill n2 --signal TERM
+    """,
+)
+def kill(
+    _: Session,
+    node: NodeArgument,
+    directory: DirectoryOption = DIRECTORY,
+    signal_name: Annotated[
+        str, Option("--signal", help=f"{', '.join(_SIGNALS[:-1])} or {_SIGNALS[-1]}.", metavar="NAME")
+    ] = "KILL",
+) -> None:
+    """Kill a node, as a crash would. It is started again a moment later."""
+    name = signal_name.upper().removeprefix("SIG")
+    if name not in _SIGNALS:
+        raise InvalidArgument("--signal", f"must be one of {', '.join(_SIGNALS)}", repr(signal_name))
+    _signal(directory, node, signal.Signals[f"SIG{name}"])
 
 
-def _add_signals(group: typer.Typer) -> None:
-    @command(
-        group,
-        "kill",
-        remote=False,
-        examples="""
-            cortado cluster kill n2
-            cortado cluster kill n2 --signal TERM
-        """,
-    )
-    def kill(
-        _: Session,
-        node: NodeArgument,
-        directory: DirectoryOption = DIRECTORY,
-        signal_name: Annotated[
-            str, typer.Option("--signal", help=f"{', '.join(_SIGNALS[:-1])} or {_SIGNALS[-1]}.", metavar="NAME")
-        ] = "KILL",
-    ) -> None:
-        """Kill a node, as a crash would. It is started again a moment later."""
-        name = signal_name.upper().removeprefix("SIG")
-        if name not in _SIGNALS:
-            raise InvalidArgument("--signal", f"must be one of {', '.join(_SIGNALS)}", repr(signal_name))
-        _signal(directory, node, signal.Signals[f"SIG{name}"])
+@command("cluster pause", remote=False, examples="cortado cluster pause n2")
+def pause(_: Session, node: NodeArgument, directory: DirectoryOption = DIRECTORY) -> None:
+    """Freeze a node (SIGSTOP): it keeps its connections, and answers nobody."""
+    _signal(directory, node, signal.SIGSTOP)
 
-    @command(group, "pause", remote=False, examples="cortado cluster pause n2")
-    def pause(_: Session, node: NodeArgument, directory: DirectoryOption = DIRECTORY) -> None:
-        """Freeze a node (SIGSTOP): it keeps its connections, and answers nobody."""
-        _signal(directory, node, signal.SIGSTOP)
 
-    @command(group, "resume", remote=False, examples="cortado cluster resume n2")
-    def resume(_: Session, node: NodeArgument, directory: DirectoryOption = DIRECTORY) -> None:
-        """Let a node that was paused go on."""
-        _signal(directory, node, signal.SIGCONT)
+@command("cluster resume", remote=False, examples="cortado cluster resume n2")
+def resume(_: Session, node: NodeArgument, directory: DirectoryOption = DIRECTORY) -> None:
+    """Let a node that was paused go on."""
+    _signal(directory, node, signal.SIGCONT)
 
 
 def _signal(directory: Path, node_id: str, sent: signal.Signals) -> None:
@@ -66,41 +61,38 @@ def _signal(directory: Path, node_id: str, sent: signal.Signals) -> None:
         raise Unavailable(f"{node_id} does not run")
 
 
-def _add_partition(group: typer.Typer) -> None:
-    @command(
-        group,
-        "partition",
-        remote=False,
-        examples="""
-            cortado cluster partition n1
-            cortado cluster partition n1 n2
-        """,
-    )
-    def partition(
-        _: Session,
-        nodes: Annotated[
-            list[str], typer.Argument(help="The nodes of one side; repeat.", metavar="NODE", show_default=False)
-        ],
-        directory: DirectoryOption = DIRECTORY,
-    ) -> None:
-        """Cut the connections between these nodes and the others, until cortado cluster heal.
+@command(
+    "cluster partition",
+    remote=False,
+    examples="""
+        cortado cluster partition n1
+        cortado cluster partition n1 n2
+    """,
+)
+def partition(
+    _: Session,
+    nodes: Annotated[list[str], Argument(help="The nodes of one side; repeat.", metavar="NODE")],
+    directory: DirectoryOption = DIRECTORY,
+) -> None:
+    """Cut the connections between these nodes and the others, until cortado cluster heal.
 
-        Clients still reach every node.
-        """
-        files = ClusterFiles(directory)
-        plan = files.read_plan()
-        side = {plan.node(each).node_id for each in nodes}
-        others = {each.node_id for each in plan.members} - side
-        if not others:
-            raise InvalidArgument("NODE", "at least one node must be on the other side")
-        for node_id in side:
-            files.write_cut(node_id, others)
-        for node_id in others:
-            files.write_cut(node_id, side)
+    Clients still reach every node.
+    """
+    files = ClusterFiles(directory)
+    plan = files.read_plan()
+    side = {plan.node(each).node_id for each in nodes}
+    others = {each.node_id for each in plan.members} - side
+    if not others:
+        raise InvalidArgument("NODE", "at least one node must be on the other side")
+    for node_id in side:
+        files.write_cut(node_id, others)
+    for node_id in others:
+        files.write_cut(node_id, side)
 
-    @command(group, "heal", remote=False, examples="cortado cluster heal")
-    def heal(_: Session, directory: DirectoryOption = DIRECTORY) -> None:
-        """Undo cortado cluster partition."""
-        files = ClusterFiles(directory)
-        for node in files.read_plan().nodes:
-            files.write_cut(node.node_id, set())
+
+@command("cluster heal", remote=False, examples="cortado cluster heal")
+def heal(_: Session, directory: DirectoryOption = DIRECTORY) -> None:
+    """Undo cortado cluster partition."""
+    files = ClusterFiles(directory)
+    for node in files.read_plan().nodes:
+        files.write_cut(node.node_id, set())

@@ -5,60 +5,58 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Final
 
-import typer
-
 from cortado.store.cli.commands.cluster_options import DIRECTORY, DirectoryOption
-from cortado.store.cli.parse import whole
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Argument, Option
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.local_cluster.files import ClusterFiles
 from cortado.store.local_cluster.logs import follow, merged
 
 _LINES: Final = 50
 
 
-def add_to(group: typer.Typer) -> None:
-    @command(
-        group,
-        "logs",
-        remote=False,
-        examples="""
-            cortado cluster logs
-            cortado cluster logs n2 --lines 200
-            cortado cluster logs -f
-        """,
-    )
-    def logs(
-        session: Session,
-        node: Annotated[
-            str | None, typer.Argument(help="The node's id, such as n1.", metavar="NODE", show_default="all of them")
-        ] = None,
-        lines: Annotated[
-            int, typer.Option("--lines", "-n", help="How many of each node.", parser=whole("--lines"), metavar="N")
-        ] = _LINES,
-        follow_on: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
-        directory: DirectoryOption = DIRECTORY,
-    ) -> None:
-        """Show what the nodes of a cluster on this machine wrote last, in the order of the times."""
-        files = ClusterFiles(directory)
-        plan = files.read_plan()
-        names = [each.node_id for each in plan.nodes] if node is None else [plan.node(node).node_id]
-        paths = {name: files.log(name) for name in names}
-        width = max(map(len, names))
+@command(
+    "cluster logs",
+    remote=False,
+    examples="""
+        cortado cluster logs
+        cortado cluster logs n2 --lines 200
+        cortado cluster logs -f
+    """,
+)
+def logs(
+    session: Session,
+    node: Annotated[
+        str | None, Argument(help="The node's id, such as n1.", metavar="NODE", show_default="all of them")
+    ] = None,
+    lines: Annotated[
+        int, Option("--lines", "-n", help="How many of each node.", parser=whole("--lines"), metavar="N")
+    ] = _LINES,
+    follow_on: Annotated[bool, Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    directory: DirectoryOption = DIRECTORY,
+) -> None:
+    """Show what the nodes of a cluster on this machine wrote last, in the order of the times."""
+    files = ClusterFiles(directory)
+    plan = files.read_plan()
+    names = [each.node_id for each in plan.nodes] if node is None else [plan.node(node).node_id]
+    paths = {name: files.log(name) for name in names}
+    width = max(map(len, names))
 
-        def show(name: str, line: str) -> None:
-            if session.as_json:
-                session.show.json({"node": name, "line": line})
-            elif node is None:
-                session.show.line(f"{name:{width}}  {line}")
-            else:
-                session.show.line(line)
+    def show(name: str, line: str) -> None:
+        if session.as_json:
+            session.show.json({"node": name, "line": line})
+        elif node is None:
+            session.show.line(f"{name:{width}}  {line}")
+        else:
+            session.show.line(line)
 
-        # Before the last lines are read, so that nothing that comes meanwhile is left out.
-        coming = follow(paths)
-        for each in merged(paths, lines):
+    # Before the last lines are read, so that nothing that comes meanwhile is left out.
+    coming = follow(paths)
+    for each in merged(paths, lines):
+        show(*each)
+    if follow_on:
+        sys.stdout.flush()
+        for each in coming:
             show(*each)
-        if follow_on:
             sys.stdout.flush()
-            for each in coming:
-                show(*each)
-                sys.stdout.flush()

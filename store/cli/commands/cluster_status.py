@@ -5,11 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-import typer
-
 from cortado.errors import CortadoError
 from cortado.store.cli.commands.cluster_options import DIRECTORY, DirectoryOption
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.client import Client, Status
 from cortado.store.local_cluster.files import ClusterFiles, NodePlan, NodeRun, Plan, Run
 from cortado.store.local_cluster.prepare import client_tls
@@ -17,46 +16,44 @@ from cortado.store.local_cluster.prepare import client_tls
 _STATUS_TIMEOUT_S: Final = 1.0
 
 
-def add_to(group: typer.Typer) -> None:
-    @command(
-        group,
-        "status",
-        remote=False,
-        examples="""
-            cortado cluster status
-            cortado cluster status --dir /tmp/five -o json
-        """,
-    )
-    def status(session: Session, directory: DirectoryOption = DIRECTORY) -> None:
-        """Show the nodes of a cluster on this machine: which run, who leads, who is cut off from whom."""
-        files = ClusterFiles(directory)
-        plan, run = files.read_plan(), files.read_run()
-        is_up = run.supervisor is not None and run.supervisor.is_alive()
-        with ThreadPoolExecutor(len(plan.nodes)) as pool:
-            nodes = list(pool.map(lambda node: _describe(files, plan, run, node), plan.nodes))
-        if session.as_json:
-            session.show.json(
-                {
-                    "dir": str(directory.absolute()),
-                    "up": is_up,
-                    "ready": is_up and run.is_ready,
-                    "problem": run.problem,
-                    "supervisor_pid": run.supervisor.pid if is_up and run.supervisor is not None else None,
-                    "endpoints": plan.endpoints,
-                    "nodes": nodes,
-                }
-            )
-            return
-        session.show.line(f"endpoints: {plan.endpoints}")
-        columns = ("node", "address", "process", "state", "role", "term", "applied", "starts", "cut off from")
-        session.show.table(columns, [_row(each) for each in nodes])
-        if not is_up:
-            session.show.note("it is not up; cortado cluster up goes on with it")
-        elif run.problem:
-            session.show.note(f"it is not complete: {run.problem}")
-        for each in nodes:
-            if each["state"] == "given up":
-                session.show.note(each["given_up"])
+@command(
+    "cluster status",
+    remote=False,
+    examples="""
+        cortado cluster status
+        cortado cluster status --dir /tmp/five -o json
+    """,
+)
+def status(session: Session, directory: DirectoryOption = DIRECTORY) -> None:
+    """Show the nodes of a cluster on this machine: which run, who leads, who is cut off from whom."""
+    files = ClusterFiles(directory)
+    plan, run = files.read_plan(), files.read_run()
+    is_up = run.supervisor is not None and run.supervisor.is_alive()
+    with ThreadPoolExecutor(len(plan.nodes)) as pool:
+        nodes = list(pool.map(lambda node: _describe(files, plan, run, node), plan.nodes))
+    if session.as_json:
+        session.show.json(
+            {
+                "dir": str(directory.absolute()),
+                "up": is_up,
+                "ready": is_up and run.is_ready,
+                "problem": run.problem,
+                "supervisor_pid": run.supervisor.pid if is_up and run.supervisor is not None else None,
+                "endpoints": plan.endpoints,
+                "nodes": nodes,
+            }
+        )
+        return
+    session.show.line(f"endpoints: {plan.endpoints}")
+    columns = ("node", "address", "process", "state", "role", "term", "applied", "starts", "cut off from")
+    session.show.table(columns, [_row(each) for each in nodes])
+    if not is_up:
+        session.show.note("it is not up; cortado cluster up goes on with it")
+    elif run.problem:
+        session.show.note(f"it is not complete: {run.problem}")
+    for each in nodes:
+        if each["state"] == "given up":
+            session.show.note(each["given_up"])
 
 
 def _describe(files: ClusterFiles, plan: Plan, run: Run, node: NodePlan) -> dict[str, Any]:

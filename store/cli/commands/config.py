@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import typer
-
 from cortado.errors import InvalidArgument, Unavailable, Unsupported
+from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import count
-from cortado.store.cli.session import Session, command
-from cortado.store.cli.setting_options import CONFIG_OPTION, takes_settings
+from cortado.store.cli.session import Session
+from cortado.store.cli.setting_options import ConfigOption
+from cortado.store.cli.tree import command
 from cortado.store.client.endpoints import parse_endpoints
 from cortado.store.client.node_settings import settings_of
 from cortado.store.settings.gather import DEFAULT, Found
@@ -22,54 +22,42 @@ from cortado.store.settings.server import SETTINGS
 Described: TypeAlias = Mapping[str, str | None]
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(help="The settings of servers, and of this command line.", no_args_is_help=True)
-    app.add_typer(group, name="config")
-    _add_show(group)
-    _add_check(group)
-    _add_reference(group)
-
-
 # --- show ------------------------------------------------------------------------------------------------------
 
 
-def _add_show(group: typer.Typer) -> None:
-    @command(
-        group,
-        "show",
-        strict=False,
-        examples="""
-            cortado config show
-            cortado config show --config /etc/cortado.toml --heartbeat-ms 50
-            cortado config show --endpoint 127.0.0.1:7621
-            cortado config show --client -o json
-        """,
-    )
-    @takes_settings
-    def show(
-        session: Session,
-        flags: dict[str, Any],
-        config: CONFIG_OPTION = None,
-        client: Annotated[
-            bool, typer.Option("--client", help="The settings of this command line, and of its context.")
-        ] = False,
-        changed: Annotated[bool, typer.Option("--changed", help="Only what is not the default.")] = False,
-        meaning: Annotated[bool, typer.Option("--meaning", help="With units, bounds and meanings.")] = False,
-    ) -> None:
-        """Show every setting with its value, its default, and where the value came from.
+@command(
+    "config show",
+    strict=False,
+    settings=True,
+    examples="""
+        cortado config show
+        cortado config show --config /etc/cortado.toml --heartbeat-ms 50
+        cortado config show --endpoint 127.0.0.1:7621
+        cortado config show --client -o json
+    """,
+)
+def show(
+    session: Session,
+    flags: dict[str, Any],
+    config: ConfigOption = None,
+    client: Annotated[bool, Option("--client", help="The settings of this command line, and of its context.")] = False,
+    changed: Annotated[bool, Option("--changed", help="Only what is not the default.")] = False,
+    meaning: Annotated[bool, Option("--meaning", help="With units, bounds and meanings.")] = False,
+) -> None:
+    """Show every setting with its value, its default, and where the value came from.
 
-        These are what cortado server would take with the same options, from the environment of this shell. With
-        --endpoint or --context they are those of a running node, which is asked.
-        """
-        is_asked = session.given.endpoint is not None or session.given.context is not None
-        if client:
-            found = _of_client(session)
-        elif is_asked:
-            _refuse_flags(flags, config)
-            found = _of_node(session)
-        else:
-            found = [each.described() for each in checked(flags, config, os.environ)]
-        _show(session, [each for each in found if not changed or each["origin"] != DEFAULT], with_meaning=meaning)
+    These are what cortado server would take with the same options, from the environment of this shell. With
+    --endpoint or --context they are those of a running node, which is asked.
+    """
+    is_asked = session.given.endpoint is not None or session.given.context is not None
+    if client:
+        found = _of_client(session)
+    elif is_asked:
+        _refuse_flags(flags, config)
+        found = _of_node(session)
+    else:
+        found = [each.described() for each in checked(flags, config, os.environ)]
+    _show(session, [each for each in found if not changed or each["origin"] != DEFAULT], with_meaning=meaning)
 
 
 def _show(session: Session, found: Sequence[Described], *, with_meaning: bool) -> None:
@@ -157,51 +145,47 @@ def _refuse_flags(flags: Mapping[str, Any], config: Path | None) -> None:
 # --- check and reference ---------------------------------------------------------------------------------------
 
 
-def _add_check(group: typer.Typer) -> None:
-    @command(
-        group,
-        "check",
-        remote=False,
-        examples="""
-            cortado config check /etc/cortado.toml
-        """,
-    )
-    def check(
-        session: Session,
-        file: Annotated[Path, typer.Argument(help="A TOML file with settings.", metavar="FILE", show_default=False)],
-    ) -> None:
-        """Say whether a server's file of settings is right, without starting anything.
+@command(
+    "config check",
+    remote=False,
+    examples="""
+        cortado config check /etc/cortado.toml
+    """,
+)
+def check(
+    session: Session,
+    file: Annotated[Path, Argument(help="A TOML file with settings.", metavar="FILE")],
+) -> None:
+    """Say whether a server's file of settings is right, without starting anything.
 
-        Everything that a start would refuse is refused here: names, types, bounds, and files that are not there. The
-        environment is left out, since it is another one that the server starts in.
+    Everything that a start would refuse is refused here: names, types, bounds, and files that are not there. The
+    environment is left out, since it is another one that the server starts in.
 
-        Needs the extra \\[server]: pip install 'cortado\\[server]'.
-        """
-        found = checked({}, file, {})
-        given = [each for each in found if each.origin != DEFAULT]
-        if session.as_json:
-            session.show.json({"file": str(file), "settings": len(given)})
-        else:
-            session.show.line(f"{file} is right: {count(len(given), 'setting')}")
+    Needs the extra [server]: pip install 'cortado[server]'.
+    """
+    found = checked({}, file, {})
+    given = [each for each in found if each.origin != DEFAULT]
+    if session.as_json:
+        session.show.json({"file": str(file), "settings": len(given)})
+    else:
+        session.show.line(f"{file} is right: {count(len(given), 'setting')}")
 
 
-def _add_reference(group: typer.Typer) -> None:
-    @command(
-        group,
-        "reference",
-        remote=False,
-        examples="""
-            cortado config reference
-            cortado config reference -o json
-        """,
-    )
-    def show_reference(session: Session) -> None:
-        """Write all settings of a server with their defaults, units, bounds and meanings, as Markdown."""
-        if session.as_json:
-            for each in SETTINGS:
-                session.show.json(Found(each, each.default).described())
-            return
-        session.show.line(reference().rstrip("\n"))
+@command(
+    "config reference",
+    remote=False,
+    examples="""
+        cortado config reference
+        cortado config reference -o json
+    """,
+)
+def show_reference(session: Session) -> None:
+    """Write all settings of a server with their defaults, units, bounds and meanings, as Markdown."""
+    if session.as_json:
+        for each in SETTINGS:
+            session.show.json(Found(each, each.default).described())
+        return
+    session.show.line(reference().rstrip("\n"))
 
 
 def checked(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str, str]) -> tuple[Found, ...]:

@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
 from cortado.errors import CortadoError
 from cortado.store.cli.commands.cluster_options import DIRECTORY
 from cortado.store.cli.failures import DAMAGE, CheckFailed
-from cortado.store.cli.parse import whole
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Option
 from cortado.store.cli.render import count
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.client.endpoints import Tls
 from cortado.store.doctor.bundle import write_bundle
 from cortado.store.doctor.checks import Verdict, as_record, checks
@@ -26,65 +26,59 @@ _LINES: Final = 200
 _PROBE_S: Final = 3.0
 
 
-def add_to(app: typer.Typer) -> None:
-    @command(
-        app,
-        "doctor",
-        strict=False,
-        examples="""
-            cortado doctor
-            cortado doctor --endpoint 127.0.0.1:7621 --data-dir /var/lib/cortado
-            cortado doctor --config /etc/cortado.toml --log /var/log/cortado.log --bundle doctor.tar.gz
-            cortado doctor --cluster cortado-cluster -o json
-        """,
-    )
-    def doctor(
-        session: Session,
-        config: Annotated[
-            Path | None,
-            typer.Option(help="A server's file of settings on this host.", metavar="PATH", show_default=False),
-        ] = None,
-        data_dir: Annotated[
-            list[Path] | None,
-            typer.Option(help="A node's data directory on this host; may be repeated.", metavar="PATH"),
-        ] = None,
-        log: Annotated[
-            list[Path] | None, typer.Option(help="A log to look into; may be repeated.", metavar="FILE")
-        ] = None,
-        lines: Annotated[
-            int, typer.Option(help="How many lines of each log.", parser=whole("--lines"), metavar="N")
-        ] = _LINES,
-        cluster: Annotated[
-            Path | None,
-            typer.Option(
-                help="The directory of a cluster on this machine.",
-                metavar="PATH",
-                show_default=f"{DIRECTORY}, where it is there and no endpoint is given",
-            ),
-        ] = None,
-        bundle: Annotated[
-            Path | None,
-            typer.Option(help="Write an archive with all of it, to send along with a report.", metavar="FILE.tar.gz"),
-        ] = None,
-    ) -> None:
-        """Look at the nodes, this host, a data directory, certificates and logs, and say what is wrong.
+@command(
+    "doctor",
+    strict=False,
+    examples="""
+        cortado doctor
+        cortado doctor --endpoint 127.0.0.1:7621 --data-dir /var/lib/cortado
+        cortado doctor --config /etc/cortado.toml --log /var/log/cortado.log --bundle doctor.tar.gz
+        cortado doctor --cluster cortado-cluster -o json
+    """,
+)
+def doctor(
+    session: Session,
+    config: Annotated[
+        Path | None,
+        Option(help="A server's file of settings on this host.", metavar="PATH"),
+    ] = None,
+    data_dir: Annotated[
+        list[Path] | None,
+        Option(help="A node's data directory on this host; may be repeated.", metavar="PATH"),
+    ] = None,
+    log: Annotated[list[Path] | None, Option(help="A log to look into; may be repeated.", metavar="FILE")] = None,
+    lines: Annotated[int, Option(help="How many lines of each log.", parser=whole("--lines"), metavar="N")] = _LINES,
+    cluster: Annotated[
+        Path | None,
+        Option(
+            help="The directory of a cluster on this machine.",
+            metavar="PATH",
+            show_default=f"{DIRECTORY}, where it is there and no endpoint is given",
+        ),
+    ] = None,
+    bundle: Annotated[
+        Path | None,
+        Option(help="Write an archive with all of it, to send along with a report.", metavar="FILE.tar.gz"),
+    ] = None,
+) -> None:
+    """Look at the nodes, this host, a data directory, certificates and logs, and say what is wrong.
 
-        Nothing is changed, and the server may run meanwhile. Keys, values, documents, and what is in key files are
-        left out. Exit code 8 where a check failed.
-        """
-        files = _local_cluster(session, cluster)
-        sources = _sources(session, files, config, tuple(data_dir or ()), tuple(log or ()), lines)
-        collected = collect(sources)
-        found = checks(collected.facts)
-        report = {"checks": [as_record(each) for each in found], "facts": collected.facts}
-        if bundle is not None:
-            write_bundle(bundle, report, collected.texts, int(time.time()))
-        if session.as_json:
-            session.show.json(report)
-        else:
-            _show(session, report, collected, bundle)
-        if any(each.verdict is Verdict.FAIL for each in found):
-            raise CheckFailed(DAMAGE)
+    Nothing is changed, and the server may run meanwhile. Keys, values, documents, and what is in key files are
+    left out. Exit code 8 where a check failed.
+    """
+    files = _local_cluster(session, cluster)
+    sources = _sources(session, files, config, tuple(data_dir or ()), tuple(log or ()), lines)
+    collected = collect(sources)
+    found = checks(collected.facts)
+    report = {"checks": [as_record(each) for each in found], "facts": collected.facts}
+    if bundle is not None:
+        write_bundle(bundle, report, collected.texts, int(time.time()))
+    if session.as_json:
+        session.show.json(report)
+    else:
+        _show(session, report, collected, bundle)
+    if any(each.verdict is Verdict.FAIL for each in found):
+        raise CheckFailed(DAMAGE)
 
 
 def _local_cluster(session: Session, given: Path | None) -> ClusterFiles | None:

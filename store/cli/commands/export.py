@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-import typer
-
 from cortado.errors import InvalidArgument
 from cortado.store.cli.commands.table import AtOption
 from cortado.store.cli.input import STDIN
-from cortado.store.cli.parse import whole
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.progress import showing_progress
 from cortado.store.cli.render import count, size
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.client import Client
 from cortado.store.names import check_database, check_namespace, split_table_name
 from cortado.store.transfer.export import (
@@ -31,99 +31,91 @@ from cortado.store.transfer.formats import Encoding, Format, encoding_to_write
 from cortado.store.transfer.progress import Report
 from cortado.store.transfer.run_import import NAMESPACE_PREFIX
 
-QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+QuietOption: TypeAlias = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    @command(
-        app,
-        "export",
-        examples="""
-            cortado export flights.airlines > airlines.jsonl
-            cortado export flights.flights flights.parquet
-            cortado export flights backup/
-            cortado export flights.flights flights/ --format avro --resume
-            cortado export flights.flights late.jsonl.gz --filter 'arr_delay > 60' --columns carrier,flight
-            cortado export kv:sessions sessions.jsonl --at 2025-11-20T13:00:00Z
-        """,
-    )
-    def export(
-        session: Session,
-        source: Annotated[
-            str, typer.Argument(help="A table (database.table), a database, or kv:NAMESPACE.", metavar="SOURCE")
-        ],
-        destination: Annotated[
-            str,
-            typer.Argument(help="A file, a directory (ends with /), or - for standard output.", metavar="DESTINATION"),
-        ] = STDIN,
-        format: Annotated[
-            str | None,
-            typer.Option(
-                help="jsonl, avro or parquet.",
-                show_default="by the suffix, else jsonl; avro for a database",
-                metavar="NAME",
-            ),
-        ] = None,
-        compression: Annotated[
-            str | None,
-            typer.Option(
-                help="none, gzip, deflate, snappy or zstd, as the format has them.",
-                show_default="none for jsonl, deflate for avro, snappy for parquet",
-                metavar="NAME",
-            ),
-        ] = None,
-        filter: Annotated[
-            str | None, typer.Option(help="Only documents for which this is true.", metavar="EXPR")
-        ] = None,
-        columns: Annotated[
-            str | None, typer.Option(help="Only these fields, with commas between.", metavar="FIELD,...")
-        ] = None,
-        at: AtOption = None,
-        part_rows: Annotated[
-            int | None,
-            typer.Option(
-                help="About how many rows a file of a directory holds.",
-                parser=whole("--part-rows", 1),
-                show_default=f"{PART_ROWS}",
-                metavar="N",
-            ),
-        ] = None,
-        resume: Annotated[bool, typer.Option("--resume", help="Go on with an export that was ended.")] = False,
-        force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
-        quiet: QuietOption = False,
-    ) -> None:
-        """Write a table, a whole database or a namespace of the key-value API into files, as of one timestamp.
+@command(
+    "export",
+    examples="""
+        cortado export flights.airlines > airlines.jsonl
+        cortado export flights.flights flights.parquet
+        cortado export flights backup/
+        cortado export flights.flights flights/ --format avro --resume
+        cortado export flights.flights late.jsonl.gz --filter 'arr_delay > 60' --columns carrier,flight
+        cortado export kv:sessions sessions.jsonl --at 2025-11-20T13:00:00Z
+    """,
+)
+def export(
+    session: Session,
+    source: Annotated[str, Argument(help="A table (database.table), a database, or kv:NAMESPACE.", metavar="SOURCE")],
+    destination: Annotated[
+        str,
+        Argument(help="A file, a directory (ends with /), or - for standard output.", metavar="DESTINATION"),
+    ] = STDIN,
+    format: Annotated[
+        str | None,
+        Option(
+            help="jsonl, avro or parquet.",
+            show_default="by the suffix, else jsonl; avro for a database",
+            metavar="NAME",
+        ),
+    ] = None,
+    compression: Annotated[
+        str | None,
+        Option(
+            help="none, gzip, deflate, snappy or zstd, as the format has them.",
+            show_default="none for jsonl, deflate for avro, snappy for parquet",
+            metavar="NAME",
+        ),
+    ] = None,
+    filter: Annotated[str | None, Option(help="Only documents for which this is true.", metavar="EXPR")] = None,
+    columns: Annotated[str | None, Option(help="Only these fields, with commas between.", metavar="FIELD,...")] = None,
+    at: AtOption = None,
+    part_rows: Annotated[
+        int | None,
+        Option(
+            help="About how many rows a file of a directory holds.",
+            parser=whole("--part-rows", 1),
+            show_default=f"{PART_ROWS}",
+            metavar="N",
+        ),
+    ] = None,
+    resume: Annotated[bool, Option("--resume", help="Go on with an export that was ended.")] = False,
+    force: Annotated[bool, Option("--force", help="Replace what is there.")] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a table, a whole database or a namespace of the key-value API into files, as of one timestamp.
 
-        A directory gets parts by ranges of the key, and a manifest with keys, indexes, schemas and checksums; a file is
-        there whole or not at all.
-        """
-        chosen = None if columns is None else tuple(each.strip() for each in columns.split(","))
-        selection = Selection(at, filter, chosen)
-        with session.client() as client, showing_progress(quiet=quiet) as report:
-            is_whole = "." not in source and not source.startswith(NAMESPACE_PREFIX)
-            if is_whole or _is_directory(destination):
-                if destination == STDIN:
-                    raise InvalidArgument("DESTINATION", "must be given for a database: a directory")
-                encoding = encoding_to_write(format, compression, "", Format.AVRO if is_whole else Format.JSONL)
-                database, tables = _tables_of(source)
-                done = export_directory(
-                    client,
-                    database,
-                    tables,
-                    Path(destination),
-                    encoding,
-                    selection,
-                    part_rows=part_rows or PART_ROWS,
-                    resume=resume,
-                    force=force,
-                    report=report,
-                )
-            else:
-                if resume:
-                    raise InvalidArgument("--resume", "needs a directory: a file is written whole or not at all")
-                encoding = encoding_to_write(format, compression, destination, Format.JSONL)
-                done = _export_file(client, source, destination, encoding, selection, report, force=force)
-        _show_done(session, source, destination, done, quiet=quiet)
+    A directory gets parts by ranges of the key, and a manifest with keys, indexes, schemas and checksums; a file is
+    there whole or not at all.
+    """
+    chosen = None if columns is None else tuple(each.strip() for each in columns.split(","))
+    selection = Selection(at, filter, chosen)
+    with session.client() as client, showing_progress(quiet=quiet) as report:
+        is_whole = "." not in source and not source.startswith(NAMESPACE_PREFIX)
+        if is_whole or _is_directory(destination):
+            if destination == STDIN:
+                raise InvalidArgument("DESTINATION", "must be given for a database: a directory")
+            encoding = encoding_to_write(format, compression, "", Format.AVRO if is_whole else Format.JSONL)
+            database, tables = _tables_of(source)
+            done = export_directory(
+                client,
+                database,
+                tables,
+                Path(destination),
+                encoding,
+                selection,
+                part_rows=part_rows or PART_ROWS,
+                resume=resume,
+                force=force,
+                report=report,
+            )
+        else:
+            if resume:
+                raise InvalidArgument("--resume", "needs a directory: a file is written whole or not at all")
+            encoding = encoding_to_write(format, compression, destination, Format.JSONL)
+            done = _export_file(client, source, destination, encoding, selection, report, force=force)
+    _show_done(session, source, destination, done, quiet=quiet)
 
 
 def _is_directory(destination: str) -> bool:

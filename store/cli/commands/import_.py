@@ -6,16 +6,16 @@ import sys
 from pathlib import Path
 from typing import Annotated, Final, cast
 
-import typer
-
 from cortado.store.cli import failures
 from cortado.store.cli.commands.export import QuietOption
 from cortado.store.cli.commands.table import parse_index
 from cortado.store.cli.input import read_text
-from cortado.store.cli.parse import whole
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.progress import showing_progress
 from cortado.store.cli.render import count
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.client.table import PutMode
 from cortado.store.transfer.bad_rows import REASONS
 from cortado.store.transfer.checkpoint import SUFFIX
@@ -27,117 +27,109 @@ SHOWN_MAX: Final = 20
 """Bad rows that are shown; all are counted, and kept where --bad-rows says."""
 
 
-def add_to(app: typer.Typer) -> None:
-    @command(
-        app,
-        "import",
-        examples="""
-            cortado import flights.airlines airlines.jsonl
-            cortado import flights.flights part-*.avro --create --key time_hour --key carrier --key flight
-            cortado import flights.flights flights.parquet --bad-rows bad.jsonl --max-bad 100
-            cortado import flights backup/ --resume
-            cortado export kv:sessions | cortado import kv:sessions_copy -
-        """,
-    )
-    def import_(
-        session: Session,
-        target: Annotated[
-            str, typer.Argument(help="A table (database.table), a database, or kv:NAMESPACE.", metavar="TARGET")
-        ],
-        file: Annotated[
-            list[str],
-            typer.Argument(help="Files, an export's directory, or - for standard input.", metavar="FILE"),
-        ],
-        format: Annotated[
-            str | None, typer.Option(help="jsonl, avro or parquet.", show_default="by the suffix", metavar="NAME")
-        ] = None,
-        mode: Annotated[
-            str,
-            typer.Option(help="upsert: always; insert: only new rows; replace: only ones that exist.", metavar="MODE"),
-        ] = "upsert",
-        create: Annotated[bool, typer.Option("--create", help="Make the table where there is none.")] = False,
-        key: Annotated[
-            list[str] | None,
-            typer.Option(
-                "--key", help="With --create: a field of the key, perhaps with ' desc'; repeat.", metavar="FIELD"
-            ),
-        ] = None,
-        index: Annotated[
-            list[str] | None,
-            typer.Option("--index", help="With --create: an index; may be repeated.", metavar="NAME=FIELD,..."),
-        ] = None,
-        unique: Annotated[
-            list[str] | None,
-            typer.Option("--unique", help="With --create: a unique index; may be repeated.", metavar="NAME=FIELD,..."),
-        ] = None,
-        schema: Annotated[
-            str | None,
-            typer.Option(
-                "--schema",
-                help="With --create: a file with the Avro schema.",
-                show_default="that in an Avro file or a manifest, or the subject's",
-                metavar="FILE",
-            ),
-        ] = None,
-        bad_rows: Annotated[
-            str | None, typer.Option("--bad-rows", help="Keep rows that are refused in this file.", metavar="FILE")
-        ] = None,
-        max_bad: Annotated[
-            int | None,
-            typer.Option(
-                "--max-bad",
-                help="End after more bad rows than that.",
-                parser=whole("--max-bad"),
-                show_default=f"{BAD_MAX}",
-                metavar="N",
-            ),
-        ] = None,
-        resume: Annotated[bool, typer.Option("--resume", help="Go on with an import that was ended.")] = False,
-        checkpoint: Annotated[
-            str | None,
-            typer.Option(
-                "--checkpoint",
-                help="Where to write down how far it is.",
-                show_default=f"TARGET{SUFFIX}",
-                metavar="FILE",
-            ),
-        ] = None,
-        force: Annotated[
-            bool, typer.Option("--force", help="Forget an earlier checkpoint, replace the file of bad rows.")
-        ] = False,
-        dry_run: Annotated[
-            bool, typer.Option("--dry-run", help="Read and check every row, and change nothing.")
-        ] = False,
-        quiet: QuietOption = False,
-    ) -> None:
-        """Store the rows of files: each row is stored or refused by itself, and those that are bad can be kept aside.
+@command(
+    "import",
+    examples="""
+        cortado import flights.airlines airlines.jsonl
+        cortado import flights.flights part-*.avro --create --key time_hour --key carrier --key flight
+        cortado import flights.flights flights.parquet --bad-rows bad.jsonl --max-bad 100
+        cortado import flights backup/ --resume
+        cortado export kv:sessions | cortado import kv:sessions_copy -
+    """,
+)
+def import_(
+    session: Session,
+    target: Annotated[str, Argument(help="A table (database.table), a database, or kv:NAMESPACE.", metavar="TARGET")],
+    file: Annotated[
+        list[str],
+        Argument(help="Files, an export's directory, or - for standard input.", metavar="FILE"),
+    ],
+    format: Annotated[
+        str | None, Option(help="jsonl, avro or parquet.", show_default="by the suffix", metavar="NAME")
+    ] = None,
+    mode: Annotated[
+        str,
+        Option(help="upsert: always; insert: only new rows; replace: only ones that exist.", metavar="MODE"),
+    ] = "upsert",
+    create: Annotated[bool, Option("--create", help="Make the table where there is none.")] = False,
+    key: Annotated[
+        list[str] | None,
+        Option("--key", help="With --create: a field of the key, perhaps with ' desc'; repeat.", metavar="FIELD"),
+    ] = None,
+    index: Annotated[
+        list[str] | None,
+        Option("--index", help="With --create: an index; may be repeated.", metavar="NAME=FIELD,..."),
+    ] = None,
+    unique: Annotated[
+        list[str] | None,
+        Option("--unique", help="With --create: a unique index; may be repeated.", metavar="NAME=FIELD,..."),
+    ] = None,
+    schema: Annotated[
+        str | None,
+        Option(
+            "--schema",
+            help="With --create: a file with the Avro schema.",
+            show_default="that in an Avro file or a manifest, or the subject's",
+            metavar="FILE",
+        ),
+    ] = None,
+    bad_rows: Annotated[
+        str | None, Option("--bad-rows", help="Keep rows that are refused in this file.", metavar="FILE")
+    ] = None,
+    max_bad: Annotated[
+        int | None,
+        Option(
+            "--max-bad",
+            help="End after more bad rows than that.",
+            parser=whole("--max-bad"),
+            show_default=f"{BAD_MAX}",
+            metavar="N",
+        ),
+    ] = None,
+    resume: Annotated[bool, Option("--resume", help="Go on with an import that was ended.")] = False,
+    checkpoint: Annotated[
+        str | None,
+        Option(
+            "--checkpoint",
+            help="Where to write down how far it is.",
+            show_default=f"TARGET{SUFFIX}",
+            metavar="FILE",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, Option("--force", help="Forget an earlier checkpoint, replace the file of bad rows.")
+    ] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Read and check every row, and change nothing.")] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Store the rows of files: each row is stored or refused by itself, and those that are bad can be kept aside.
 
-        The exit code is that of the first bad row. An import that was ended goes on with --resume.
-        """
-        indexes = [parse_index(text, "--index", unique=False) for text in index or []]
-        indexes += [parse_index(text, "--unique", unique=True) for text in unique or []]
-        request = ImportRequest(
-            target,
-            tuple(file),
-            format,
-            cast(PutMode, mode),
-            create,
-            tuple(key or ()),
-            tuple(indexes),
-            None if schema is None else read_text(schema),
-            None if bad_rows is None else Path(bad_rows),
-            BAD_MAX if max_bad is None else max_bad,
-            None if checkpoint is None else Path(checkpoint),
-            resume,
-            force,
-            dry_run,
-        )
-        teller = _Teller(as_json=session.as_json)
-        with session.client() as client, showing_progress(quiet=quiet) as report:
-            loaded = run_import(client, request, stdin=sys.stdin.buffer, tell=teller, report=report)
-        _show_done(session, request, loaded)
-        if loaded.first_error is not None:
-            raise failures.CheckFailed(failures.exit_code_of(loaded.first_error))
+    The exit code is that of the first bad row. An import that was ended goes on with --resume.
+    """
+    indexes = [parse_index(text, "--index", unique=False) for text in index or []]
+    indexes += [parse_index(text, "--unique", unique=True) for text in unique or []]
+    request = ImportRequest(
+        target,
+        tuple(file),
+        format,
+        cast(PutMode, mode),
+        create,
+        tuple(key or ()),
+        tuple(indexes),
+        None if schema is None else read_text(schema),
+        None if bad_rows is None else Path(bad_rows),
+        BAD_MAX if max_bad is None else max_bad,
+        None if checkpoint is None else Path(checkpoint),
+        resume,
+        force,
+        dry_run,
+    )
+    teller = _Teller(as_json=session.as_json)
+    with session.client() as client, showing_progress(quiet=quiet) as report:
+        loaded = run_import(client, request, stdin=sys.stdin.buffer, tell=teller, report=report)
+    _show_done(session, request, loaded)
+    if loaded.first_error is not None:
+        raise failures.CheckFailed(failures.exit_code_of(loaded.first_error))
 
 
 class _Teller:

@@ -7,15 +7,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Final, TypeAlias
 
-import typer
-
 from cortado.errors import CortadoError
 from cortado.store.catalog.descriptors import key_names
 from cortado.store.cli.commands.kv import KeyArgument, NamespaceArgument
 from cortado.store.cli.commands.table import TableArgument
 from cortado.store.cli.inspecting import index_of, key_json, parse_stored_key, running_node
+from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.parse import parse_key
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.client.values import Part, micros_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.codec import INVERTED, encode_parts
@@ -28,54 +28,43 @@ from cortado.store.transfer.byte_text import parse_bytes
 _NAMES_TIMEOUT_S: Final = 1.0
 
 PartsArgument: TypeAlias = Annotated[
-    list[str], typer.Argument(help="The key's parts in their order, each by its declared type.", metavar="PART")
+    list[str], Argument(help="The key's parts in their order, each by its declared type.", metavar="PART")
 ]
 EntryArgument: TypeAlias = Annotated[
     list[str],
-    typer.Argument(help="The indexed values in their order; behind them, perhaps, the primary key.", metavar="PART"),
+    Argument(help="The indexed values in their order; behind them, perhaps, the primary key.", metavar="PART"),
 ]
-IndexArgument: TypeAlias = Annotated[str, typer.Argument(help="The index's name.", metavar="INDEX")]
+IndexArgument: TypeAlias = Annotated[str, Argument(help="The index's name.", metavar="INDEX")]
 HexArgument: TypeAlias = Annotated[
     list[str],
-    typer.Argument(help=r"Stored keys: hexadecimal, or text with \xNN for a byte.", metavar="HEX"),
+    Argument(help=r"Stored keys: hexadecimal, or text with \xNN for a byte.", metavar="HEX"),
 ]
 _VersionOption: TypeAlias = Annotated[
-    str | None, typer.Option("--version-at", help="Of this version: its timestamp is part of the key.", metavar="TS")
+    str | None, Option("--version-at", help="Of this version: its timestamp is part of the key.", metavar="TS")
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(help="Stored keys, as logs and errors show them.", no_args_is_help=True)
-    app.add_typer(group, name="key")
-    _add_decode(group)
-    encode = typer.Typer(help="Make the stored key of something.", no_args_is_help=True)
-    group.add_typer(encode, name="encode")
-    _add_encode(encode)
+@command(
+    "key decode",
+    examples="""
+        cortado key decode 740000000172
+        cortado key decode 6b3073657373696f6e7300012c757365722f310001 -o json
+        cortado key decode 0000000165000000000000002a
+    """,
+)
+def decode(session: Session, keys: HexArgument) -> None:
+    """Take stored keys apart: the space, the table and the index, each typed part, the version's timestamp.
 
-
-def _add_decode(group: typer.Typer) -> None:
-    @command(
-        group,
-        "decode",
-        examples="""
-            cortado key decode 740000000172
-            cortado key decode 6b3073657373696f6e7300012c757365722f310001 -o json
-            cortado key decode 0000000165000000000000002a
-        """,
-    )
-    def decode(session: Session, keys: HexArgument) -> None:
-        """Take stored keys apart: the space, the table and the index, each typed part, the version's timestamp.
-
-        All spaces are known: rows, index entries, pairs, the catalogue, the log's entries, remembered requests.
-        Tables have names where a server can be asked, and ids elsewhere.
-        """
-        decoded = [decode_key(parse_stored_key(text)) for text in keys]
-        names = _names(session, decoded)
-        for each in decoded:
-            if session.as_json:
-                session.show.json(key_json(each, names))
-            else:
-                session.show.line(each.text(names))
+    All spaces are known: rows, index entries, pairs, the catalogue, the log's entries, remembered requests.
+    Tables have names where a server can be asked, and ids elsewhere.
+    """
+    decoded = [decode_key(parse_stored_key(text)) for text in keys]
+    names = _names(session, decoded)
+    for each in decoded:
+        if session.as_json:
+            session.show.json(key_json(each, names))
+        else:
+            session.show.line(each.text(names))
 
 
 def _names(session: Session, keys: Sequence[DecodedKey]) -> KeyNames:
@@ -94,58 +83,54 @@ def _names(session: Session, keys: Sequence[DecodedKey]) -> KeyNames:
     return NO_NAMES
 
 
-def _add_encode(group: typer.Typer) -> None:
-    @command(
-        group,
-        "kv",
-        remote=False,
-        examples="""
-            cortado key encode kv sessions user/1
-            cortado key encode kv sessions user/1 --version-at 0.1763643600000.2
-        """,
-    )
-    def encode_pair(
-        session: Session, namespace: NamespaceArgument, key: KeyArgument, version_at: _VersionOption = None
-    ) -> None:
-        """Show the stored key of a pair. Talks to no server."""
-        _show(session, kv_key(namespace, parse_bytes(key, "KEY")), version_at, NO_NAMES)
+@command(
+    "key encode kv",
+    remote=False,
+    examples="""
+        cortado key encode kv sessions user/1
+        cortado key encode kv sessions user/1 --version-at 0.1763643600000.2
+    """,
+)
+def encode_pair(
+    session: Session, namespace: NamespaceArgument, key: KeyArgument, version_at: _VersionOption = None
+) -> None:
+    """Show the stored key of a pair. Talks to no server."""
+    _show(session, kv_key(namespace, parse_bytes(key, "KEY")), version_at, NO_NAMES)
 
-    @command(
-        group,
-        "row",
-        examples="""
-            cortado key encode row flights.airlines UA
-        """,
-    )
-    def encode_row(
-        session: Session, table: TableArgument, parts: PartsArgument, version_at: _VersionOption = None
-    ) -> None:
-        """Show the stored key of a row, or what the keys of several begin with."""
-        with session.client() as client:
-            found = client.describe(table)
-        encoded = row_prefix(found.table_id) + _encoded(parts, found.key)
-        _show(session, encoded, version_at, key_names([found]))
 
-    @command(
-        group,
-        "index",
-        examples="""
-            cortado key encode index flights.flights by_tailnum N14228
-        """,
-    )
-    def encode_entry(
-        session: Session,
-        table: TableArgument,
-        index: IndexArgument,
-        parts: EntryArgument,
-        version_at: _VersionOption = None,
-    ) -> None:
-        """Show the stored key of an index entry, or what the keys of several begin with."""
-        with session.client() as client:
-            found = client.describe(table)
-        declared = index_of(found, index)
-        encoded = index_prefix(found.table_id, declared.index_id) + _encoded(parts, declared.parts + found.key)
-        _show(session, encoded, version_at, key_names([found]))
+@command(
+    "key encode row",
+    examples="""
+        cortado key encode row flights.airlines UA
+    """,
+)
+def encode_row(session: Session, table: TableArgument, parts: PartsArgument, version_at: _VersionOption = None) -> None:
+    """Show the stored key of a row, or what the keys of several begin with."""
+    with session.client() as client:
+        found = client.describe(table)
+    encoded = row_prefix(found.table_id) + _encoded(parts, found.key)
+    _show(session, encoded, version_at, key_names([found]))
+
+
+@command(
+    "key encode index",
+    examples="""
+        cortado key encode index flights.flights by_tailnum N14228
+    """,
+)
+def encode_entry(
+    session: Session,
+    table: TableArgument,
+    index: IndexArgument,
+    parts: EntryArgument,
+    version_at: _VersionOption = None,
+) -> None:
+    """Show the stored key of an index entry, or what the keys of several begin with."""
+    with session.client() as client:
+        found = client.describe(table)
+    declared = index_of(found, index)
+    encoded = index_prefix(found.table_id, declared.index_id) + _encoded(parts, declared.parts + found.key)
+    _show(session, encoded, version_at, key_names([found]))
 
 
 def _encoded(texts: Sequence[str], parts: Sequence[KeyPart]) -> bytes:

@@ -7,122 +7,103 @@ import time
 from collections.abc import Sequence
 from typing import Annotated, Final
 
-import typer
-
 from cortado.errors import DeadlineExceeded, NotFound, NotLeader, TryAgain, Unavailable
 from cortado.store.cli.asking import DryRunOption, YesOption, confirm
-from cortado.store.cli.parse import seconds
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.numbers import seconds
+from cortado.store.cli.options import Argument, Option
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.client import Client, Members, MemberStatus
 from cortado.store.client.inspect import NodeInspector
 from cortado.store.clock.spans import span_text
 
-_NodeId = typer.Argument(help="The node's id.", metavar="NODE_ID", show_default=False)
+_NodeId = Argument(help="The node's id.", metavar="NODE_ID")
 _POLL_S: Final = 0.25
 # Within this time a change that has to wait for another one, or for a member to catch up, is tried again.
 _PATIENCE_S: Final = 3.0
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(help="The cluster's members.", no_args_is_help=True)
-    app.add_typer(group, name="member")
-    _add_list(group)
-    _add_add(group)
-    _add_promote(group)
-    _add_remove(group)
-    _add_rebuild(group)
-    _add_transfer_leader(group)
+@command(
+    "member list",
+    examples="""
+        cortado member list
+        cortado member list -e 10.0.0.1:7621,10.0.0.2:7621 -o json
+    """,
+)
+def list_members(session: Session) -> None:
+    """List the cluster's members, and where the leader answers how far each of them is."""
+    with session.client() as client:
+        try:
+            found = client.with_timeout(min(session.timeout_s, _PATIENCE_S)).membership.members(at_leader=True)
+        except (TryAgain, DeadlineExceeded):
+            # Without a leader any member's word is better than none.
+            found = client.membership.members()
+    if session.as_json:
+        for member in found.members:
+            session.show.json(as_json(member, found.leader))
+        return
+    show_members(session, found)
 
 
-def _add_list(group: typer.Typer) -> None:
-    @command(
-        group,
-        "list",
-        examples="""
-            cortado member list
-            cortado member list -e 10.0.0.1:7621,10.0.0.2:7621 -o json
-        """,
-    )
-    def list_members(session: Session) -> None:
-        """List the cluster's members, and where the leader answers how far each of them is."""
-        with session.client() as client:
-            try:
-                found = client.with_timeout(min(session.timeout_s, _PATIENCE_S)).membership.members(at_leader=True)
-            except (TryAgain, DeadlineExceeded):
-                # Without a leader any member's word is better than none.
-                found = client.membership.members()
-        if session.as_json:
-            for member in found.members:
-                session.show.json(as_json(member, found.leader))
-            return
-        show_members(session, found)
+@command(
+    "member add",
+    examples="""
+        cortado member add n2 10.0.0.2:7621
+        cortado member add n2 127.0.0.1:7622 -o json
+    """,
+)
+def add(
+    session: Session,
+    node_id: Annotated[str, _NodeId],
+    address: Annotated[
+        str,
+        Argument(help="Where the other nodes and the clients will reach it.", metavar="HOST:PORT"),
+    ],
+) -> None:
+    """Announce a new node, which joins as a learner when it is started with --join.
+
+    A learner gets all data and has no vote; cortado member promote makes it a voter. The id must be one that this
+    cluster never had: a disk that was lost comes back under a new one.
+    """
+    with session.client() as client:
+        members = client.membership.add(node_id, address)
+    joined = ",".join(each.address for each in members if each.joined)
+    run = f"cortado server --node-id {node_id} --listen {address} --join {joined} --data-dir DIRECTORY"
+    if session.as_json:
+        added = next(each for each in members if each.node_id == node_id)
+        session.show.json({**as_json(added, ""), "run": run})
+        return
+    session.show.line(f"{node_id} is announced; it has no vote yet")
+    session.show.line("on its host, run, with an empty directory and the options that its other settings need:")
+    session.show.line(f"  {run}")
+    session.show.line("then, when it has caught up:")
+    session.show.line(f"  cortado member promote {node_id} --wait")
 
 
-def _add_add(group: typer.Typer) -> None:
-    @command(
-        group,
-        "add",
-        examples="""
-            cortado member add n2 10.0.0.2:7621
-            cortado member add n2 127.0.0.1:7622 -o json
-        """,
-    )
-    def add(
-        session: Session,
-        node_id: Annotated[str, _NodeId],
-        address: Annotated[
-            str,
-            typer.Argument(
-                help="Where the other nodes and the clients will reach it.", metavar="HOST:PORT", show_default=False
-            ),
-        ],
-    ) -> None:
-        """Announce a new node, which joins as a learner when it is started with --join.
-
-        A learner gets all data and has no vote; cortado member promote makes it a voter. The id must be one that this
-        cluster never had: a disk that was lost comes back under a new one.
-        """
-        with session.client() as client:
-            members = client.membership.add(node_id, address)
-        joined = ",".join(each.address for each in members if each.joined)
-        run = f"cortado server --node-id {node_id} --listen {address} --join {joined} --data-dir DIRECTORY"
-        if session.as_json:
-            added = next(each for each in members if each.node_id == node_id)
-            session.show.json({**as_json(added, ""), "run": run})
-            return
-        session.show.line(f"{node_id} is announced; it has no vote yet")
-        session.show.line("on its host, run, with an empty directory and the options that its other settings need:")
-        session.show.line(f"  {run}")
-        session.show.line("then, when it has caught up:")
-        session.show.line(f"  cortado member promote {node_id} --wait")
-
-
-def _add_promote(group: typer.Typer) -> None:
-    @command(
-        group,
-        "promote",
-        examples="""
-            cortado member promote n2
-            cortado member promote n2 --wait
-            cortado member promote n2 --wait --wait-timeout 3600
-        """,
-    )
-    def promote(
-        session: Session,
-        node_id: Annotated[str, _NodeId],
-        wait: Annotated[bool, typer.Option("--wait", help="Wait until it has joined and caught up.")] = False,
-        wait_timeout: Annotated[
-            float,
-            typer.Option(help="With --wait: how long at most.", parser=seconds("--wait-timeout"), metavar="SECONDS"),
-        ] = 600.0,
-    ) -> None:
-        """Give a learner that has caught up a vote."""
-        with session.client() as client:
-            members = _promote(session, client, node_id, wait_timeout if wait else 0.0)
-        if session.as_json:
-            session.show.json(as_json(next(each for each in members if each.node_id == node_id), ""))
-        else:
-            session.show.line(f"{node_id} is a voter, one of {sum(each.voter for each in members)}")
+@command(
+    "member promote",
+    examples="""
+        cortado member promote n2
+        cortado member promote n2 --wait
+        cortado member promote n2 --wait --wait-timeout 3600
+    """,
+)
+def promote(
+    session: Session,
+    node_id: Annotated[str, _NodeId],
+    wait: Annotated[bool, Option("--wait", help="Wait until it has joined and caught up.")] = False,
+    wait_timeout: Annotated[
+        float,
+        Option(help="With --wait: how long at most.", parser=seconds("--wait-timeout"), metavar="SECONDS"),
+    ] = 600.0,
+) -> None:
+    """Give a learner that has caught up a vote."""
+    with session.client() as client:
+        members = _promote(session, client, node_id, wait_timeout if wait else 0.0)
+    if session.as_json:
+        session.show.json(as_json(next(each for each in members if each.node_id == node_id), ""))
+    else:
+        session.show.line(f"{node_id} is a voter, one of {sum(each.voter for each in members)}")
 
 
 def _promote(session: Session, client: Client, node_id: str, wait_s: float) -> tuple[MemberStatus, ...]:
@@ -142,42 +123,40 @@ def _promote(session: Session, client: Client, node_id: str, wait_s: float) -> t
         time.sleep(_POLL_S)
 
 
-def _add_remove(group: typer.Typer) -> None:
-    @command(
-        group,
-        "remove",
-        examples="""
-            cortado member remove n2
-            cortado member remove n2 --dry-run
-            cortado member remove n2 --yes
-        """,
-    )
-    def remove(
-        session: Session,
-        node_id: Annotated[str, _NodeId],
-        dry_run: DryRunOption = False,
-        yes: YesOption = False,
-    ) -> None:
-        """Remove a member for ever: its data directory is of no use after that.
+@command(
+    "member remove",
+    examples="""
+        cortado member remove n2
+        cortado member remove n2 --dry-run
+        cortado member remove n2 --yes
+    """,
+)
+def remove(
+    session: Session,
+    node_id: Annotated[str, _NodeId],
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Remove a member for ever: its data directory is of no use after that.
 
-        A leader hands leadership over first. Refused where too few of the voters that are left could be reached: the
-        cluster would stand still.
-        """
-        with session.client() as client:
-            found = client.membership.members()
-            member = found.member(node_id)
-            if member is None:
-                raise NotFound("member", node_id)
-            if dry_run:
-                _show_removal(session, found, member)
-                return
-            who, left = _removal(found, member)
-            confirm(f"Remove {who}, for ever? {left}.", yes=yes)
-            members = client.membership.remove(node_id)
-        if session.as_json:
-            session.show.json({"removed": node_id, "members": [each.node_id for each in members]})
-        else:
-            session.show.line(f"{node_id} is removed; {sum(each.voter for each in members)} voters are left")
+    A leader hands leadership over first. Refused where too few of the voters that are left could be reached: the
+    cluster would stand still.
+    """
+    with session.client() as client:
+        found = client.membership.members()
+        member = found.member(node_id)
+        if member is None:
+            raise NotFound("member", node_id)
+        if dry_run:
+            _show_removal(session, found, member)
+            return
+        who, left = _removal(found, member)
+        confirm(f"Remove {who}, for ever? {left}.", yes=yes)
+        members = client.membership.remove(node_id)
+    if session.as_json:
+        session.show.json({"removed": node_id, "members": [each.node_id for each in members]})
+    else:
+        session.show.line(f"{node_id} is removed; {sum(each.voter for each in members)} voters are left")
 
 
 def _show_removal(session: Session, found: Members, member: MemberStatus) -> None:
@@ -203,52 +182,50 @@ def _removal(found: Members, member: MemberStatus) -> tuple[str, str]:
     )
 
 
-def _add_rebuild(group: typer.Typer) -> None:
-    @command(
-        group,
-        "rebuild",
-        examples="""
-            cortado member rebuild n2
-            cortado member rebuild n2 --dry-run
-            cortado member rebuild n2 --yes --wait-timeout 3600
-        """,
-    )
-    def rebuild(
-        session: Session,
-        node_id: Annotated[str, _NodeId],
-        dry_run: DryRunOption = False,
-        yes: YesOption = False,
-        wait_timeout: Annotated[
-            float,
-            typer.Option(
-                "--wait-timeout",
-                help="How long to wait until it is whole; it goes on after that.",
-                parser=seconds("--wait-timeout"),
-                metavar="SECONDS",
-            ),
-        ] = 600.0,
-    ) -> None:
-        """Have a member give its data up and fetch another member's, under its own id: after cortado scrub found
-        damage in it.
+@command(
+    "member rebuild",
+    examples="""
+        cortado member rebuild n2
+        cortado member rebuild n2 --dry-run
+        cortado member rebuild n2 --yes --wait-timeout 3600
+    """,
+)
+def rebuild(
+    session: Session,
+    node_id: Annotated[str, _NodeId],
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    wait_timeout: Annotated[
+        float,
+        Option(
+            "--wait-timeout",
+            help="How long to wait until it is whole; it goes on after that.",
+            parser=seconds("--wait-timeout"),
+            metavar="SECONDS",
+        ),
+    ] = 600.0,
+) -> None:
+    """Have a member give its data up and fetch another member's, under its own id: after cortado scrub found
+    damage in it.
 
-        Its log and its vote stay. A leader hands leadership over first. Until it is whole again it answers nothing and
-        helps no majority: the others decide without it.
-        """
-        with session.client() as client:
-            found = client.membership.members()
-        member = found.member(node_id)
-        if member is None:
-            raise NotFound("member", node_id)
-        with NodeInspector([member.address], tls=session.tls(), timeout_s=session.timeout_s) as node:
-            if dry_run:
-                _show_rebuild(session, found, member)
-                return
-            confirm(f"Give up the data of {member.node_id} ({member.address}), and fetch another member's?", yes=yes)
-            node.rebuild(wait_timeout)
-        if session.as_json:
-            session.show.json({"rebuilt": node_id})
-        else:
-            session.show.line(f"{node_id} holds another member's data now")
+    Its log and its vote stay. A leader hands leadership over first. Until it is whole again it answers nothing and
+    helps no majority: the others decide without it.
+    """
+    with session.client() as client:
+        found = client.membership.members()
+    member = found.member(node_id)
+    if member is None:
+        raise NotFound("member", node_id)
+    with NodeInspector([member.address], tls=session.tls(), timeout_s=session.timeout_s) as node:
+        if dry_run:
+            _show_rebuild(session, found, member)
+            return
+        confirm(f"Give up the data of {member.node_id} ({member.address}), and fetch another member's?", yes=yes)
+        node.rebuild(wait_timeout)
+    if session.as_json:
+        session.show.json({"rebuilt": node_id})
+    else:
+        session.show.line(f"{node_id} holds another member's data now")
 
 
 def _show_rebuild(session: Session, found: Members, member: MemberStatus) -> None:
@@ -262,30 +239,28 @@ def _show_rebuild(session: Session, found: Members, member: MemberStatus) -> Non
     session.show.note("nothing was changed")
 
 
-def _add_transfer_leader(group: typer.Typer) -> None:
-    @command(
-        group,
-        "transfer-leader",
-        examples="""
-            cortado member transfer-leader
-            cortado member transfer-leader n2
-        """,
-    )
-    def transfer_leader(
-        session: Session,
-        node_id: Annotated[
-            str, typer.Argument(help="The voter that is to lead.", metavar="NODE_ID", show_default="the one furthest")
-        ] = "",
-    ) -> None:
-        """Hand leadership to another voter. Writes wait for a moment, and none fails."""
-        with session.client() as client:
-            leader = client.membership.transfer_leader(node_id)
-        if node_id and leader != node_id:
-            raise Unavailable(f"{leader} leads now, and not {node_id}")
-        if session.as_json:
-            session.show.json({"leader": leader})
-        else:
-            session.show.line(f"{leader} leads")
+@command(
+    "member transfer-leader",
+    examples="""
+        cortado member transfer-leader
+        cortado member transfer-leader n2
+    """,
+)
+def transfer_leader(
+    session: Session,
+    node_id: Annotated[
+        str, Argument(help="The voter that is to lead.", metavar="NODE_ID", show_default="the one furthest")
+    ] = "",
+) -> None:
+    """Hand leadership to another voter. Writes wait for a moment, and none fails."""
+    with session.client() as client:
+        leader = client.membership.transfer_leader(node_id)
+    if node_id and leader != node_id:
+        raise Unavailable(f"{leader} leads now, and not {node_id}")
+    if session.as_json:
+        session.show.json({"leader": leader})
+    else:
+        session.show.line(f"{leader} leads")
 
 
 # --- how members are shown -------------------------------------------------------------------------------------

@@ -7,17 +7,18 @@ import json
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, TypeAlias
 
-import typer
-
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.cli.commands.key import EntryArgument, IndexArgument, PartsArgument
 from cortado.store.cli.commands.kv import KeyArgument, NamespaceArgument
 from cortado.store.cli.commands.table import TableArgument
 from cortado.store.cli.failures import DAMAGE, CheckFailed
 from cortado.store.cli.inspecting import DataDirOption, index_of, inspected, parse_stored_key, shown_ts, table_of
-from cortado.store.cli.parse import parse_key, whole
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Argument, Option
+from cortado.store.cli.parse import parse_key
 from cortado.store.cli.render import count
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.client.inspect import Inspected
 from cortado.store.client.values import key_to_proto
 from cortado.store.keys.decoded import KeyKind, decode_key
@@ -29,7 +30,7 @@ _TEXT_MAX: Final = 200
 
 _LimitOption: TypeAlias = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--limit",
         help="At most so many versions.",
         show_default=f"{SHOWN_VERSIONS} as a table, all with -o json",
@@ -39,106 +40,88 @@ _LimitOption: TypeAlias = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(help="Versions, as one node has stored them.", no_args_is_help=True)
-    app.add_typer(group, name="mvcc")
-    show = typer.Typer(help="Show all versions of a key, deleted and damaged ones too.", no_args_is_help=True)
-    group.add_typer(show, name="show")
-    _add_pair(show)
-    _add_table(show)
-    _add_key(show)
+@command(
+    "mvcc show kv",
+    examples="""
+        cortado mvcc show kv sessions user:1
+        cortado mvcc show kv sessions user:1 --data-dir /var/lib/cortado -o json
+    """,
+)
+def show_pair(
+    session: Session,
+    namespace: NamespaceArgument,
+    key: KeyArgument,
+    limit: _LimitOption = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Show all versions of a pair. Exit code 8 where one is damaged."""
+    target = pb.KvTarget(namespace=namespace, key=parse_bytes(key, "KEY"))
+    with inspected(session, data_dir) as node:
+        _show(session, node, pb.ReadVersionsRequest(kv=target), limit)
 
 
-def _add_pair(group: typer.Typer) -> None:
-    @command(
-        group,
-        "kv",
-        examples="""
-            cortado mvcc show kv sessions user:1
-            cortado mvcc show kv sessions user:1 --data-dir /var/lib/cortado -o json
-        """,
-    )
-    def show_pair(
-        session: Session,
-        namespace: NamespaceArgument,
-        key: KeyArgument,
-        limit: _LimitOption = None,
-        data_dir: DataDirOption = None,
-    ) -> None:
-        """Show all versions of a pair. Exit code 8 where one is damaged."""
-        target = pb.KvTarget(namespace=namespace, key=parse_bytes(key, "KEY"))
-        with inspected(session, data_dir) as node:
-            _show(session, node, pb.ReadVersionsRequest(kv=target), limit)
+@command(
+    "mvcc show row",
+    examples="""
+        cortado mvcc show row flights.airlines UA
+        cortado mvcc show row flights.flights 2013-01-01T10:00:00Z UA -e 127.0.0.1:7622
+    """,
+)
+def show_row(
+    session: Session,
+    table: TableArgument,
+    parts: PartsArgument,
+    limit: _LimitOption = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Show all versions of a row, or of all rows that begin with these parts. Exit code 8 where one is damaged."""
+    database, name = split_table_name(table)
+    with inspected(session, data_dir) as node:
+        declared = table_of(session, node, table).key
+        key = key_to_proto(parse_key(parts, declared, prefix=True), declared, prefix=True)
+        target = pb.RowTarget(database=database, table=name, key=key)
+        _show(session, node, pb.ReadVersionsRequest(row=target), limit)
 
 
-def _add_table(group: typer.Typer) -> None:
-    @command(
-        group,
-        "row",
-        examples="""
-            cortado mvcc show row flights.airlines UA
-            cortado mvcc show row flights.flights 2013-01-01T10:00:00Z UA -e 127.0.0.1:7622
-        """,
-    )
-    def show_row(
-        session: Session,
-        table: TableArgument,
-        parts: PartsArgument,
-        limit: _LimitOption = None,
-        data_dir: DataDirOption = None,
-    ) -> None:
-        """Show all versions of a row, or of all rows that begin with these parts. Exit code 8 where one is damaged."""
-        database, name = split_table_name(table)
-        with inspected(session, data_dir) as node:
-            declared = table_of(session, node, table).key
-            key = key_to_proto(parse_key(parts, declared, prefix=True), declared, prefix=True)
-            target = pb.RowTarget(database=database, table=name, key=key)
-            _show(session, node, pb.ReadVersionsRequest(row=target), limit)
-
-    @command(
-        group,
-        "index",
-        examples="""
-            cortado mvcc show index flights.flights by_tailnum N14228
-        """,
-    )
-    def show_entry(
-        session: Session,
-        table: TableArgument,
-        index: IndexArgument,
-        parts: EntryArgument,
-        limit: _LimitOption = None,
-        data_dir: DataDirOption = None,
-    ) -> None:
-        """Show all versions of an index's entries for these values. Exit code 8 where one is damaged."""
-        database, name = split_table_name(table)
-        with inspected(session, data_dir) as node:
-            described = table_of(session, node, table)
-            declared = index_of(described, index).parts + described.key
-            values = key_to_proto(parse_key(parts, declared, prefix=True), declared, prefix=True)
-            target = pb.IndexTarget(database=database, table=name, index=index, values=values)
-            _show(session, node, pb.ReadVersionsRequest(index=target), limit)
+@command(
+    "mvcc show index",
+    examples="""
+        cortado mvcc show index flights.flights by_tailnum N14228
+    """,
+)
+def show_entry(
+    session: Session,
+    table: TableArgument,
+    index: IndexArgument,
+    parts: EntryArgument,
+    limit: _LimitOption = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Show all versions of an index's entries for these values. Exit code 8 where one is damaged."""
+    database, name = split_table_name(table)
+    with inspected(session, data_dir) as node:
+        described = table_of(session, node, table)
+        declared = index_of(described, index).parts + described.key
+        values = key_to_proto(parse_key(parts, declared, prefix=True), declared, prefix=True)
+        target = pb.IndexTarget(database=database, table=name, index=index, values=values)
+        _show(session, node, pb.ReadVersionsRequest(index=target), limit)
 
 
-def _add_key(group: typer.Typer) -> None:
-    @command(
-        group,
-        "key",
-        examples="""
-            cortado mvcc show key 6b3073657373696f6e7300012c757365722f310001
-        """,
-    )
-    def show_key(
-        session: Session,
-        key: Annotated[
-            str, typer.Argument(help=r"A stored key: hexadecimal, or text with \xNN for a byte.", metavar="HEX")
-        ],
-        limit: _LimitOption = None,
-        data_dir: DataDirOption = None,
-    ) -> None:
-        """Show all versions of a stored key, or of all that begin so. Exit code 8 where one is damaged."""
-        with inspected(session, data_dir) as node:
-            _show(session, node, pb.ReadVersionsRequest(key=parse_stored_key(key)), limit)
+@command(
+    "mvcc show key",
+    examples="""
+        cortado mvcc show key 6b3073657373696f6e7300012c757365722f310001
+    """,
+)
+def show_key(
+    session: Session,
+    key: Annotated[str, Argument(help=r"A stored key: hexadecimal, or text with \xNN for a byte.", metavar="HEX")],
+    limit: _LimitOption = None,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Show all versions of a stored key, or of all that begin so. Exit code 8 where one is damaged."""
+    with inspected(session, data_dir) as node:
+        _show(session, node, pb.ReadVersionsRequest(key=parse_stored_key(key)), limit)
 
 
 def _show(session: Session, node: Inspected, request: pb.ReadVersionsRequest, limit: int | None) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final
 
-import typer
-
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.cli.failures import DAMAGE, CheckFailed
 from cortado.store.cli.inspecting import DataDirOption, inspected, key_json, shown_ts
-from cortado.store.cli.parse import whole
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Option
 from cortado.store.cli.render import count, moment, size
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.client.inspect import Inspected
 from cortado.store.client.values import timestamp_of
 from cortado.store.keys.decoded import NO_NAMES, decode_key
@@ -22,68 +22,63 @@ _CHANGES_SHOWN: Final = 5
 _CHANGES_MAX: Final = 1_000
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(help="The replicated log of one node.", no_args_is_help=True)
-    app.add_typer(group, name="raft")
+@command(
+    "raft log",
+    examples="""
+        cortado raft log
+        cortado raft log --from 41 --limit 3 -e 127.0.0.1:7622
+        cortado raft log --data-dir /var/lib/cortado -o json
+    """,
+)
+def log(
+    session: Session,
+    first: Annotated[
+        int | None,
+        Option("--from", help="The first entry's index.", parser=whole("--from", 1), metavar="INDEX"),
+    ] = None,
+    end: Annotated[
+        int | None,
+        Option("--to", help="Where to end, exclusive.", parser=whole("--to", 1), metavar="INDEX"),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        Option(
+            help="At most so many entries.",
+            show_default=f"the last {SHOWN_ENTRIES}; with --from or --to, all",
+            parser=whole("--limit", 1),
+            metavar="N",
+        ),
+    ] = None,
+    changes: Annotated[
+        int | None,
+        Option(
+            help=f"Changes shown of each entry, up to {_CHANGES_MAX}.",
+            show_default=f"{_CHANGES_SHOWN} as a table, {_CHANGES_MAX} with -o json",
+            parser=whole("--changes", 1, _CHANGES_MAX),
+            metavar="N",
+        ),
+    ] = None,
+    log_group: Annotated[
+        int, Option("--group", help="The group's id.", parser=whole("--group", 1, 2**32 - 1), metavar="N")
+    ] = 1,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Show a node's log as it is stored: term and vote, and the entries with their commands and keys.
 
-    @command(
-        group,
-        "log",
-        examples="""
-            cortado raft log
-            cortado raft log --from 41 --limit 3 -e 127.0.0.1:7622
-            cortado raft log --data-dir /var/lib/cortado -o json
-        """,
-    )
-    def log(
-        session: Session,
-        first: Annotated[
-            int | None,
-            typer.Option("--from", help="The first entry's index.", parser=whole("--from", 1), metavar="INDEX"),
-        ] = None,
-        end: Annotated[
-            int | None,
-            typer.Option("--to", help="Where to end, exclusive.", parser=whole("--to", 1), metavar="INDEX"),
-        ] = None,
-        limit: Annotated[
-            int | None,
-            typer.Option(
-                help="At most so many entries.",
-                show_default=f"the last {SHOWN_ENTRIES}; with --from or --to, all",
-                parser=whole("--limit", 1),
-                metavar="N",
-            ),
-        ] = None,
-        changes: Annotated[
-            int | None,
-            typer.Option(
-                help=f"Changes shown of each entry, up to {_CHANGES_MAX}.",
-                show_default=f"{_CHANGES_SHOWN} as a table, {_CHANGES_MAX} with -o json",
-                parser=whole("--changes", 1, _CHANGES_MAX),
-                metavar="N",
-            ),
-        ] = None,
-        log_group: Annotated[
-            int, typer.Option("--group", help="The group's id.", parser=whole("--group", 1, 2**32 - 1), metavar="N")
-        ] = 1,
-        data_dir: DataDirOption = None,
-    ) -> None:
-        """Show a node's log as it is stored: term and vote, and the entries with their commands and keys.
-
-        It is the log of the node at --endpoint, whoever leads. A node that is alone stores no entries: each is applied
-        at once. Exit code 8 where an entry is damaged.
-        """
-        shown = changes or (_CHANGES_MAX if session.as_json else _CHANGES_SHOWN)
-        with inspected(session, data_dir) as node:
-            state = node.read_log(pb.ReadLogRequest(group_id=log_group, page_size=1, changes_max=1)).state
-            if first is None and end is None:
-                limit = limit or SHOWN_ENTRIES
-                first = max(state.first_index, state.last_index + 1 - limit)
-            request = pb.ReadLogRequest(group_id=log_group, from_index=first or 0, to_index=end or 0, changes_max=shown)
-            entries = _entries(node, request, limit)
-            damaged = _show_json(session, state, entries) if session.as_json else _show(session, node, state, entries)
-        if damaged:
-            raise CheckFailed(DAMAGE)
+    It is the log of the node at --endpoint, whoever leads. A node that is alone stores no entries: each is applied
+    at once. Exit code 8 where an entry is damaged.
+    """
+    shown = changes or (_CHANGES_MAX if session.as_json else _CHANGES_SHOWN)
+    with inspected(session, data_dir) as node:
+        state = node.read_log(pb.ReadLogRequest(group_id=log_group, page_size=1, changes_max=1)).state
+        if first is None and end is None:
+            limit = limit or SHOWN_ENTRIES
+            first = max(state.first_index, state.last_index + 1 - limit)
+        request = pb.ReadLogRequest(group_id=log_group, from_index=first or 0, to_index=end or 0, changes_max=shown)
+        entries = _entries(node, request, limit)
+        damaged = _show_json(session, state, entries) if session.as_json else _show(session, node, state, entries)
+    if damaged:
+        raise CheckFailed(DAMAGE)
 
 
 def _entries(node: Inspected, request: pb.ReadLogRequest, limit: int | None) -> Iterator[pb.LogEntry]:

@@ -6,16 +6,17 @@ import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, Final
-
-import typer
 
 from cortado.errors import CortadoError, Unavailable
 from cortado.store.catalog.descriptors import key_names
 from cortado.store.cli.failures import DAMAGE, CheckFailed
 from cortado.store.cli.inspecting import DataDirOption, running_node, stopped_node
+from cortado.store.cli.options import Option
 from cortado.store.cli.render import count, size
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.client.inspect import Inspected, NodeInspector
 from cortado.store.client.scrub import Progress, Report, Scrub
 from cortado.store.client.scrub_findings import Finding
@@ -23,7 +24,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.decoded import KeyNames
 from cortado.store.settings.kinds import SIZE
 
-RATE_DEFAULT: Final = "32MiB"
+RATE_DEFAULT: Final = 32 << 20
 _SHOWN_EVERY_S: Final = 0.2
 
 
@@ -36,59 +37,52 @@ class _Replicas:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def _rate(text: str) -> int:
-    # Not functools.partial: before 0.27, typer wants a parser that has a name.
-    rate: int = SIZE.read("--rate", text)
-    return rate
+@command(
+    "scrub",
+    examples="""
+        cortado scrub
+        cortado scrub --rate 100MiB -o json
+        cortado scrub --data-dir /var/lib/cortado
+    """,
+)
+def scrub(
+    session: Session,
+    rate: Annotated[
+        int,
+        Option(
+            help="How much each replica reads a second at most: bytes, or with KiB, MiB or GiB; 0 for no bound.",
+            parser=partial(SIZE.read, "--rate"),
+            show_default="32MiB",
+            metavar="SIZE",
+        ),
+    ] = RATE_DEFAULT,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Find damage that reads may miss: verify all that is stored, and compare the replicas at one timestamp.
 
-
-def add_to(app: typer.Typer) -> None:
-    @command(
-        app,
-        "scrub",
-        examples="""
-            cortado scrub
-            cortado scrub --rate 100MiB -o json
-            cortado scrub --data-dir /var/lib/cortado
-        """,
-    )
-    def scrub(
-        session: Session,
-        rate: Annotated[
-            int,
-            typer.Option(
-                help="How much each replica reads a second at most: bytes, or with KiB, MiB or GiB; 0 for no bound.",
-                parser=_rate,
-                metavar="SIZE",
-            ),
-        ] = RATE_DEFAULT,  # type: ignore[assignment]
-        data_dir: DataDirOption = None,
-    ) -> None:
-        """Find damage that reads may miss: verify all that is stored, and compare the replicas at one timestamp.
-
-        Every checksum, the order of all keys, the log and the remembered requests on each replica; digests of all
-        ranges between them, naming each key that differs; indexes against rows. Nothing is changed. With --data-dir
-        the directory of a stopped node, with nobody to compare it with. Exit code 8 where damage is found, 6 where
-        something could not be checked.
-        """
-        shown = _ProgressLine(session)
-        with ExitStack() as stack:
-            if data_dir is None:
-                replicas, tables, names = _running(session, stack)
-            else:
-                replicas, tables, names = _stopped(stack.enter_context(stopped_node(data_dir)))
-            run = Scrub(
-                replicas.live,
-                up_to=replicas.up_to,
-                tables=tables,
-                names=names,
-                rate_bytes_s=rate or None,
-                on_progress=shown.update,
-            )
-            report = run.run()
-        shown.end()
-        report.skipped |= replicas.skipped
-        _show(session, report, is_alone=data_dir is not None or len(replicas.live) + len(replicas.skipped) == 1)
+    Every checksum, the order of all keys, the log and the remembered requests on each replica; digests of all
+    ranges between them, naming each key that differs; indexes against rows. Nothing is changed. With --data-dir
+    the directory of a stopped node, with nobody to compare it with. Exit code 8 where damage is found, 6 where
+    something could not be checked.
+    """
+    shown = _ProgressLine(session)
+    with ExitStack() as stack:
+        if data_dir is None:
+            replicas, tables, names = _running(session, stack)
+        else:
+            replicas, tables, names = _stopped(stack.enter_context(stopped_node(data_dir)))
+        run = Scrub(
+            replicas.live,
+            up_to=replicas.up_to,
+            tables=tables,
+            names=names,
+            rate_bytes_s=rate or None,
+            on_progress=shown.update,
+        )
+        report = run.run()
+    shown.end()
+    report.skipped |= replicas.skipped
+    _show(session, report, is_alone=data_dir is not None or len(replicas.live) + len(replicas.skipped) == 1)
 
 
 def _running(session: Session, stack: ExitStack) -> tuple[_Replicas, list[str], KeyNames]:

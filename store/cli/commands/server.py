@@ -10,38 +10,35 @@ import os
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from cortado.errors import InvalidArgument, Unsupported
 from cortado.store.cli.failures import EndedWith
-from cortado.store.cli.session import Session, command
-from cortado.store.cli.setting_options import CONFIG_OPTION, takes_settings
+from cortado.store.cli.session import Session
+from cortado.store.cli.setting_options import ConfigOption
+from cortado.store.cli.tree import command
 
 
-def add_to(app: typer.Typer) -> None:
-    @command(
-        app,
-        "server",
-        remote=False,
-        examples="""
-            cortado server
-            cortado server --data-dir /var/lib/cortado --listen 127.0.0.1:7621
-            cortado server --config /etc/cortado.toml
-            cortado server --listen 127.0.0.1:7622 --data-dir n2 --node-id n2 --join 127.0.0.1:7621
-            cortado server --listen 127.0.0.1:0 --port-file /tmp/cortado.port
-            cortado server --verify --limit.writes-max 4096
-        """,
-    )
-    @takes_settings
-    def server(_: Session, flags: dict[str, Any], config: CONFIG_OPTION = None) -> None:
-        """Run a server in the foreground, until Ctrl-C or SIGTERM.
+@command(
+    "server",
+    remote=False,
+    settings=True,
+    examples="""
+        cortado server
+        cortado server --data-dir /var/lib/cortado --listen 127.0.0.1:7621
+        cortado server --config /etc/cortado.toml
+        cortado server --listen 127.0.0.1:7622 --data-dir n2 --node-id n2 --join 127.0.0.1:7621
+        cortado server --listen 127.0.0.1:0 --port-file /tmp/cortado.port
+        cortado server --verify --limit.writes-max 4096
+    """,
+)
+def server(_: Session, flags: dict[str, Any], config: ConfigOption = None) -> None:
+    """Run a server in the foreground, until Ctrl-C or SIGTERM.
 
-        On an empty directory it begins a cluster of one, or with --join becomes a member of another one. Each option
-        may also be a key in a file, or a variable: --data-dir is data-dir and CORTADO_SERVER_DATA_DIR.
+    On an empty directory it begins a cluster of one, or with --join becomes a member of another one. Each option
+    may also be a key in a file, or a variable: --data-dir is data-dir and CORTADO_SERVER_DATA_DIR.
 
-        Needs the extra \\[server]: pip install 'cortado\\[server]'.
-        """
-        _run(flags, config)
+    Needs the extra [server]: pip install 'cortado[server]'.
+    """
+    _run(flags, config)
 
 
 def _run(flags: dict[str, Any], file: Path | None) -> None:

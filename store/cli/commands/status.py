@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any, Final
 
-import typer
-
 from cortado.errors import CortadoError, Unavailable
 from cortado.store.cli.render import moment, size
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
+from cortado.store.cli.tree import command
 from cortado.store.client import Members, MemberStatus, Status
 from cortado.store.clock.spans import between_text
 
@@ -20,44 +19,42 @@ from cortado.store.clock.spans import between_text
 _MEMBER_TIMEOUT_S: Final = 2.0
 
 
-def add_to(app: typer.Typer) -> None:
-    @command(
-        app,
-        "status",
-        examples="""
-            cortado status
-            cortado status -e 127.0.0.1:7621 -o json
-        """,
+@command(
+    "status",
+    examples="""
+        cortado status
+        cortado status -e 127.0.0.1:7621 -o json
+    """,
+)
+def status(session: Session) -> None:
+    """Show a server's state, its disk, its clock and what is in flight, and all members of its cluster."""
+    with session.client() as client:
+        found = client.status()
+        members = client.membership.members()
+    others = _ask_each(session, members, found)
+    if session.as_json:
+        session.show.json(
+            {
+                **dataclasses.asdict(found),
+                "ts": str(found.ts),
+                "members": [_member_json(members, *each) for each in zip(members.members, others, strict=True)],
+            }
+        )
+        return
+    session.show.record(_pairs(found))
+    session.show.table(
+        ("queue", "in flight", "limit", "bytes", "bytes limit"),
+        [
+            (q.name, q.count, q.count_max, size(q.bytes), size(q.bytes_max) if q.bytes_max else "-")
+            for q in found.queues
+        ],
     )
-    def status(session: Session) -> None:
-        """Show a server's state, its disk, its clock and what is in flight, and all members of its cluster."""
-        with session.client() as client:
-            found = client.status()
-            members = client.membership.members()
-        others = _ask_each(session, members, found)
-        if session.as_json:
-            session.show.json(
-                {
-                    **dataclasses.asdict(found),
-                    "ts": str(found.ts),
-                    "members": [_member_json(members, *each) for each in zip(members.members, others, strict=True)],
-                }
-            )
-            return
-        session.show.record(_pairs(found))
-        session.show.table(
-            ("queue", "in flight", "limit", "bytes", "bytes limit"),
-            [
-                (q.name, q.count, q.count_max, size(q.bytes), size(q.bytes_max) if q.bytes_max else "-")
-                for q in found.queues
-            ],
-        )
-        session.show.table(
-            ("member", "address", "role", "state", "term", "applied", "disk free"),
-            [_row(members, *each) for each in zip(members.members, others, strict=True)],
-        )
-        if not found.leader:
-            session.show.note("no leader is known: writes wait until a majority of the voters is back")
+    session.show.table(
+        ("member", "address", "role", "state", "term", "applied", "disk free"),
+        [_row(members, *each) for each in zip(members.members, others, strict=True)],
+    )
+    if not found.leader:
+        session.show.note("no leader is known: writes wait until a majority of the voters is back")
 
 
 def _ask_each(session: Session, members: Members, found: Status) -> list[Status | CortadoError]:

@@ -11,17 +11,18 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
-import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from cortado.errors import CortadoError, InvalidArgument, Unavailable
 from cortado.store.cli.node_table import node_table, problem_lines
-from cortado.store.cli.parse import seconds
+from cortado.store.cli.numbers import seconds
+from cortado.store.cli.options import Option
 from cortado.store.cli.samples import NodeSample, not_reached, sample
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
 from cortado.store.cli.terminal import one_line
+from cortado.store.cli.tree import command
 from cortado.store.client import Client, Members, MemberStatus
 from cortado.store.client.statistics import NodeStatistics, Statistics
 
@@ -35,42 +36,40 @@ _MEMBERS_ROUNDS: Final = 10
 _WIDE: Final = 100
 
 
-def add_to(app: typer.Typer) -> None:
-    @command(
-        app,
-        "top",
-        examples="""
-            cortado top
-            cortado top --interval 5
-            cortado top --once
-            cortado top -o json
-        """,
-    )
-    def top(
-        session: Session,
-        interval: Annotated[
-            float,
-            typer.Option(
-                "--interval",
-                metavar="SECONDS",
-                parser=seconds("--interval"),
-                help="How long from one view to the next, which rates and latencies are of; at least 0.2.",
-                show_default=f"{INTERVAL_S:g}",
-            ),
-        ] = INTERVAL_S,
-        once: Annotated[bool, typer.Option("--once", help="One view, of one interval, and no more.")] = False,
-    ) -> None:
-        """Watch all nodes: roles, rates, latencies, lag, queues, disk, memory, clocks. Ctrl-C ends it.
+@command(
+    "top",
+    examples="""
+        cortado top
+        cortado top --interval 5
+        cortado top --once
+        cortado top -o json
+    """,
+)
+def top(
+    session: Session,
+    interval: Annotated[
+        float,
+        Option(
+            "--interval",
+            metavar="SECONDS",
+            parser=seconds("--interval"),
+            help="How long from one view to the next, which rates and latencies are of; at least 0.2.",
+            show_default=f"{INTERVAL_S:g}",
+        ),
+    ] = INTERVAL_S,
+    once: Annotated[bool, Option("--once", help="One view, of one interval, and no more.")] = False,
+) -> None:
+    """Watch all nodes: roles, rates, latencies, lag, queues, disk, memory, clocks. Ctrl-C ends it.
 
-        Into a pipe or a file, views follow one another; with -o json each is one line.
-        """
-        if interval < _INTERVAL_S_MIN:
-            raise InvalidArgument("--interval", f"must be at least {_INTERVAL_S_MIN} seconds", f"{interval:g}")
-        with suppress(KeyboardInterrupt), Watch(session) as watch:
-            views = watch.views(interval)
-            if once:
-                views = iter([next(views)])
-            _show(session, views, is_live=not once)
+    Into a pipe or a file, views follow one another; with -o json each is one line.
+    """
+    if interval < _INTERVAL_S_MIN:
+        raise InvalidArgument("--interval", f"must be at least {_INTERVAL_S_MIN} seconds", f"{interval:g}")
+    with suppress(KeyboardInterrupt), Watch(session) as watch:
+        views = watch.views(interval)
+        if once:
+            views = iter([next(views)])
+        _show(session, views, is_live=not once)
 
 
 def _show(session: Session, views: Iterator[View], *, is_live: bool) -> None:

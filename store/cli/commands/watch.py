@@ -8,15 +8,16 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-import typer
-
 from cortado.errors import CortadoError
 from cortado.schema.json_text import json_text
 from cortado.store.cli.commands.kv import NamespaceArgument, PrefixOption
 from cortado.store.cli.commands.table import TableArgument
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.parse import key_to_json, parse_bound, parse_key
-from cortado.store.cli.session import Session, command
+from cortado.store.cli.session import Session
 from cortado.store.cli.terminal import one_line
+from cortado.store.cli.tree import command
 from cortado.store.client import Client, Document, Resolved, Watch
 from cortado.store.client.values import Key, parse_at
 from cortado.store.client.watch import Change, Changed
@@ -28,7 +29,7 @@ V = TypeVar("V")
 
 AfterOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--from",
         help="Changes after this timestamp or time; beginning: all that is kept.",
         show_default="now",
@@ -37,110 +38,103 @@ AfterOption: TypeAlias = Annotated[
 ]
 UntilOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--until",
         help="End when everything up to this timestamp or time was shown; now: what is committed by now.",
         show_default="never",
         metavar="TIME",
     ),
 ]
-StateOption: TypeAlias = Annotated[bool, typer.Option("--state", help="First show what is there at the start.")]
-PreviousOption: TypeAlias = Annotated[bool, typer.Option("--previous", help="Show with each change what it replaced.")]
+StateOption: TypeAlias = Annotated[bool, Option("--state", help="First show what is there at the start.")]
+PreviousOption: TypeAlias = Annotated[bool, Option("--previous", help="Show with each change what it replaced.")]
 EveryOption: TypeAlias = Annotated[
-    int, typer.Option("--resolved-ms", help="With -o json: say at least so often how far it is.", metavar="MS")
+    int,
+    Option(
+        "--resolved-ms",
+        help="With -o json: report progress at least this often.",
+        parser=whole("--resolved-ms"),
+        metavar="MS",
+    ),
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    group = typer.Typer(
-        help="What changes, as it changes, in the order of the commits and without gaps.", no_args_is_help=True
-    )
-    app.add_typer(group, name="watch")
-    _add_kv(group)
-    _add_table(group)
+@command(
+    "watch kv",
+    examples="""
+        cortado watch kv sessions
+        cortado watch kv sessions --prefix user: --state
+        cortado watch kv sessions --from beginning --until now -o json
+        cortado watch kv sessions --from 0.1763643600000.2 -o json
+    """,
+)
+def kv(
+    session: Session,
+    namespace: NamespaceArgument,
+    lower: Annotated[str | None, Option(help="Where the range begins.", metavar="KEY")] = None,
+    upper: Annotated[str | None, Option(help="Where the range ends, exclusive.", metavar="KEY")] = None,
+    prefix: PrefixOption = None,
+    after: AfterOption = None,
+    until: UntilOption = None,
+    state: StateOption = False,
+    previous: PreviousOption = False,
+    resolved_ms: EveryOption = 1_000,
+) -> None:
+    """Show the changes of a namespace. Ctrl-C ends it, and says from where to go on."""
+    with (
+        session.client() as client,
+        client.kv(namespace).watch(
+            parse_bytes(lower or "", "--lower"),
+            parse_bytes(upper or "", "--upper"),
+            prefix=None if prefix is None else parse_bytes(prefix, "--prefix"),
+            after=_moment(client, after, "--from"),
+            until=_moment(client, until, "--until"),
+            initial_state=state,
+            with_previous=previous,
+            resolved_ms=resolved_ms,
+        ) as watch,
+    ):
+        _show_all(session, watch, _pair_json, _pair_line)
 
 
-def _add_kv(group: typer.Typer) -> None:
-    @command(
-        group,
-        "kv",
-        examples="""
-            cortado watch kv sessions
-            cortado watch kv sessions --prefix user: --state
-            cortado watch kv sessions --from beginning --until now -o json
-            cortado watch kv sessions --from 0.1763643600000.2 -o json
-        """,
-    )
-    def kv(
-        session: Session,
-        namespace: NamespaceArgument,
-        lower: Annotated[str | None, typer.Option(help="Where the range begins.", metavar="KEY")] = None,
-        upper: Annotated[str | None, typer.Option(help="Where the range ends, exclusive.", metavar="KEY")] = None,
-        prefix: PrefixOption = None,
-        after: AfterOption = None,
-        until: UntilOption = None,
-        state: StateOption = False,
-        previous: PreviousOption = False,
-        resolved_ms: EveryOption = 1_000,
-    ) -> None:
-        """Show the changes of a namespace. Ctrl-C ends it, and says from where to go on."""
-        with (
-            session.client() as client,
-            client.kv(namespace).watch(
-                parse_bytes(lower or "", "--lower"),
-                parse_bytes(upper or "", "--upper"),
-                prefix=None if prefix is None else parse_bytes(prefix, "--prefix"),
-                after=_moment(client, after, "--from"),
-                until=_moment(client, until, "--until"),
-                initial_state=state,
-                with_previous=previous,
-                resolved_ms=resolved_ms,
-            ) as watch,
-        ):
-            _show_all(session, watch, _pair_json, _pair_line)
-
-
-def _add_table(group: typer.Typer) -> None:
-    @command(
-        group,
-        "table",
-        examples="""
-            cortado watch table flights.flights
-            cortado watch table flights.flights 2013-01-01T10:00:00Z UA --state
-            cortado watch table flights.airlines --from beginning --until now -o json
-        """,
-    )
-    def table(
-        session: Session,
-        table: TableArgument,
-        prefix: Annotated[
-            list[str] | None, typer.Argument(help="Parts that the primary key begins with.", metavar="PART")
-        ] = None,
-        lower: Annotated[
-            str | None, typer.Option(help="Where the range begins: a part, or a JSON array of parts.", metavar="KEY")
-        ] = None,
-        upper: Annotated[str | None, typer.Option(help="Where the range ends, exclusive.", metavar="KEY")] = None,
-        after: AfterOption = None,
-        until: UntilOption = None,
-        state: StateOption = False,
-        previous: PreviousOption = False,
-        resolved_ms: EveryOption = 1_000,
-    ) -> None:
-        """Show the changes of a table's documents. Ctrl-C ends it, and says from where to go on."""
-        with session.client() as client:
-            handle = client.table(table)
-            parts = handle.descriptor.key
-            with handle.watch(
-                parse_bound(lower, parts, "--lower"),
-                parse_bound(upper, parts, "--upper"),
-                prefix=parse_key(prefix, parts, prefix=True) if prefix else None,
-                after=_moment(client, after, "--from"),
-                until=_moment(client, until, "--until"),
-                initial_state=state,
-                with_previous=previous,
-                resolved_ms=resolved_ms,
-            ) as watch:
-                _show_all(session, watch, _document_json, _document_line)
+@command(
+    "watch table",
+    examples="""
+        cortado watch table flights.flights
+        cortado watch table flights.flights 2013-01-01T10:00:00Z UA --state
+        cortado watch table flights.airlines --from beginning --until now -o json
+    """,
+)
+def table(
+    session: Session,
+    table: TableArgument,
+    prefix: Annotated[
+        list[str] | None, Argument(help="Parts that the primary key begins with.", metavar="PART")
+    ] = None,
+    lower: Annotated[
+        str | None, Option(help="Where the range begins: a part, or a JSON array of parts.", metavar="KEY")
+    ] = None,
+    upper: Annotated[str | None, Option(help="Where the range ends, exclusive.", metavar="KEY")] = None,
+    after: AfterOption = None,
+    until: UntilOption = None,
+    state: StateOption = False,
+    previous: PreviousOption = False,
+    resolved_ms: EveryOption = 1_000,
+) -> None:
+    """Show the changes of a table's documents. Ctrl-C ends it, and says from where to go on."""
+    with session.client() as client:
+        handle = client.table(table)
+        parts = handle.descriptor.key
+        with handle.watch(
+            parse_bound(lower, parts, "--lower"),
+            parse_bound(upper, parts, "--upper"),
+            prefix=parse_key(prefix, parts, prefix=True) if prefix else None,
+            after=_moment(client, after, "--from"),
+            until=_moment(client, until, "--until"),
+            initial_state=state,
+            with_previous=previous,
+            resolved_ms=resolved_ms,
+        ) as watch:
+            _show_all(session, watch, _document_json, _document_line)
 
 
 def _moment(client: Client, text: str | None, option: str) -> Timestamp | datetime | None:

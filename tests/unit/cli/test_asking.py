@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 
+import click
 import pytest
-import typer
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.asking import confirm
@@ -28,7 +28,7 @@ def test_yes_goes_on_and_the_question_stays_off_the_output(
 
 @pytest.mark.parametrize("text", ["n\n", "no\n", "\n"])
 def test_anything_like_no_ends_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(typer.Abort):
+    with pytest.raises(click.Abort):
         answered(monkeypatch, text)
 
 

@@ -148,7 +148,7 @@ def test_a_defect_is_internal_and_no_traceback(
     def crash(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("cortado.store.cli.session.Client", crash)
+    monkeypatch.setattr("cortado.store.client.Client", crash)
     monkeypatch.delenv("CORTADO_DEBUG", raising=False)
     assert run(["status"]) == failures.INTERNAL
     shown = capsys.readouterr().err
@@ -160,7 +160,7 @@ def test_a_reader_who_goes_away_ends_the_run_quietly() -> None:
     code = (
         "import sys\nfrom cortado.store.cli import app\nfrom cortado.store.cli.render import Renderer\n"
         "def endless(*_, **__):\n    while True: Renderer().json({'a': 'x' * 1000})\n"
-        "app.build = lambda: endless\nsys.exit(app.run([]))"
+        "app.execute = endless\nsys.exit(app.run([]))"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
@@ -186,7 +186,7 @@ def test_ctrl_c_ends_the_run_quietly() -> None:
     code = (
         "import sys, threading\nfrom cortado.store.cli import app\n"
         "def hang(*_, **__):\n    print('hanging', flush=True)\n    threading.Event().wait(30)\n"
-        "app.build = lambda: hang\nsys.exit(app.run([]))"
+        "app.execute = hang\nsys.exit(app.run([]))"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None

@@ -145,7 +145,7 @@ def test_nobody_to_scrub_is_unavailable(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_there_is_a_script_for_each_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["completion", shell]) == failures.OK
-    assert f"_CORTADO_COMPLETE=complete_{shell}" in capsys.readouterr().out
+    assert f"_CORTADO_COMPLETE={shell}_complete" in capsys.readouterr().out
     assert run(["completion", "dos"]) == failures.USAGE
 
 
@@ -156,7 +156,7 @@ def test_bash_completes_commands_with_the_script(tmp_path: Path, capsys: pytest.
     command = tmp_path / "cortado"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m cortado.store.cli "$@"\n')
     command.chmod(0o755)
-    typed = 'COMP_WORDS=(cortado mvcc show k); COMP_CWORD=3; _cortado_completion; echo "${COMPREPLY[@]}"'
+    typed = 'COMP_WORDS=(cortado mvcc show k); COMP_CWORD=3; _cortado_completion cortado; echo "${COMPREPLY[@]}"'
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     shown = subprocess.run(
         ["bash", "-c", f"source {script}; {typed}"], capture_output=True, text=True, check=True, env=environment

@@ -7,10 +7,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-import typer
 
-from cortado.store.cli.app import build
 from cortado.store.server.settings import configuration, gathered
+from support.commands import found
 
 PAGE = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
 LINES = [
@@ -25,19 +24,13 @@ FILES = re.findall(r"^```toml$(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 @pytest.mark.parametrize("line", LINES)
 def test_every_command_in_a_block_parses(line: str) -> None:
-    node, words = typer.main.get_command(build()), shlex.split(line, comments=True)[1:]
-    while hasattr(node, "commands"):
-        assert words[0] in node.commands, f"{line}: there is no {words[0]}"
-        node = node.commands[words.pop(0)]
+    node, words = found(shlex.split(line, comments=True)[1:], line)
     node.make_context(line, words)
 
 
 @pytest.mark.parametrize("line", INLINE)
 def test_every_command_that_is_named_exists(line: str) -> None:
-    node, words = typer.main.get_command(build()), line.split()[1:]
-    while words and hasattr(node, "commands") and not words[0].startswith("-"):
-        assert words[0] in node.commands, f"{line}: there is no {words[0]}"
-        node = node.commands[words.pop(0)]
+    node, words = found(line.split()[1:], line)
     offered = {option for parameter in node.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= offered
 

@@ -1,0 +1,209 @@
+"""The tree of commands: which words lead to which function, and what their help looks like.
+
+Commands are functions in the modules of ``commands/``, each registered under the words that call it by
+:func:`command`. A module is imported when one of its commands is named, and the parameters of a command are made when
+it is run, explained or completed; so a run pays for one command and not for seventy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import click
+
+from cortado.store.cli.options import ShownArgument, given, missing, parameters_of
+from cortado.store.cli.session import GLOBAL_PANEL, Given, Session, global_options
+from cortado.store.settings.gather import nearest
+
+HELP_NAMES: Final = {"help_option_names": ["--help", "-h"]}
+_COLUMN_MAX: Final = 34
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A command: its function, and what :func:`command` was told of it."""
+
+    function: Callable[..., Any]
+    examples: tuple[str, ...]
+    remote: bool
+    strict: bool
+    settings: bool
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """The docstring, without the line ends that the source has."""
+        return [" ".join(each.split()) for each in (inspect.getdoc(self.function) or "").split("\n\n")]
+
+
+class Home(NamedTuple):
+    """What is known of a command or a group at the top without importing it: its modules, and a line of help."""
+
+    help: str
+    modules: tuple[str, ...]
+
+
+_DECLARED: Final[dict[tuple[str, ...], Declared]] = {}
+
+
+def command(
+    words: str, *, examples: str, remote: bool = True, strict: bool = True, settings: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function as the command that these words call.
+
+    ``examples`` end its help, a line each; ``remote``: it talks to a server, and takes the options for that. Without
+    ``strict`` it is also run where the settings of the command line are wrong, with a session that says so. With
+    ``settings`` it takes an option for each of a server's settings, and is given those as ``flags``.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        lines = tuple(line.strip() for line in examples.strip().splitlines())
+        _DECLARED[tuple(words.split())] = Declared(function, lines, remote, strict, settings)
+        return function
+
+    return register
+
+
+class Command(click.Command):
+    """One command, as click runs it."""
+
+    def __init__(self, path: tuple[str, ...], declared: Declared) -> None:
+        params = parameters_of(declared.function)
+        self._own = own = {each.name for each in params}
+        if declared.settings:
+            # A global option that is a setting of a server too is given to both.
+            from cortado.store.cli.setting_options import setting_options
+
+            params += setting_options()
+            own = own | {each.name for each in params}
+        self.offered = [each for each in global_options() if declared.remote or each.name == "output"]
+        super().__init__(
+            path[-1],
+            params=[*params, *(each for each in self.offered if each.name not in own)],
+            help="\n\n".join(declared.paragraphs),
+            short_help=declared.paragraphs[0].partition(". ")[0].rstrip("."),
+            context_settings=dict(HELP_NAMES),
+        )
+        self.declared = declared
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Resolves the session, runs the function, and shows what it answers."""
+        lacking = missing(self.params, ctx.params)
+        if lacking is not None:
+            raise click.MissingParameter(ctx=ctx, param=lacking)
+        values = dict(given(self.params, ctx.params))
+        before = ctx.find_root().obj
+        settings = {str(each.name): values[str(each.name)] for each in self.offered if each.name in values}
+        chosen = (before if isinstance(before, Given) else Given()).with_options(**settings)
+        declared = self.declared
+        session = Session.resolve(chosen, os.environ, strict=declared.remote and declared.strict)
+        own = {name: value for name, value in values.items() if name in self._own}
+        if declared.settings:
+            from cortado.store.cli.setting_options import flags_of
+
+            own["flags"] = flags_of(values)
+        answer = declared.function(session, **own)
+        if answer is not None:
+            session.answer(answer)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The arguments, the options under their headings, the names of those that all have, and the examples."""
+        own = [each for each in self.get_params(ctx) if each not in self.offered]
+        show_parameters(own, ctx, formatter)
+        with formatter.section(GLOBAL_PANEL):
+            names = ", ".join(max(each.opts, key=len) for each in self.offered)
+            formatter.write_text(f"{names}: see cortado --help")
+        with formatter.section("Examples"):
+            for line in self.declared.examples:
+                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+class Group(click.Group):
+    """Commands that begin with the same words. ``homes``: where those at the top are; ``helps``: of groups below."""
+
+    def __init__(
+        self, path: tuple[str, ...], help: str, homes: Mapping[str, Home], helps: Mapping[str, str], **more: Any
+    ) -> None:
+        super().__init__(
+            path[-1] if path else "cortado",
+            help=help,
+            short_help=help.partition("\n")[0].rstrip("."),
+            context_settings=dict(HELP_NAMES),
+            **more,
+        )
+        self._path = path
+        self._homes = homes
+        self._helps = helps
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        if not self._path:
+            return list(self._homes)
+        depth = len(self._path)
+        return list(dict.fromkeys(path[depth] for path in _DECLARED if path[:depth] == self._path))
+
+    def get_command(self, _: click.Context, name: str) -> click.Command | None:
+        path = (*self._path, name)
+        if not self._path:
+            if name not in self._homes:
+                return None
+            for module in self._homes[name].modules:
+                importlib.import_module(f"cortado.store.cli.commands.{module}")
+        if path in _DECLARED:
+            return Command(path, _DECLARED[path])
+        if any(each[: len(path)] == path for each in _DECLARED):
+            help = self._homes[name].help if not self._path else self._helps[" ".join(path)]
+            return Group(path, help, self._homes, self._helps)
+        return None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without a command the help is shown, and it counts as wrong usage."""
+        if not args and not ctx.resilient_parsing:
+            sys.stderr.write(ctx.get_help() + "\n")
+            raise click.UsageError("", ctx)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with the name that was perhaps meant."""
+        name = args[0]
+        if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            near = nearest(name, self.list_commands(ctx))
+            ctx.fail(f"there is no command {name!r}" + (f"; did you mean {near}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        show_parameters(self.get_params(ctx), ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A line for each command, of those at the top without importing any."""
+        rows = []
+        for name in self.list_commands(ctx):
+            if self._path:
+                found = self.get_command(ctx, name)
+                rows.append((name, "" if found is None else found.short_help or ""))
+            else:
+                rows.append((name, self._homes[name].help.rstrip(".")))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows, col_max=_COLUMN_MAX)
+
+
+def show_parameters(params: Iterable[click.Parameter], ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """The parameters under their headings, the global options last."""
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for each in params:
+        if isinstance(each, ShownArgument):
+            panels.setdefault("Arguments", []).append((each.declared_metavar, each.help_line))
+            continue
+        record = each.get_help_record(ctx)
+        if record is not None:
+            panels.setdefault(getattr(each, "panel", "Options"), []).append(record)
+    for name in sorted(panels, key=lambda panel: panel == GLOBAL_PANEL):
+        with formatter.section(name):
+            formatter.write_dl(panels[name], col_max=_COLUMN_MAX)

@@ -1,0 +1,42 @@
+"""The tree of commands, as tests walk it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import click
+
+from cortado.store.cli.app import build
+
+ROOT: Final = build()
+_CONTEXT: Final = click.Context(ROOT)
+
+
+def child(node: Any, name: str) -> Any:
+    """The command or group of this name in a group; None where there is none."""
+    return node.get_command(_CONTEXT, name)
+
+
+def is_group(node: Any) -> bool:
+    return isinstance(node, click.Group)
+
+
+def commands(node: Any = ROOT, path: tuple[str, ...] = ("cortado",)) -> Iterator[tuple[str, Any]]:
+    """Every command below a group, with the words that call it."""
+    if not is_group(node):
+        yield " ".join(path), node
+        return
+    for name in node.list_commands(_CONTEXT):
+        yield from commands(child(node, name), (*path, name))
+
+
+def found(words: Sequence[str], line: str) -> tuple[Any, list[str]]:
+    """The command or group that a line's words name, behind ``cortado``, and the words behind it."""
+    node, left = ROOT, list(words)
+    while left and is_group(node) and not left[0].startswith("-") and left[0] != "...":
+        below = child(node, left[0])
+        assert below is not None, f"{line}: there is no {left[0]}"
+        node = below
+        del left[0]
+    return node, left
