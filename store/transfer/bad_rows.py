@@ -77,6 +77,9 @@ class BadRows:
         path, size = self._paths[which], self._sizes[which]
         with disk_errors(path):
             file = path.open("r+b" if path.exists() else "w+b")
+            if file.seek(0, os.SEEK_END) < size:
+                file.close()
+                raise InvalidArgument("--bad-rows", f"is shorter than the {size} bytes of the checkpoint", str(path))
             # What was added after the checkpoint is added again.
             file.truncate(size)
             file.seek(size)

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
+from cortado.schema.json_text import shown
 from cortado.store.transfer.files import disk_errors, read_json, write_json
+from cortado.store.transfer.json_fields import Fields
 
 SUFFIX: Final = ".import-checkpoint"
 _VERSION: Final = 1
@@ -69,17 +71,13 @@ class Checkpoint:
     def _read(self) -> Position:
         value = read_json(self.path, "--checkpoint")
         try:
-            if value["cortado_import_checkpoint"] != _VERSION:
-                raise ValueError("it is of another version")
-            position = dict(value["position"])
-            position["bad_sizes"] = tuple(position["bad_sizes"])
-            found = Position(**position)
-        except (KeyError, TypeError, ValueError) as error:
-            problem = f"is not what was written there ({error}): --force begins anew"
-            raise InvalidArgument("--checkpoint", problem, str(self.path)) from None
+            found = _position(Fields(value, "--checkpoint"))
+        except InvalidArgument as error:
+            problem = f"{error.problem}: --force begins anew"
+            raise InvalidArgument(error.field, problem, error.value) from None
         for name, wanted in self._identity.items():
             if value.get(name) != wanted:
-                problem = f"began with {name} {_shown(value.get(name))}, and not with {_shown(wanted)}"
+                problem = f"began with {name} {shown(value.get(name), 80)}, and not with {shown(wanted, 80)}"
                 raise InvalidArgument("--resume", f"{problem}: --force begins anew")
         return found
 
@@ -94,6 +92,10 @@ def files_identity(paths: Sequence[Path]) -> list[dict[str, Any]]:
     return found
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+def _position(fields: Fields) -> Position:
+    if fields.whole("cortado_import_checkpoint") != _VERSION:
+        fields.refuse("cortado_import_checkpoint", str(_VERSION))
+    position = fields.inner("position")
+    rows, reasons = position.wholes("bad_sizes", 2)
+    file, row, written, refused = (position.whole(name) for name in ("file", "row", "written", "refused"))
+    return Position(file, row, written, refused, (rows, reasons))

@@ -25,7 +25,7 @@ from cortado.store.client.values import At
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart
 from cortado.store.transfer.export_plan import ExportPlan, Part, TablePlan, check_directory, clear_directory
-from cortado.store.transfer.files import Sink, WholeFile, disk_errors
+from cortado.store.transfer.files import Sink, WholeFile, below, disk_errors
 from cortado.store.transfer.formats import Encoding
 from cortado.store.transfer.manifest import FileEntry, IndexEntry, Manifest, SubjectEntry, TableEntry, write_manifest
 from cortado.store.transfer.progress import Progress, Report, silent
@@ -216,14 +216,19 @@ class _Parts:
         )
 
     def _part(self, descriptor: TableDescriptor, table: TablePlan, part: Part) -> FileEntry:
-        if part.done is None:
-            done = self._written(descriptor, table, part)
-            self._plan = self._plan.with_done(part.path, done)
-            self._plan.write(self._directory)
-        else:
-            done = part.done
-            self._rows += done.rows
+        if part.done is not None and self._is_there(part.done):
+            self._rows += part.done.rows
+            return part.done
+        done = self._written(descriptor, table, part)
+        self._plan = self._plan.with_done(part.path, done)
+        self._plan.write(self._directory)
         return done
+
+    def _is_there(self, done: FileEntry) -> bool:
+        """A part that was removed or cut off since is written again: a manifest names nothing that is not there."""
+        path = below(self._directory, done.path)
+        with disk_errors(path, "read"):
+            return path.exists() and path.stat().st_size == done.bytes
 
     def _written(self, descriptor: TableDescriptor, table: TablePlan, part: Part) -> FileEntry:
         plan, full_name = self._plan, descriptor.full_name
@@ -231,7 +236,7 @@ class _Parts:
         handle = self._client.table(full_name, schema_version=table.schema_version)
         lower, upper = part.bounds()
         scan = RowScan(handle, handle.codec.schema()[1], lower, upper, plan.filter, plan.columns, ts)
-        path = self._directory / part.path
+        path = below(self._directory, part.path)
         with disk_errors(path.parent):
             path.parent.mkdir(exist_ok=True)
         rows = 0

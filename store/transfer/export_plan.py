@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from google.protobuf.message import DecodeError
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2
 from cortado.store.client import KeyRange
 from cortado.store.client.values import At, Key, key_from_proto, key_to_proto
 from cortado.store.keys.types import KeyPart
-from cortado.store.transfer.files import PARTIAL, disk_errors, read_json, write_json
+from cortado.store.transfer.files import PARTIAL, below, disk_errors, read_json, write_json
 from cortado.store.transfer.formats import Encoding
-from cortado.store.transfer.manifest import CHECKPOINT, MANIFEST, FileEntry, read_manifest, to_json
+from cortado.store.transfer.json_fields import Fields
+from cortado.store.transfer.manifest import (
+    CHECKPOINT,
+    MANIFEST,
+    FileEntry,
+    check_different,
+    read_file,
+    read_manifest,
+    read_timestamp,
+    to_json,
+)
 
 _VERSION: Final = 1
 
@@ -77,7 +91,7 @@ class ExportPlan:
 
     def check_same(self, asked: ExportPlan, at: At) -> None:
         """Raises InvalidArgument where something else is asked for than this plan was made for."""
-        for each in fields(self):
+        for each in dataclasses.fields(self):
             if each.name in ("timestamp", "tables"):
                 continue
             begun, wanted = getattr(self, each.name), getattr(asked, each.name)
@@ -109,26 +123,47 @@ class ExportPlan:
     @classmethod
     def read(cls, directory: Path) -> ExportPlan:
         """Raises InvalidArgument for a checkpoint of another version, or one that somebody changed."""
-        value = read_json(directory / CHECKPOINT, "checkpoint")
-        try:
-            if value.pop("cortado_export_checkpoint") != _VERSION:
-                raise ValueError("it is of another version")
-            tables = tuple(_table_plan(each) for each in value.pop("tables"))
-            options: dict[str, Any] = {
-                name: tuple(each) if isinstance(each, list) else each for name, each in value.items()
-            }
-            return cls(**options, tables=tables)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            problem = f"is not what was written there ({error}): --force begins anew"
-            raise InvalidArgument("checkpoint", problem, str(directory / CHECKPOINT)) from None
+        fields = Fields(read_json(directory / CHECKPOINT, "checkpoint"), "checkpoint")
+        if fields.whole("cortado_export_checkpoint") != _VERSION:
+            fields.refuse("cortado_export_checkpoint", str(_VERSION))
+        plan = cls(
+            fields.text("cluster_id"),
+            fields.text("database"),
+            fields.maybe("only", fields.texts),
+            fields.text("format"),
+            fields.text("compression"),
+            fields.maybe("filter", fields.text),
+            fields.maybe("columns", fields.texts),
+            read_timestamp(fields),
+            fields.each("tables", _table_plan),
+        )
+        check_different("checkpoint", (part.path for table in plan.tables for part in table.parts))
+        return plan
 
 
-def _table_plan(value: dict[str, Any]) -> TablePlan:
-    parts = tuple(
-        Part(**{**part, "done": None if part["done"] is None else FileEntry(**part["done"])})
-        for part in value.pop("parts")
+def _table_plan(fields: Fields) -> TablePlan:
+    return TablePlan(
+        fields.text("name"),
+        fields.whole("table_id"),
+        fields.whole("schema_version", 1),
+        fields.each("parts", _part),
     )
-    return TablePlan(**value, parts=parts)
+
+
+def _part(fields: Fields) -> Part:
+    def bound(name: str) -> str:
+        text = fields.text(name)
+        try:
+            _bound(text)
+        except (ValueError, ArithmeticError, DecodeError):
+            fields.refuse(name, "a key as an export writes it")
+        return text
+
+    done = fields.maybe("done", lambda name: read_file(fields.inner(name)))
+    path = fields.path("path")
+    if done is not None and done.path != path:
+        fields.refuse("done", f"about {path}")
+    return Part(path, fields.maybe("lower", bound), fields.maybe("upper", bound), fields.whole("rows_about"), done)
 
 
 # --- the directory -------------------------------------------------------------------------------------------------
@@ -160,14 +195,16 @@ def clear_directory(directory: Path, *, force: bool) -> None:
     if MANIFEST in names:
         paths += [file.path for table in read_manifest(directory).tables for file in table.files]
     if CHECKPOINT in names:
-        paths += [part.path for table in ExportPlan.read(directory).tables for part in table.parts]
+        # One that nobody can read names nothing, and is replaced.
+        with suppress(InvalidArgument):
+            paths += [part.path for table in ExportPlan.read(directory).tables for part in table.parts]
     if not paths and not names & {MANIFEST, CHECKPOINT}:
         raise InvalidArgument("destination", "must be empty, or hold an earlier export", str(directory))
     # The manifest first: an export without one is not taken for whole.
-    for path in (MANIFEST, CHECKPOINT, *paths):
-        with disk_errors(directory / path, "removed"):
-            (directory / path).unlink(missing_ok=True)
-            (directory / f"{path}{PARTIAL}").unlink(missing_ok=True)
+    for path in [below(directory, each) for each in (MANIFEST, CHECKPOINT, *paths)]:
+        with disk_errors(path, "removed"):
+            path.unlink(missing_ok=True)
+            path.with_name(path.name + PARTIAL).unlink(missing_ok=True)
 
 
 def _names_in(directory: Path) -> set[str]:
@@ -182,4 +219,4 @@ def _bound_text(bound: Key | None, key: Sequence[KeyPart]) -> str | None:
 
 
 def _bound(text: str | None) -> Key | None:
-    return None if text is None else key_from_proto(common_pb2.Key.FromString(base64.b64decode(text)))
+    return None if text is None else key_from_proto(common_pb2.Key.FromString(base64.b64decode(text, validate=True)))

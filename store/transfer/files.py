@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,8 +17,11 @@ from types import TracebackType
 from typing import Any, BinaryIO, Final, Protocol, Self
 
 from cortado.errors import InvalidArgument
+from cortado.schema.json_text import parse_json
 
 PARTIAL: Final = ".partial"
+JSON_BYTES_MAX: Final = 256 << 20
+"""Of a manifest or a checkpoint: enough for a million files."""
 _PIECE_BYTES: Final = 1 << 20
 
 
@@ -44,7 +48,9 @@ class WholeFile:
             # To rename over it would take a device or a pipe away from everybody else.
             raise InvalidArgument("file", "is no regular file, and cannot be replaced", str(path))
         with disk_errors(path):
-            self._file = self._partial.open("wb")
+            # Anew: what stands there may be a link to somewhere else, or a pipe that nobody reads.
+            self._partial.unlink(missing_ok=True)
+            self._file = self._partial.open("xb")
 
     @property
     def sha256(self) -> str:
@@ -108,11 +114,39 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path, what: str) -> Any:
     """What :func:`write_json` wrote. Raises InvalidArgument naming ``what`` and the file."""
+    with disk_errors(path, "read"):
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise InvalidArgument(what, "is no regular file", str(path))
+        if found.st_size > JSON_BYTES_MAX:
+            raise InvalidArgument(what, f"has {found.st_size} bytes, the limit is {JSON_BYTES_MAX}", str(path))
+        data = path.read_bytes()
     try:
-        with disk_errors(path, "read"):
-            return json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgument(what, f"is not what was written there: {error}", str(path)) from None
+        return parse_json(data.decode(), what)
+    except (UnicodeDecodeError, InvalidArgument) as error:
+        problem = error.problem if isinstance(error, InvalidArgument) else f"must be UTF-8: {error.reason}"
+        raise InvalidArgument(what, f"is not what was written there: {problem}", str(path)) from None
+
+
+def below(directory: Path, path: str) -> Path:
+    """The file at ``path`` below ``directory``, which need not be there yet.
+
+    Raises InvalidArgument where a link would lead out of the directory, or where something stands that is no file.
+    """
+    names = path.split("/")
+    found = directory
+    for number, name in enumerate(names, 1):
+        found /= name
+        with disk_errors(found, "read"):
+            try:
+                mode = found.lstat().st_mode
+            except FileNotFoundError:
+                return directory / path
+        is_right = stat.S_ISREG(mode) if number == len(names) else stat.S_ISDIR(mode)
+        if not is_right:
+            wanted = "regular file" if number == len(names) else "directory of its own"
+            raise InvalidArgument("file", f"is no {wanted}, and is left alone", str(found))
+    return found
 
 
 def sync_directory(directory: Path) -> None:

@@ -14,22 +14,21 @@ Checksums are SHA-256: ``sha256sum`` says the same. Paths are relative to the ma
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any, Final, NoReturn, TypeVar
+from pathlib import Path
+from typing import Any, Final
 
 from cortado.errors import InvalidArgument
+from cortado.schema.compatibility import CompatibilityMode
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.transfer.files import read_json, write_json
+from cortado.store.transfer.json_fields import Fields
 
 MANIFEST: Final = "manifest.json"
 # There as long as the export is not done.
 CHECKPOINT: Final = "export.checkpoint.json"
 VERSION: Final = 1
-
-_Entry = TypeVar("_Entry")
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +113,9 @@ def read_manifest(directory: Path) -> Manifest:
     if not isinstance(value, dict) or value.get("cortado_export") != VERSION:
         found = value.get("cortado_export") if isinstance(value, dict) else type(value).__name__
         raise InvalidArgument("manifest", f"must have cortado_export {VERSION}", str(found))
-    fields = _Fields(value, "manifest")
-    return Manifest(
-        fields.text("timestamp"),
+    fields = Fields(value, "manifest")
+    manifest = Manifest(
+        read_timestamp(fields),
         fields.text("database"),
         fields.text("format"),
         fields.text("compression"),
@@ -125,6 +124,38 @@ def read_manifest(directory: Path) -> Manifest:
         fields.each("subjects", _subject),
         fields.each("tables", _table),
     )
+    check_different("manifest", (file.path for table in manifest.tables for file in table.files))
+    for place, table in enumerate(manifest.tables):
+        versions = len(manifest.subject(table.subject).schemas)
+        if table.schema_version > versions:
+            problem = f"must be one of the {versions} versions of {table.subject}"
+            raise InvalidArgument(f"manifest.tables[{place}].schema_version", problem, str(table.schema_version))
+    return manifest
+
+
+def read_timestamp(fields: Fields) -> str:
+    """The member ``timestamp``. Raises InvalidArgument for text that is none."""
+    found = fields.text("timestamp")
+    try:
+        Timestamp.parse(found)
+    except InvalidArgument:
+        fields.refuse("timestamp", "a timestamp, as epoch.wall_ms.logical")
+    return found
+
+
+def read_file(fields: Fields) -> FileEntry:
+    """A file's entry. Raises InvalidArgument."""
+    path, sha256 = fields.path("path"), fields.sha256("sha256")
+    return FileEntry(path, fields.whole("rows"), fields.whole("bytes"), sha256)
+
+
+def check_different(what: str, paths: Iterable[str]) -> None:
+    """Raises InvalidArgument for a path that stands there twice, or is that of an export's own files."""
+    seen = {MANIFEST, CHECKPOINT}
+    for path in paths:
+        if path in seen:
+            raise InvalidArgument(what, "must name each file once, and none of the export's own", path)
+        seen.add(path)
 
 
 def to_json(entry: Any) -> dict[str, Any]:
@@ -132,82 +163,23 @@ def to_json(entry: Any) -> dict[str, Any]:
     return dataclasses.asdict(entry)
 
 
-class _Fields:
-    """The members of a JSON object, each of the type that it must have. Raises InvalidArgument naming its path."""
-
-    def __init__(self, value: Any, path: str) -> None:
-        if not isinstance(value, dict):
-            raise InvalidArgument(path, "must be an object", type(value).__name__)
-        self._value: Mapping[str, Any] = value
-        self._path = path
-
-    def text(self, name: str) -> str:
-        found = self._get(name)
-        return found if isinstance(found, str) else self._refuse(name, "text")
-
-    def flag(self, name: str) -> bool:
-        found = self._get(name)
-        return found if isinstance(found, bool) else self._refuse(name, "true or false")
-
-    def whole(self, name: str) -> int:
-        found = self._get(name)
-        return found if type(found) is int and found >= 0 else self._refuse(name, "a whole number")
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        found = self._get(name)
-        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-            self._refuse(name, "an array of texts")
-        return tuple(found)
-
-    def maybe(self, name: str, read: Callable[[str], _Entry]) -> _Entry | None:
-        return None if self._get(name) is None else read(name)
-
-    def each(self, name: str, read: Callable[[_Fields], _Entry]) -> tuple[_Entry, ...]:
-        found = self._get(name)
-        if not isinstance(found, list):
-            self._refuse(name, "an array")
-        return tuple(read(_Fields(each, f"{self._path}.{name}[{place}]")) for place, each in enumerate(found))
-
-    def path(self, name: str) -> str:
-        """A path that stays below the manifest's directory."""
-        found = self.text(name)
-        parts = PurePosixPath(found).parts
-        if not parts or found.startswith("/") or ".." in parts:
-            self._refuse(name, "a path below the manifest")
-        return found
-
-    def sha256(self, name: str) -> str:
-        found = self.text(name)
-        if _SHA256.fullmatch(found) is None:
-            self._refuse(name, "64 hexadecimal digits")
-        return found
-
-    def _get(self, name: str) -> Any:
-        return self._value.get(name)
-
-    def _refuse(self, name: str, wanted: str) -> NoReturn:
-        found = "nothing" if name not in self._value else repr(self._value[name])[:80]
-        raise InvalidArgument(f"{self._path}.{name}", f"must be {wanted}", found)
+def _subject(fields: Fields) -> SubjectEntry:
+    compatibility = fields.text("compatibility")
+    if compatibility not in list(CompatibilityMode):
+        fields.refuse("compatibility", f"one of {', '.join(CompatibilityMode)}")
+    return SubjectEntry(fields.text("subject"), compatibility, fields.texts("schemas"))
 
 
-def _subject(fields: _Fields) -> SubjectEntry:
-    return SubjectEntry(fields.text("subject"), fields.text("compatibility"), fields.texts("schemas"))
-
-
-def _table(fields: _Fields) -> TableEntry:
+def _table(fields: Fields) -> TableEntry:
     return TableEntry(
         fields.text("name"),
         fields.text("subject"),
-        fields.whole("schema_version"),
+        fields.whole("schema_version", 1),
         fields.texts("key"),
         fields.each("indexes", _index),
-        fields.each("files", _file),
+        fields.each("files", read_file),
     )
 
 
-def _index(fields: _Fields) -> IndexEntry:
+def _index(fields: Fields) -> IndexEntry:
     return IndexEntry(fields.text("name"), fields.texts("parts"), fields.flag("unique"))
-
-
-def _file(fields: _Fields) -> FileEntry:
-    return FileEntry(fields.path("path"), fields.whole("rows"), fields.whole("bytes"), fields.sha256("sha256"))

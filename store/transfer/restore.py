@@ -12,7 +12,7 @@ from pathlib import Path
 from cortado.errors import AlreadyExists, InvalidArgument
 from cortado.store.client import Client, Index
 from cortado.store.client.table import PutMode
-from cortado.store.transfer.files import disk_errors, sha256_of
+from cortado.store.transfer.files import below, disk_errors, sha256_of
 from cortado.store.transfer.formats import Format
 from cortado.store.transfer.load import Input, Task
 from cortado.store.transfer.manifest import Manifest, TableEntry, read_manifest
@@ -67,11 +67,11 @@ class Export:
         files = [(table, file) for table in self.tables for file in table.files]
         total, before = sum(file.bytes for _, file in files), 0
         for _, file in files:
-            path = self.directory / file.path
+            path = below(self.directory, file.path)
             with disk_errors(path, "read"):
                 size = path.stat().st_size
             found: int | str = ""
-            for found in sha256_of(path):
+            for found in sha256_of(path) if size == file.bytes else ():
                 if isinstance(found, int):
                     report(Progress(f"checking {file.path}", 0, done=before + found, total=total))
             if found != file.sha256:

@@ -17,6 +17,7 @@ from cortado.store.client.table import PutMode, put_mode
 from cortado.store.names import check_database, check_namespace, split_table_name
 from cortado.store.transfer.bad_rows import BadRows
 from cortado.store.transfer.checkpoint import SUFFIX, Checkpoint, Position, files_identity
+from cortado.store.transfer.files import below
 from cortado.store.transfer.formats import format_to_read
 from cortado.store.transfer.load import BAD_MAX, Input, Load, Loaded, Task
 from cortado.store.transfer.manifest import MANIFEST
@@ -101,6 +102,8 @@ def run_import(
         bad_rows = BadRows(request.bad_rows, force=request.force, sizes=sizes)
     try:
         tasks = source.tasks(report)
+        if begin is not None and begin.file > len(tasks):
+            raise InvalidArgument("--checkpoint", f"is behind the last of {len(tasks)} files", str(begin.file))
         if watch is not None:
             watch.save(begin or Position())
         load = Load(
@@ -144,7 +147,8 @@ class _Source:
         paths = [each.path for each in self._inputs if each.path is not None]
         if self._export is not None:
             directory = self._export.directory
-            paths = [directory / MANIFEST, *(directory / file.path for t in self._export.tables for file in t.files)]
+            names = [file.path for table in self._export.tables for file in table.files]
+            paths = [directory / MANIFEST, *(below(directory, each) for each in names)]
         return {
             "cluster_id": self._client.status().cluster_id,
             "target": request.target,

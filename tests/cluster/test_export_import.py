@@ -327,6 +327,68 @@ def test_an_export_that_was_killed_goes_on_to_the_same_bytes(
     assert {p.name for p in Path("out").rglob("*")} == {p.name for p in Path("whole").rglob("*")}
 
 
+def half_an_export(cortado: CommandLine, client: Client, table: str, *, done: bool) -> dict[str, Any]:
+    """Exports a table into out/, and makes of it one that is not done, with one part; ``done`` is taken for written."""
+    cortado("export", table, "out/", "--format", "jsonl", "--quiet")
+    manifest = json.loads(Path("out/manifest.json").read_text())
+    Path("out/manifest.json").unlink()
+    (file,) = manifest["tables"][0]["files"]
+    part = {"path": file["path"], "lower": None, "upper": None, "rows_about": 1, "done": file if done else None}
+    name = table.partition(".")[2]
+    tables = [{"name": name, "table_id": client.describe(table).table_id, "schema_version": 1, "parts": [part]}]
+    kept = ("database", "format", "compression", "filter", "columns", "timestamp")
+    return {
+        "cortado_export_checkpoint": 1,
+        "cluster_id": client.status().cluster_id,
+        "only": [name],
+        "tables": tables,
+        **{each: manifest[each] for each in kept},
+    }
+
+
+def test_a_crafted_checkpoint_makes_an_export_write_and_remove_nothing_elsewhere(
+    cortado: CommandLine, client: Client, database: str
+) -> None:
+    name = simple(client, f"{database}.simple", 300)
+    arguments = ["export", name, "out/", "--format", "jsonl", "--quiet"]
+    plan = half_an_export(cortado, client, name, done=False)
+    part = plan["tables"][0]["parts"][0]
+    right = part["path"]
+    mine, elsewhere = Path("mine.jsonl"), Path("elsewhere")
+    elsewhere.mkdir()
+    for each in (mine, elsewhere / "x.jsonl"):
+        each.write_text("mine")
+    (Path("out") / "link").symlink_to(elsewhere.absolute())
+    for path, said in (
+        ("../mine.jsonl", "must be a path below its directory"),
+        (str(mine.absolute()), "must be a path below its directory"),
+        ("simple/../../mine.jsonl", "must be a path below its directory"),
+        ("a\0b", "must be a path below its directory"),
+        ("link/x.jsonl", "is left alone"),
+        (right, ""),
+    ):
+        part["path"] = path
+        (Path("out") / CHECKPOINT).write_text(json.dumps(plan))
+        cortado(*arguments, "--resume", expect=2 if said else 0)
+        assert said in cortado.err, path
+        assert mine.read_text() == (elsewhere / "x.jsonl").read_text() == "mine"
+
+
+def test_a_part_that_is_gone_is_written_again_before_a_manifest_names_it(
+    cortado: CommandLine, client: Client, database: str
+) -> None:
+    name = simple(client, f"{database}.simple", 300)
+    plan = half_an_export(cortado, client, name, done=True)
+    part = Path("out") / plan["tables"][0]["parts"][0]["path"]
+    for spoil in (part.unlink, lambda: part.write_bytes(b"x")):
+        (Path("out") / CHECKPOINT).write_text(json.dumps(plan))
+        spoil()
+        cortado("export", name, "out/", "--format", "jsonl", "--quiet", "--resume")
+        assert len(part.read_text().splitlines()) == 300
+        cortado("export", name, "out/", "--format", "jsonl", "--quiet", "--force")
+        Path("out/manifest.json").unlink()
+
+
 def test_an_import_that_was_killed_goes_on_from_its_checkpoint(
     cortado: CommandLine, client: Client, database: str
 ) -> None:
