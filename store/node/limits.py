@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 from cortado.errors import InvalidArgument
@@ -20,8 +19,8 @@ class NodeLimits:
     - ``turn_bytes_max``, ``turn_commands_max``: what one turn, so one log entry and one transaction, may hold.
     - ``command_bytes_max``: what one proposal may change; more is refused as too large. One entry of the log must be
       able to hold it.
-    - ``turns_in_flight_max``: turns that are appended to the log and not applied yet. While there are so many, what
-      arrives is evaluated into one more.
+    - ``turns_in_flight_max``, ``turns_in_flight_bytes_max``: turns that are appended to the log and not applied yet,
+      and the bytes that they write. While there are so many, what arrives is evaluated into one more.
     - ``evaluate_slice_ms``: how long proposals are evaluated before other work of the loop gets its turn.
     - ``remember_ms``, ``remember_requests_max``, ``remember_bytes_max``: how long results of requests are remembered,
       and how many and how much of them at most.
@@ -50,6 +49,7 @@ class NodeLimits:
     turn_commands_max: int = 2_048
     command_bytes_max: int = 5 << 20
     turns_in_flight_max: int = 16
+    turns_in_flight_bytes_max: int = 32 << 20
     evaluate_slice_ms: int = 5
     remember_ms: int = 600_000
     remember_requests_max: int = 200_000
@@ -67,10 +67,10 @@ class NodeLimits:
     watch_close_ms: int = 1_000
     watch_leaderless_ms: int = 5_000
 
-    def check(self) -> None:
-        """Raises InvalidArgument with the field, the value and the bound."""
-        for each in dataclasses.fields(self):
-            check_bound(f"limits.{each.name}", getattr(self, each.name), 1, 1 << 40)
+    @property
+    def entry_bytes_max(self) -> int:
+        """What one turn may write: several commands, or a single one that is larger."""
+        return max(self.turn_bytes_max, self.command_bytes_max)
 
 
 def check_bound(field: str, value: int, low: int, high: int) -> None:

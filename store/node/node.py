@@ -142,6 +142,8 @@ class Node:
         entry_bytes_max = self.settings.entry_bytes_max - ENTRY_OVERHEAD_BYTES
         for name in ("command_bytes_max", "turn_bytes_max"):
             check_bound(f"limits.{name}", getattr(self.limits, name), 1, entry_bytes_max)
+        in_flight_max = self.limits.turns_in_flight_bytes_max
+        check_bound("limits.turns_in_flight_bytes_max", in_flight_max, self.limits.entry_bytes_max, 1 << 40)
         self.store = VersionStore(engine)
         self._engine = engine
         self._group_id = group_id

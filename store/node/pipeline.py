@@ -8,6 +8,9 @@
 
 - *Evaluate at append.* A proposal is evaluated in order, against everything before it, at its own timestamp, and its
   turn is appended directly after the last one: nothing can come between what was read and what is written.
+- *Bounded by effect.* What is appended and not applied is counted in turns and in the bytes that they write. A write
+  that grew beyond what the open turn has room for begins the next one, and nothing is evaluated after it until the
+  open turn is appended. So evaluating never appends, and the bounds hold however small the requests were.
 - *Answered when decided.* A majority holds the entry; that it is applied here a little later is the readers' business.
   Until then the layer stays in the overlay, and the request in :attr:`Pipeline.requests`, where a retry finds it.
 - *What changes nothing rests.* A refusal stands for the state that it was worked out from: it leaves with its turn,
@@ -76,7 +79,10 @@ class Pipeline:
         self._forgetting = Forgetting(machine, memory)
         self._waiting: deque[Proposal] = deque()
         self._open = Turn()
+        # Holds the one write that the open turn had no room for; None while there is none.
+        self._next: Turn | None = None
         self._appended: deque[Turn] = deque()
+        self._appended_bytes = 0
         self._layers: list[Layer] = [self._open.layer]
         self.applied: AppliedState = machine.state
         self.requests: dict[bytes, Proposal] = {}
@@ -102,6 +108,11 @@ class Pipeline:
         return len(self._waiting), len(self._appended)
 
     @property
+    def appended_bytes(self) -> int:
+        """What the turns write that are appended and not applied."""
+        return self._appended_bytes
+
+    @property
     def has_commands(self) -> bool:
         """True where the open turn has something to append."""
         return self._open.commands > 0
@@ -110,6 +121,11 @@ class Pipeline:
     def has_waiting(self) -> bool:
         """True where a proposal is in line."""
         return bool(self._waiting)
+
+    @property
+    def is_full(self) -> bool:
+        """True where a write waits for the open turn to be appended, as the head of the next one."""
+        return self._next is not None
 
     @property
     def open_commands(self) -> int:
@@ -133,12 +149,18 @@ class Pipeline:
 
     @property
     def may_append(self) -> bool:
-        """False where too much is appended and not applied."""
-        return len(self._appended) < self._limits.turns_in_flight_max
+        """False where too much is appended and not applied to add the open turn."""
+        limits = self._limits
+        return (
+            len(self._appended) < limits.turns_in_flight_max
+            and self._appended_bytes + self._open.size_bytes <= limits.turns_in_flight_bytes_max
+        )
 
     @property
     def newest_in_flight(self) -> Turn | None:
         """The last turn that is not applied, open or appended; it ``has_ended`` when it is, or never will be."""
+        if self._next is not None:
+            return self._next
         if self._open.commands:
             return self._open
         return self._appended[-1] if self._appended else None
@@ -171,14 +193,19 @@ class Pipeline:
         return resting
 
     def append_open(self) -> None:
-        """Append the open turn to the log."""
-        turn, self._open = self._open, Turn()
+        """Append the open turn to the log. Where that raises, the turn is still the open one, with its callers."""
+        turn = self._open
         turn.forgotten = self._forgetting.of(turn, self.applied, self._appended)
         entry = self._log.append(turn.entry(*self._log.last))
         turn.index, turn.term = entry.index, entry.term
         self._measure_appended(turn)
         self._appended.append(turn)
-        self._layers.append(self._open.layer)
+        self._appended_bytes += turn.size_bytes
+        if self._next is None:
+            self._open = Turn()
+            self._layers.append(self._open.layer)
+        else:
+            self._open, self._next = self._next, None
 
     def _measure_appended(self, turn: Turn) -> None:
         turn.times.appended_ms = self._monotonic_ms()
@@ -189,7 +216,7 @@ class Pipeline:
 
     def _has_room(self) -> bool:
         turn = self._open
-        if turn.epoch or (self._appended and self._appended[-1].epoch):
+        if self._next is not None or turn.epoch or (self._appended and self._appended[-1].epoch):
             return False
         if not turn.commands:
             return len(turn.answers) < self._limits.turn_commands_max
@@ -228,10 +255,11 @@ class Pipeline:
         if size_bytes > limits.command_bytes_max:
             limit = limits.command_bytes_max
             raise TooLarge("request", f"one write may change at most {limit} bytes", str(size_bytes), size_bytes, limit)
-        if self._open.commands and self._open.size_bytes + size_bytes > limits.turn_bytes_max:
-            # It grew beyond what its request let expect; an entry must not.
-            self.append_open()
         turn = self._open
+        if turn.commands and turn.size_bytes + size_bytes > limits.turn_bytes_max:
+            # It grew beyond what its request let expect; an entry must not.
+            turn = self._next = Turn()
+            self._layers.append(turn.layer)
         turn.add(ts, mutations, control, size_bytes)
         proposal.entry = turn.times
         if proposal.request_id:
@@ -289,6 +317,7 @@ class Pipeline:
         self.applied = state
         while self._appended and self._appended[0].index <= state.index:
             turn = self._appended.popleft()
+            self._appended_bytes -= turn.size_bytes
             turn.has_ended = True
             if turn.times.decided_ms:
                 self.measures.applying.observe((self._monotonic_ms() - turn.times.decided_ms) / 1000)
@@ -307,7 +336,7 @@ class Pipeline:
         """The log took back its entries: refuse those up to ``index``, which had no room, and evaluate again what was
         worked out on top of them, ``resting`` answers included."""
         refused = [turn for turn in self._appended if turn.index <= index]
-        above = [turn for turn in self._appended if turn.index > index] + [self._open]
+        above = [*(turn for turn in self._appended if turn.index > index), *self._unappended()]
         _LOG.warning("refused %d writes: %s", sum(turn.commands for turn in refused), error)
         again = [answer.proposal for turn in refused for answer in turn.answers if answer.rests]
         again += [answer.proposal for answer in resting]
@@ -326,7 +355,8 @@ class Pipeline:
 
     def lose(self, resting: list[Answer], error: CortadoError, unknown: str) -> None:
         """End everything: with ``error`` what cannot have happened, as ``unknown`` what may have."""
-        appended, opened = list(self._appended), self._open.answers
+        appended = list(self._appended)
+        opened = [answer for turn in self._unappended() for answer in turn.answers]
         self._clear()
         for turn in appended:
             for answer in () if turn.is_answered else turn.answers:
@@ -340,9 +370,14 @@ class Pipeline:
         # Decided and not applied yet: from now on the table is asked, once all of it is applied.
         self.requests.clear()
 
+    def _unappended(self) -> list[Turn]:
+        """The open turn, and what is to follow it."""
+        return [self._open] if self._next is None else [self._open, self._next]
+
     def _clear(self) -> None:
-        for turn in (*self._appended, self._open):
+        for turn in (*self._appended, *self._unappended()):
             turn.has_ended = True
         self._appended.clear()
-        self._open = Turn()
+        self._appended_bytes = 0
+        self._open, self._next = Turn(), None
         self._layers = [self._open.layer]

@@ -462,7 +462,7 @@ class Turns:
     def _waits_for_company(self) -> bool:
         """Whether the open turn, which may be appended, should not be yet."""
         pipeline, now_ms = self.pipeline, self._monotonic_ms()
-        if self._is_only_voter or pipeline.has_waiting or not self._watchers.is_empty:
+        if self._is_only_voter or pipeline.has_waiting or pipeline.is_full or not self._watchers.is_empty:
             return False
         due_ms = self._gathering.due_ms(
             pipeline.open_commands, pipeline.open_bytes, now_ms, undecided=pipeline.undecided_callers

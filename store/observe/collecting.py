@@ -145,6 +145,8 @@ def _writes_and_reads(sources: Sources) -> Iterator[Found]:
     yield "entry_apply_seconds", (), writes.applying
     yield "entries_in_flight", (), in_flight
     yield "entries_in_flight_limit", (), node.limits.turns_in_flight_max
+    yield "entries_in_flight_bytes", (), turns.pipeline.appended_bytes
+    yield "entries_in_flight_bytes_limit", (), node.limits.turns_in_flight_bytes_max
     yield "read_rounds_total", (), turns.rounds_begun
     yield "read_wait_seconds", (), turns.measures.read_waits
     yield "read_waits_failed_total", (), turns.measures.reads_failed

@@ -120,6 +120,8 @@ PARTS: Final = (
             _histogram("entry_apply_seconds", "From an entry's decision until it is applied and durable here."),
             _gauge("entries_in_flight", "Entries that are appended here and not applied."),
             _gauge("entries_in_flight_limit", "The bound on that; beyond it writes wait in line."),
+            _gauge("entries_in_flight_bytes", "Bytes that those entries write."),
+            _gauge("entries_in_flight_bytes_limit", "The bound on that; beyond it writes wait in line."),
         ),
     ),
     Part(

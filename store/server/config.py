@@ -130,6 +130,10 @@ class ServerConfig:
                 raise InvalidArgument("raft.entry-bytes-max", problem, str(entry_bytes_max))
             problem = f"must be at most {entry_bytes_max - ENTRY_OVERHEAD_BYTES}, so that raft.entry-bytes-max holds it"
             raise InvalidArgument(named, problem, str(value))
+        in_flight_max, entry_max = self.limits.turns_in_flight_bytes_max, self.limits.entry_bytes_max
+        if in_flight_max < entry_max:
+            problem = f"must be at least {entry_max}, so that it holds an entry of limit.command-bytes-max"
+            raise InvalidArgument("limit.turns-in-flight-bytes-max", problem, str(in_flight_max))
 
     def _check_addresses(self) -> None:
         host, _ = self.address()

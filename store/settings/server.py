@@ -207,6 +207,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     _limit("turns_in_flight_max", "Log entries that may be on their way to a majority. Writes wait behind them."),
     _limit(
+        "turns_in_flight_bytes_max",
+        "Bytes that those entries may write, whatever the requests were that caused them. At least what one may hold.",
+        SIZE,
+    ),
+    _limit(
         "evaluate_slice_ms", "How long writes are evaluated before other calls get their turn.", unit="ms", high=1_000
     ),
     _limit(

@@ -66,9 +66,11 @@ PATHS: Final = (
     "snapshots installed",
     "stale reads",
     "stale reads refused or lost",
+    "turns that waited for room in flight",
     "turns tried again for want of room",
     "turns withdrawn",
     "writes acknowledged",
+    "writes that headed the next turn",
 )
 
 MUST_OCCUR: Final = FAULTS + PATHS

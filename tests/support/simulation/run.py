@@ -16,7 +16,7 @@ import random
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cortado.errors import CortadoError
 from cortado.raft.settings import RaftSettings
@@ -44,6 +44,7 @@ from support.simulation.workload import LISTS, REGISTERS, Client, appended
 JOIN_MS = 60_000.0
 COME_BACK_MS = 30_000.0
 WATCHED_PART = 0.3
+SMALL_ENTRIES_PART = 0.3
 
 
 @dataclass
@@ -98,6 +99,8 @@ def options_of(plan: Plan, source: random.Random) -> NodeOptions:
         watch_recent_entries_max=source.choice((1, 10, 1_000)),
         watch_pass_events_max=source.choice((2, 10, 1_000)),
     )
+    if source.random() < SMALL_ENTRIES_PART:
+        limits = replace(limits, turn_bytes_max=600, command_bytes_max=1_500, turns_in_flight_bytes_max=1_500)
     return NodeOptions(raft, limits)
 
 

@@ -9,6 +9,7 @@ state machine safety          what is decided at an index is the same entry ever
 leader completeness           a new leader's log holds everything that was decided in earlier terms
 equal states                  at equal applied index, data, request table and applied state have equal digests
 nothing goes back             a disk's applied index never falls, but to a new disk
+entries in flight             a leader has no more appended and not applied than its limits say, in entries and in bytes
 ============================  =====================================================================================
 """
 
@@ -209,6 +210,7 @@ class Watch:
         life: Life | None = getattr(loop, "life", None)
         if life is None or loop.is_dead or not life.is_listening:
             return
+        self._check_in_flight(life)
         log = life.log
         now = (log.term, log.leader, log.decided)
         before = self._seen.get(loop.name)
@@ -224,6 +226,20 @@ class Watch:
         if leader == life.node_id and (before is None or before[:2] != (term, leader)):
             self._leads(life, term)
         self._check_decided(life.host, self._logs[life.node_id])
+
+    def _check_in_flight(self, life: Life) -> None:
+        pipeline, limits = life.node.parts.turns.pipeline, life.node.limits
+        entries, entries_max = pipeline.use[1], limits.turns_in_flight_max
+        size_bytes, bytes_max = pipeline.appended_bytes, limits.turns_in_flight_bytes_max
+        if entries > entries_max or size_bytes > bytes_max:
+            self._violation(
+                f"{life.loop.name} has {entries} entries and {size_bytes} bytes in flight, "
+                f"its limits are {entries_max} and {bytes_max}"
+            )
+        if pipeline.is_full:
+            self._counts["writes that headed the next turn"] += 1
+        if not pipeline.may_append:
+            self._counts["turns that waited for room in flight"] += 1
 
     def _leads(self, life: Life, term: int) -> None:
         other = self._leaders.get(term, life)
