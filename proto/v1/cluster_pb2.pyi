@@ -11,7 +11,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ("header", "version", "data_dir", "state", "leader", "applied_index", "uptime_ms", "map", "disk_free_bytes", "queues", "loop_lag_ms_max", "role", "last_index", "leader_address", "clock_offsets")
+    __slots__ = ("header", "version", "data_dir", "state", "leader", "applied_index", "uptime_ms", "map", "disk_free_bytes", "queues", "loop_lag_ms_max", "role", "last_index", "leader_address", "clock_offsets", "patrol")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DATA_DIR_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +27,7 @@ class StatusResponse(_message.Message):
     LAST_INDEX_FIELD_NUMBER: _ClassVar[int]
     LEADER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     CLOCK_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    PATROL_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     version: str
     data_dir: str
@@ -42,7 +43,24 @@ class StatusResponse(_message.Message):
     last_index: int
     leader_address: str
     clock_offsets: _containers.RepeatedCompositeFieldContainer[ClockOffset]
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[str] = ..., data_dir: _Optional[str] = ..., state: _Optional[str] = ..., leader: _Optional[str] = ..., applied_index: _Optional[int] = ..., uptime_ms: _Optional[int] = ..., map: _Optional[_Union[MapUse, _Mapping]] = ..., disk_free_bytes: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueUse, _Mapping]]] = ..., loop_lag_ms_max: _Optional[int] = ..., role: _Optional[str] = ..., last_index: _Optional[int] = ..., leader_address: _Optional[str] = ..., clock_offsets: _Optional[_Iterable[_Union[ClockOffset, _Mapping]]] = ...) -> None: ...
+    patrol: Patrol
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[str] = ..., data_dir: _Optional[str] = ..., state: _Optional[str] = ..., leader: _Optional[str] = ..., applied_index: _Optional[int] = ..., uptime_ms: _Optional[int] = ..., map: _Optional[_Union[MapUse, _Mapping]] = ..., disk_free_bytes: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueUse, _Mapping]]] = ..., loop_lag_ms_max: _Optional[int] = ..., role: _Optional[str] = ..., last_index: _Optional[int] = ..., leader_address: _Optional[str] = ..., clock_offsets: _Optional[_Iterable[_Union[ClockOffset, _Mapping]]] = ..., patrol: _Optional[_Union[Patrol, _Mapping]] = ...) -> None: ...
+
+class Patrol(_message.Message):
+    __slots__ = ("read_bytes", "expected_bytes", "running_ms", "passes", "last_pass_ms", "damaged")
+    READ_BYTES_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_MS_FIELD_NUMBER: _ClassVar[int]
+    PASSES_FIELD_NUMBER: _ClassVar[int]
+    LAST_PASS_MS_FIELD_NUMBER: _ClassVar[int]
+    DAMAGED_FIELD_NUMBER: _ClassVar[int]
+    read_bytes: int
+    expected_bytes: int
+    running_ms: int
+    passes: int
+    last_pass_ms: int
+    damaged: int
+    def __init__(self, read_bytes: _Optional[int] = ..., expected_bytes: _Optional[int] = ..., running_ms: _Optional[int] = ..., passes: _Optional[int] = ..., last_pass_ms: _Optional[int] = ..., damaged: _Optional[int] = ...) -> None: ...
 
 class ClockOffset(_message.Message):
     __slots__ = ("node_id", "low_ms", "high_ms")

@@ -35,6 +35,19 @@ class ClockOffset:
 
 
 @dataclass(frozen=True, slots=True)
+class PatrolStatus:
+    """How far a node's pass over all that it stores is: ``read_bytes`` of about ``expected_bytes`` in ``running_ms``.
+    ``passes`` are over since its start, the last one after ``last_pass_ms``; ``damaged`` places were met."""
+
+    read_bytes: int
+    expected_bytes: int
+    running_ms: int
+    passes: int
+    last_pass_ms: int | None
+    damaged: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """What a node says of itself. ``state`` is "serving", or why it is not.
 
@@ -60,6 +73,7 @@ class Status:
     last_index: int = 0
     leader_address: str = ""
     clock_offsets: tuple[ClockOffset, ...] = ()
+    patrol: PatrolStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +144,13 @@ def status_from_proto(reply: cluster_pb2.StatusResponse) -> Status:
         last_index=reply.last_index,
         leader_address=reply.leader_address,
         clock_offsets=tuple(ClockOffset(each.node_id, each.low_ms, each.high_ms) for each in reply.clock_offsets),
+        patrol=_patrol(reply.patrol) if reply.HasField("patrol") else None,
     )
+
+
+def _patrol(told: cluster_pb2.Patrol) -> PatrolStatus:
+    last_pass_ms = told.last_pass_ms if told.HasField("last_pass_ms") else None
+    return PatrolStatus(told.read_bytes, told.expected_bytes, told.running_ms, told.passes, last_pass_ms, told.damaged)
 
 
 def clock_from_proto(reply: cluster_pb2.ClockResponse) -> ClockReading:

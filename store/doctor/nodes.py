@@ -100,6 +100,12 @@ def _status(reply: cluster_pb2.StatusResponse) -> Facts:
         "clock_offsets": [
             {"node_id": each.node_id, "low_ms": each.low_ms, "high_ms": each.high_ms} for each in reply.clock_offsets
         ],
+        "patrol": {
+            "read_bytes": reply.patrol.read_bytes,
+            "expected_bytes": reply.patrol.expected_bytes,
+            "passes": reply.patrol.passes,
+            "damaged": reply.patrol.damaged,
+        },
     }
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
+from threading import Lock
 from typing import Final
 
 from cortado.errors import DataLoss, SnapshotTooOld, Unavailable
@@ -47,6 +48,8 @@ BYTES_MAX: Final = 1 << 20
 # A reader's scan begins with a small slice, since many callers want a few rows; then they grow.
 _FIRST_ROWS: Final = 32
 
+_ABOVE_KEYS: Final = b"\xff" * 512
+
 # No key comes twice, so comparing whole items would only compare keys twice.
 _engine_key: Callable[[tuple[bytes, bytes]], bytes] = itemgetter(0)
 
@@ -63,6 +66,10 @@ class VersionStore:
         """Why there is no state to read here, while a snapshot replaces it. Set *before* anything is removed."""
         self.on_damage: Callable[[Damage], None] = _ignore
         """Hears of damage that a read met, on the reader's thread. Whoever reads beside the store tells it too."""
+        self.suspect: tuple[Damage, ...] = ()
+        """Ranges in which something is not what was written, so that a key which is not found there may exist, or have
+        a newer version: reads of them raise DataLoss until they are repaired."""
+        self._suspects_change = Lock()
 
     def snapshot(self, read_ts: Timestamp) -> Snapshot:
         """A Reader at ``read_ts``. It holds nothing; there is nothing to close."""
@@ -74,17 +81,18 @@ class VersionStore:
         """The newest version at or below ``ts``; None where there is none, or it is a delete."""
         return self.snapshot(ts).get(key)
 
-    def get_many(
-        self, keys: Sequence[LogicalKey], ts: Timestamp, *, max_bytes: int | None = None
-    ) -> list[Version | None]:
-        """:meth:`get` for each, of one state and in the order asked; see :meth:`Reader.get_many` for ``max_bytes``."""
+    def get_many(self, keys: Sequence[LogicalKey], ts: Timestamp) -> list[Version | None]:
+        """:meth:`get` for each, of one state and in the order asked."""
         read_suffix = suffix_of(ts)
         with self.tree_reported(), self._engine.read() as txn:
-            items = txn.seek_many(Space.DATA, (key + read_suffix for key in keys), max_bytes=max_bytes)
+            items = txn.seek_many(Space.DATA, [key + read_suffix for key in keys])
         self.check_readable(ts)
+        if self.suspect:
+            for key, item in zip(keys, items, strict=True):
+                self.check_trusted(key + read_suffix, _ABOVE_KEYS if item is None else item[0])
         wanted = [
             None if item is None or item[0][:-TIMESTAMP_BYTES] != key else item
-            for key, item in zip(keys[: len(items)], items, strict=True)
+            for key, item in zip(keys, items, strict=True)
         ]
         found = [item for item in wanted if item is not None]
         self.check_intact([key for key, _ in found], [value for _, value in found])
@@ -115,6 +123,26 @@ class VersionStore:
         if self.safepoint is not ZERO and ts < self.safepoint:
             raise SnapshotTooOld(str(ts), str(self.safepoint))
 
+    # --- what is damaged ---------------------------------------------------------------------------------------
+
+    def distrust(self, damage: Damage) -> None:
+        """Answer no read of this range, until it is repaired."""
+        with self._suspects_change:
+            if damage.space is Space.DATA and damage not in self.suspect:
+                self.suspect = (*self.suspect, damage)
+
+    def trust(self, start: bytes, end: bytes) -> None:
+        """Everything in ``[start, end)`` is as it was written: answer reads of ranges within it again."""
+        with self._suspects_change:
+            self.suspect = tuple(each for each in self.suspect if each.start < start or each.end > end)
+
+    def check_trusted(self, start: bytes, end: bytes) -> None:
+        """Raises DataLoss where something in ``[start, end)`` is known to be damaged."""
+        for each in self.suspect:
+            if each.start < end and start < each.end:
+                self.on_damage(each)
+                raise DataLoss(each.what, "stored items beside it are damaged, and what they were is not known yet")
+
     # --- ranges ------------------------------------------------------------------------------------------------
 
     def scan_chunk(
@@ -129,8 +157,8 @@ class VersionStore:
     ) -> ScanChunk:
         """One slice of the live rows of ``[start, end)`` at ``ts``, from the start up or, reversed, from the end down.
 
-        It looks at ``max_rows`` versions at most, visible or not, up to the one that reaches ``max_bytes``, and perhaps
-        at one more, so it takes a bounded time. The next slice begins (reversed: ends) at the chunk's ``resume``.
+        It looks at ``max_rows`` versions at most, visible or not, and at little more than ``max_bytes`` of them, so it
+        takes a bounded time. The next slice begins (reversed: ends) at the chunk's ``resume``.
         """
         read_suffix = suffix_of(ts)
         with self.tree_reported(), self._engine.read() as txn:
@@ -142,6 +170,9 @@ class VersionStore:
                 resume = last if reverse else LogicalKey(successor_of_prefix(last))
                 _complete_last_key(txn, keys, values, read_suffix, reverse=reverse)
         self.check_readable(ts)
+        if self.suspect:
+            low, high = (start, end) if resume is None else (resume, end) if reverse else (start, resume)
+            self.check_trusted(low, high)
         if reverse:
             keys.reverse()
             values.reverse()
@@ -189,8 +220,10 @@ class Snapshot:
         except DataLoss as damage:
             store.on_damage(Damage.of_tree(damage))
             raise
-        if store.safepoint is not ZERO or store.unreadable:
+        if store.safepoint is not ZERO or store.unreadable or store.suspect:
             store.check_readable(self._read_ts)
+            # What a search passed over lies before what it found.
+            store.check_trusted(key + self._read_suffix, _ABOVE_KEYS if item is None else item[0])
         if item is None:
             return None
         engine_key, engine_value = item
@@ -202,8 +235,8 @@ class Snapshot:
             raise damaged(engine_key, engine_value)
         return Version(engine_key, engine_value[1:-4]) if engine_value[0] == PUT_KIND else None
 
-    def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
-        return self._store.get_many(keys, self._read_ts, max_bytes=max_bytes)
+    def get_many(self, keys: Sequence[LogicalKey]) -> list[Version | None]:
+        return self._store.get_many(keys, self._read_ts)
 
     def scan(
         self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from cortado.errors import InvalidArgument
-
-REQUESTS_BYTES_MIN: Final = 128 << 20
-"""What must be left for requests beside entries: a part of it holds the largest one."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLimits:
     """Bounds. Past the first group a caller is refused with ResourceExhausted at once; the others shape the work.
 
-    - ``in_flight_bytes_max``: about what everything in flight may hold in memory, see
-      :mod:`cortado.store.node.budget`. Calls past it are refused; chunks of bulk streams wait.
     - ``writes_max``, ``write_bytes_max``: proposals in flight, and the bytes of their requests.
     - ``reads_max``: unary reads in flight.
     - ``scans_max``: streamed scans and table checks in flight; their slices take turns on one thread.
@@ -32,6 +26,9 @@ class NodeLimits:
       and how many and how much of them at most.
     - ``ceiling_ahead_ms``: how far a read ahead of the log raises the replicated ceiling above itself.
 
+    - ``walk_ms``: how long what is stored is verified at a start, before anything is served.
+    - ``patrol_ms``: within which time all that is stored is verified, again and again.
+
     - ``watches_max``: watches open at once; more are refused, as in the first group.
     - ``watch_queue_events_max``, ``watch_queue_bytes_max``: changes that wait to be sent to one watch;
       ``watch_bytes_max``: to all. Past it a watch gives its queue up, and catches up from the engine later.
@@ -44,7 +41,6 @@ class NodeLimits:
     - ``watch_leaderless_ms``: so long after the last leader was known, watches are ended, to go on at another node.
     """
 
-    in_flight_bytes_max: int = 512 << 20
     writes_max: int = 8_192
     write_bytes_max: int = 64 << 20
     reads_max: int = 2_048
@@ -62,6 +58,8 @@ class NodeLimits:
     remember_requests_max: int = 200_000
     remember_bytes_max: int = 64 << 20
     ceiling_ahead_ms: int = 250
+    walk_ms: int = 3_000
+    patrol_ms: int = 3_600_000
 
     watches_max: int = 4_096
     watch_queue_events_max: int = 16_384
@@ -78,17 +76,6 @@ class NodeLimits:
     def entry_bytes_max(self) -> int:
         """What one turn may write: several commands, or a single one that is larger."""
         return max(self.turn_bytes_max, self.command_bytes_max)
-
-    @property
-    def entries_bytes_set_aside(self) -> int:
-        """What entries may hold of ``in_flight_bytes_max``: those in flight, the open turn, and the head of the next,
-        each as keys and values, and encoded."""
-        return 2 * (self.turns_in_flight_bytes_max + 2 * self.entry_bytes_max)
-
-    @property
-    def in_flight_bytes_min(self) -> int:
-        """The least that ``in_flight_bytes_max`` may be."""
-        return self.entries_bytes_set_aside + REQUESTS_BYTES_MIN
 
 
 def check_bound(field: str, value: int, low: int, high: int) -> None:

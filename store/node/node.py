@@ -45,8 +45,8 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.verifying import ABOVE_KEYS
 from cortado.store.node.admission import Gate
-from cortado.store.node.budget import Budget, Share
 from cortado.store.node.commands import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
 from cortado.store.node.compaction import Compaction
 from cortado.store.node.controls import epoch_after, higher_ceiling
@@ -55,8 +55,9 @@ from cortado.store.node.lag import LoopLag
 from cortado.store.node.limits import NodeLimits, check_bound
 from cortado.store.node.membership import Membership
 from cortado.store.node.opening import open_log
+from cortado.store.node.patrol import Patrol
 from cortado.store.node.peer_clocks import PeerClocks
-from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResult
+from cortado.store.node.proposals import EncodeReply, Proposal, WriteResult
 from cortado.store.node.reads import ReadPoints, Stale
 from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.snapshots.spools import SpoolDirectory
@@ -145,9 +146,6 @@ class Node:
             check_bound(f"limits.{name}", getattr(self.limits, name), 1, entry_bytes_max)
         in_flight_max = self.limits.turns_in_flight_bytes_max
         check_bound("limits.turns_in_flight_bytes_max", in_flight_max, self.limits.entry_bytes_max, 1 << 40)
-        budget_max, budget_min = self.limits.in_flight_bytes_max, self.limits.in_flight_bytes_min
-        check_bound("limits.in_flight_bytes_max", budget_max, budget_min, 1 << 40)
-        self.budget = Budget(self.limits)
         self.store = VersionStore(engine)
         self._engine = engine
         self._group_id = group_id
@@ -181,6 +179,8 @@ class Node:
         self._read_points: ReadPoints
         self._known_requests: KnownRequests
         self._members: Membership
+        self.patrol: Patrol
+        """Reads all that is stored again and again."""
         self.watches: Watches
         """The changes of key ranges, for who watches them."""
 
@@ -223,6 +223,9 @@ class Node:
             await self.snapshots.start()
             turns.after_turn = self.snapshots.poll
             turns.compaction.held_index = lambda: snapshots.held_index
+        self.patrol = self._make_patrol()
+        await self.patrol.walk(self.limits.walk_ms)
+        self.patrol.start()
         turns.schedule()
         if turns.is_alone:
             await turns.until(lambda: turns.may_evaluate or bool(turns.refused_for) or self.is_installing)
@@ -248,6 +251,7 @@ class Node:
                 applied_index=self._machine.state.index,
             ),
             monotonic_ms=self.monotonic_ms,
+            on_finished=self._finished,
             on_leading=self._leads,
             on_lost=self._catalog_cache.clear,
             on_failure=self._fail,
@@ -264,6 +268,16 @@ class Node:
             has_leader=lambda: self._log.leader != "",
             is_idle_for=self._is_idle_for,
             close_time=lambda: self._raise_ceiling(self.clock.now()),
+        )
+
+    def _make_patrol(self) -> Patrol:
+        return Patrol(
+            self._engine,
+            pass_ms=self.limits.patrol_ms,
+            run_scan=self.scan,
+            is_readable=lambda: not self.store.unreadable,
+            on_damage=self._patrol_found,
+            monotonic_ms=self.monotonic_ms,
         )
 
     def _is_idle_for(self, ms: int) -> bool:
@@ -300,8 +314,15 @@ class Node:
         self.store.unreadable = snapshots.unreadable
         self._turns.hold_back(_INSTALLING, not snapshots.may_lead)
         if snapshots.unreadable:
+            # All of it is replaced, by what was verified whole.
+            self.store.trust(b"", ABOVE_KEYS)
             self.watches.end_all(Unavailable(snapshots.unreadable, retry_delay_ms=1_000))
         self._catalog_cache.clear()
+
+    def _patrol_found(self, damage: Damage) -> None:
+        """On the scan thread. What lies there was something else, perhaps another key: no read may miss that."""
+        self.store.distrust(damage)
+        self.store.on_damage(damage)
 
     def _met_damage(self, damage: Damage) -> None:
         """On the reader's thread."""
@@ -321,6 +342,7 @@ class Node:
         self.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
         if self._turns.failure is None:
             self._turns.hold_back(_STOPPING, True)
+        await self.patrol.stop()
         if self.snapshots is not None:
             await self.snapshots.stop()
         await self._turns.close()
@@ -424,14 +446,13 @@ class Node:
         request_id: bytes = b"",
         request_hash: bytes = b"",
         encode_reply: EncodeReply = no_reply,
-        places: Sequence[Place] = (),
+        place_taken: bool = False,
     ) -> Submitted:
         """The first half of :meth:`write`: put it in line, to be evaluated after everything submitted before.
 
-        ``places`` are what the caller holds for it, one of ``writes`` among them. They are left when the write has its
-        answer, or now where it is not put in line.
+        Where ``place_taken``, the caller has taken a place of ``size_bytes`` in ``writes``, which is given back for it.
         """
-        held = list(places)
+        is_held = place_taken
         try:
             self._check_serving()
             if request_id:
@@ -440,17 +461,18 @@ class Node:
                     return known
                 evaluate = self._known_requests.admit(evaluate, request_id)
             self._engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES)
-            if not held:
-                held.append(self.writes.take(size_bytes))
-            proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)
+            if not is_held:
+                self.writes.enter(size_bytes)
+                is_held = True
+            proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, waiters=1)
             self._turns.propose(proposal)
-            held = []
+            is_held = False
             call = CURRENT.get()
             if call is not None:
                 call.write = proposal
         finally:
-            for place in held:
-                place.leave()
+            if is_held:
+                self.writes.leave(size_bytes)
         return proposal
 
     async def answer(self, submitted: Submitted) -> WriteResult:
@@ -477,9 +499,13 @@ class Node:
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
         """Housekeeping: it is not counted as a write, and may use the reserve."""
-        proposal = Proposal(higher_ceiling(ceiling), no_reply, 0, b"", b"", waiters=1)
+        proposal = Proposal(higher_ceiling(ceiling), no_reply, 0, b"", b"", is_housekeeping=True, waiters=1)
         self._turns.propose(proposal)
         await self.answer(proposal)
+
+    def _finished(self, proposal: Proposal) -> None:
+        if not proposal.is_housekeeping:
+            self.writes.leave(proposal.size_bytes)
 
     def _check_serving(self) -> None:
         if self._is_stopping:
@@ -587,10 +613,9 @@ class Node:
         return self._engine
 
     @property
-    def queues(self) -> tuple[Gate | Share, ...]:
+    def gates(self) -> tuple[Gate, ...]:
         """What stands before each queue of requests."""
-        gates = (self.writes, self.reads, self.scans, self.bulk_streams, self.watches.gate)
-        return (*gates, self.budget.calls, self.budget.chunks)
+        return (self.writes, self.reads, self.scans, self.bulk_streams, self.watches.gate)
 
     @property
     def parts(self) -> NodeParts:
@@ -645,9 +670,10 @@ class Node:
             map_used_bytes=use.used_bytes,
             map_limit_bytes=use.limit_bytes,
             disk_free_bytes=self._engine.disk_free_bytes(),
-            queues=[queue.use() for queue in self.queues],
+            queues=[gate.use() for gate in self.gates],
             loop_lag_ms_max=self.lag.max_ms(),
             clock_offsets=self._peer_clocks.offsets(self.monotonic_ms()),
             snapshot="" if self.snapshots is None else snapshot_text(self.snapshots.progress),
             unreadable=self.store.unreadable,
+            patrol=self.patrol.progress,
         )

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from cortado.store.node.admission import GateUse
+from cortado.store.node.patrol import PatrolProgress
 from cortado.store.node.peer_clocks import ClockOffset
 from cortado.store.node.snapshots.target import TargetProgress
 
@@ -31,7 +32,7 @@ class NodeStatus:
 
     ``leader`` is a node id, ``leader_address`` where it is reached; both are empty while none is known.
     ``snapshot`` says how far a snapshot is that is brought here, for people; empty where there is none. ``unreadable``
-    says why nothing is read here while the data is no state.
+    says why nothing is read here while the data is no state. ``patrol`` says how far the pass over everything is.
     """
 
     refused_for: str
@@ -51,6 +52,7 @@ class NodeStatus:
     clock_offsets: Sequence[ClockOffset] = ()
     snapshot: str = ""
     unreadable: str = ""
+    patrol: PatrolProgress | None = None
 
     @property
     def state(self) -> str:

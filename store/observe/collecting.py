@@ -116,7 +116,7 @@ def _requests(requests: Requests) -> Iterator[Found]:
 
 def _queues(sources: Sources) -> Iterator[Found]:
     node, turns = sources.node, sources.node.parts.turns
-    for gate in node.queues:
+    for gate in node.gates:
         use, queue = gate.use(), (gate.name.replace(" ", "_"),)
         yield "queue_entries", queue, use.count
         yield "queue_entries_limit", queue, use.count_max
@@ -259,6 +259,13 @@ def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "engine_readers", (), use.readers
     yield "engine_readers_limit", (), use.readers_max
     yield "engine_transactions_total", (), use.transaction_id
+    patrol = sources.node.patrol.progress
+    yield "patrol_read_bytes", (), patrol.read_bytes
+    yield "patrol_expected_bytes", (), patrol.expected_bytes
+    yield "patrol_passes_total", (), patrol.passes
+    if patrol.last_pass_ms is not None:
+        yield "patrol_pass_seconds", (), patrol.last_pass_ms / _MS
+    yield "patrol_damaged_total", (), patrol.damaged
     yield "remembered_requests", (), applied.requests
     yield "remembered_request_bytes", (), applied.request_bytes
 

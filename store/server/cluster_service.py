@@ -18,6 +18,7 @@ from cortado.proto.v1 import cluster_pb2
 from cortado.raft.configuration import Configuration
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.node import Node
+from cortado.store.node.patrol import PatrolProgress
 from cortado.store.node.status import Role
 from cortado.store.peers.identity import check_name
 from cortado.store.server.addresses import check_address
@@ -60,6 +61,7 @@ class ClusterService(Service):
                 cluster_pb2.ClockOffset(node_id=each.node_id, low_ms=round(each.low_ms), high_ms=round(each.high_ms))
                 for each in status.clock_offsets
             ],
+            patrol=_patrol(status.patrol),
         )
 
     async def clock(self, _request: cluster_pb2.ClockRequest) -> Message:
@@ -147,3 +149,16 @@ class ClusterService(Service):
             elif member.node_id == self.node.identity.node_id:
                 status.match_index = last_index
             yield status
+
+
+def _patrol(progress: PatrolProgress | None) -> cluster_pb2.Patrol | None:
+    if progress is None:
+        return None
+    return cluster_pb2.Patrol(
+        read_bytes=progress.read_bytes,
+        expected_bytes=progress.expected_bytes,
+        running_ms=round(progress.running_ms),
+        passes=progress.passes,
+        last_pass_ms=None if progress.last_pass_ms is None else round(progress.last_pass_ms),
+        damaged=progress.damaged,
+    )

@@ -126,10 +126,7 @@ def _parse(method: MethodDescriptor, measures: MethodMeasures) -> Parse:
 
 async def _parsed(requests: AsyncIterator[bytes], parse: Parse) -> AsyncIterator[Message]:
     async for encoded in requests:
-        message = [parse(encoded)]
-        # While somebody works on a message, nothing here holds it, nor the bytes that it came in.
-        del encoded
-        yield message.pop()
+        yield parse(encoded)
 
 
 def _serialized(reply: Reply) -> bytes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument
@@ -25,9 +23,6 @@ from cortado.store.server.listing import next_page
 from cortado.store.server.service import Service
 
 _PREFIX = "COMPATIBILITY_MODE_"
-
-INCOMPATIBILITIES_MAX: Final = 1_000
-"""Told of one check; whoever mends these may ask again."""
 
 
 class SchemasService(Service):
@@ -101,7 +96,7 @@ class SchemasService(Service):
         return schemas_pb2.CheckSchemaResponse(
             header=self.header(read_ts),
             compatible=check.compatible,
-            incompatibilities=map(_incompatibility, check.incompatibilities[:INCOMPATIBILITIES_MAX]),
+            incompatibilities=map(_incompatibility, check.incompatibilities),
             mode=_mode_message(check.mode),
         )
 

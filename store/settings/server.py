@@ -191,12 +191,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "breaks that can answer with what is old.",
         TIMERS,
     ),
-    _limit(
-        "in_flight_bytes_max",
-        "About what all that is in flight may hold in memory: requests until they are answered, chunks of bulk "
-        "streams, entries until they are applied. Calls past it are refused, chunks wait.",
-        SIZE,
-    ),
     _limit("writes_max", "Writes in flight. More are refused, with a delay after which to try again."),
     _limit("write_bytes_max", "Bytes of the requests of writes in flight. More are refused.", SIZE),
     _limit("reads_max", "Single reads in flight. More are refused."),
@@ -233,6 +227,20 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "How far above itself a read ahead of the log raises the replicated ceiling.",
         unit="ms",
         high=60_000,
+    ),
+    _limit(
+        "walk_ms",
+        "How long checksums of what is stored are verified at a start, before anything is served; the rest follows "
+        "while it serves.",
+        unit="ms",
+        high=86_400_000,
+    ),
+    _limit(
+        "patrol_ms",
+        "Within which time checksums of all that is stored are verified while the node serves, again and again. Where "
+        "that would take more than a fifth of a thread, it takes longer.",
+        unit="ms",
+        high=2_592_000_000,
     ),
     _limit("watches_max", "Watches open at once. More are refused."),
     _limit("watch_queue_events_max", "Changes that wait to be sent to one watch. Past it, it reads from disk later."),

@@ -13,6 +13,7 @@ from cortado.store.cli.render import moment, size
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 from cortado.store.client import Members, MemberStatus, Status
+from cortado.store.client.cluster import PatrolStatus
 from cortado.store.clock.spans import between_text
 
 # A node that does not answer is not waited for as long as one that was asked for alone.
@@ -129,5 +130,15 @@ def _pairs(found: Status) -> list[tuple[str, object]]:
         ("disk free", size(found.disk_free_bytes)),
         ("loop lag, last minute", f"{found.loop_lag_ms_max} ms"),
     ]
+    if found.patrol is not None:
+        pairs.append(("verified", _verified(found.patrol)))
     clocks = ((f"clock of {each.node_id}", between_text(each.low_ms, each.high_ms)) for each in found.clock_offsets)
     return [*pairs, *clocks]
+
+
+def _verified(patrol: PatrolStatus) -> str:
+    """How far the pass over all that is stored is, and what was met."""
+    part = min(100, 100 * patrol.read_bytes // max(patrol.expected_bytes, 1))
+    before = "none before" if patrol.last_pass_ms is None else f"{patrol.passes} before"
+    damaged = f", {patrol.damaged} places damaged" if patrol.damaged else ", no damage"
+    return f"{part}% in this pass, {before}{damaged}"

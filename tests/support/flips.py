@@ -1,0 +1,50 @@
+"""Turns single bits of what LMDB has stored, while it is open or when it is stopped: one page cache serves both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def places_of(data_file: Path, found: bytes) -> list[int]:
+    """Where ``found`` stands in the file, pages that are free by now included."""
+    content, places, place = data_file.read_bytes(), [], -1
+    while (place := content.find(found, place + 1)) >= 0:
+        places.append(place)
+    return places
+
+
+def flip_bit(data_file: Path, places: list[int], bit: int) -> None:
+    """Turn bit ``bit`` of what begins at each of ``places``."""
+    descriptor = os.open(data_file, os.O_RDWR)
+    try:
+        for place in places:
+            at = place + bit // 8
+            os.pwrite(descriptor, bytes([os.pread(descriptor, 1, at)[0] ^ 1 << bit % 8]), at)
+    finally:
+        os.close(descriptor)
+
+
+PAGE_BYTES = 4_096
+_LEAF_FLAG = 0x02
+
+
+def leaf_places_of(data_file: Path, found: bytes) -> list[int]:
+    """As :func:`places_of`, without the copies on branch pages: a leaf page says so in its flags."""
+    content = data_file.read_bytes()
+    flags = [content[place // PAGE_BYTES * PAGE_BYTES + 10] for place in places_of(data_file, found)]
+    return [place for place, flag in zip(places_of(data_file, found), flags, strict=True) if flag & _LEAF_FLAG]
+
+
+@contextmanager
+def flipped(data_file: Path, found: bytes, bit: int) -> Iterator[None]:
+    """With bit ``bit`` of every copy of ``found`` on a leaf page turned, and turned back."""
+    places = leaf_places_of(data_file, found)
+    assert places, found
+    flip_bit(data_file, places, bit)
+    try:
+        yield
+    finally:
+        flip_bit(data_file, places, bit)
