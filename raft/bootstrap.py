@@ -1,11 +1,12 @@
-"""How a group begins, and how one that lost its majority begins again."""
+"""How a group begins, how one that lost its majority begins again, and how a replica leaves a term out of bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from cortado.errors import InvalidArgument
+from cortado.errors import DataLoss, InvalidArgument
+from cortado.raft.bounds import TERM_AHEAD_MAX, TERM_MAX
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.records import (
     KIND_CONFIGURATION,
@@ -49,6 +50,7 @@ def force_single_writes(
     if not old.members:
         raise InvalidArgument("data_dir", f"it holds no group {group_id}")
     state, (last_index, last_term) = log.hard_state, log.last
+    check_term(group_id, state.term)
     alone = Configuration(voters=(member,))
     report = ForcedReport(last_index, last_term, old.others(member.node_id))
     term = state.term + 1
@@ -58,3 +60,50 @@ def force_single_writes(
     record = Record(KIND_CONFIGURATION, alone, last_index + 1, term)
     new = HardState(term, "", state.base_index, state.base_term, state.base_configuration, keeps_entries=True)
     return [(entry_key(group_id, record.index), record.stored(group_id)), new.write(group_id)], report
+
+
+def check_term(group_id: int, term: int) -> None:
+    """Raises DataLoss where a stored term is none that elections can have reached."""
+    if term > TERM_MAX:
+        problem = f"term {term} is above {TERM_MAX}, which no elections reach"
+        advice = "cortado recover --reset-term, on the stopped node, takes it back"
+        raise DataLoss(f"the hard state of group {group_id}", f"{problem}: {advice}")
+
+
+@dataclass(frozen=True, slots=True)
+class TermReport:
+    """``dropped`` entries at the log's end were of terms out of bounds, and not known to be decided."""
+
+    old_term: int
+    new_term: int
+    dropped: int
+
+
+def reset_term_writes(
+    group_id: int, stored: Sequence[tuple[bytes, bytes]], applied: tuple[int, int]
+) -> tuple[Writes, TermReport]:
+    """Take a replica back from a term that its log cannot have come to by elections.
+
+    It goes on in a term above all in which it may have voted, and which the others, wherever they are, take from it:
+    half of what they allow a message to be ahead. ``applied`` is the last applied entry's index and term. Raises
+    DataLoss where ``stored`` is damaged, InvalidArgument where its term is in bounds, or where what is out of bounds
+    was applied.
+    """
+    log = decode_stored(group_id, stored)
+    state, term = log.hard_state, log.hard_state.base_term if log.hard_state.keeps_entries else applied[1]
+    kept = 0
+    for record in log.records:
+        if record.term > term + TERM_AHEAD_MAX:
+            break
+        kept, term = kept + 1, record.term
+    if state.term <= term + TERM_AHEAD_MAX:
+        problem = f"its term, {state.term}, is in bounds: its log ends in term {log.last[1]}"
+        raise InvalidArgument("data_dir", problem)
+    out_of_bounds = log.records[kept:]
+    if term > TERM_MAX or (out_of_bounds and out_of_bounds[0].index <= applied[0]):
+        problem = f"what it applied is of term {applied[1]}, out of bounds: take another node's, or a backup"
+        raise InvalidArgument("data_dir", problem)
+    new_term = term + TERM_AHEAD_MAX // 2
+    new = replace(state, term=new_term, voted_for="")
+    writes: Writes = [(entry_key(group_id, each.index), None) for each in out_of_bounds]
+    return [*writes, new.write(group_id)], TermReport(state.term, new_term, len(out_of_bounds))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from cortado.errors import DataLoss
@@ -44,7 +45,7 @@ class Following:
             return False
         core.heard_of_leader = True
         # A time of an earlier life means nothing now: the host's clock may have begun again.
-        if message.fresh_index and message.life == core.life:
+        if message.fresh_index and message.life == core.life and message.echo_ms <= core.now_ms:
             core.freshness.note(message.echo_ms, message.fresh_index, core.applied[0])
         return True
 
@@ -62,6 +63,9 @@ class Following:
             ]
         except DataLoss as error:
             self._damaged(sender, append.prev_index, error)
+            return
+        if not _is_in_order([append.prev_term, *(each.term for each in records), message.term]):
+            _LOG.error("dropped a message of %s whose entries' terms fall, or exceed its own", sender)
             return
         last = append.prev_index + len(records)
         base = core.journal.base
@@ -166,3 +170,7 @@ class Following:
     def installed(self) -> None:
         """We hold what was offered: the leader, which repeats its offer with each heartbeat, is told so then."""
         self.offer = None
+
+
+def _is_in_order(terms: Sequence[int]) -> bool:
+    return all(one <= other for one, other in pairwise(terms))

@@ -2,12 +2,12 @@
 
 ::
 
-    step ─► terms ─► elections ─┐                          ┌─► outbox (held until durable)
-                     following ─┼─► engine (PySyncObj) ─► journal ─► ready ─► synced
-                     replication┘                          └─► committed entries
+    step ─► standing, bounds, terms ─► elections ─┐                          ┌─► outbox (held until durable)
+                                       following ─┼─► engine (PySyncObj) ─► journal ─► ready ─► synced
+                                       replication┘                          └─► committed entries
     tick ─► timers of all of them
 
-Each room has a file: :mod:`~cortado.raft.elections`, :mod:`~cortado.raft.following`, :mod:`~cortado.raft.replication`,
+Each room has a file: :mod:`~cortado.raft.standing`, :mod:`~cortado.raft.bounds`, :mod:`~cortado.raft.elections`, :mod:`~cortado.raft.following`, :mod:`~cortado.raft.replication`,
 :mod:`~cortado.raft.reads`, :mod:`~cortado.raft.transfer`, :mod:`~cortado.raft.membership`; this one orders their calls,
 hands over what is committed, and keeps the log's window. ``docs/adr/0008-raft-over-pysyncobj.md`` says what the adapter
 must never let the engine see, and why.
@@ -15,13 +15,17 @@ must never let the engine see, and why.
 
 from __future__ import annotations
 
+import logging
 import random as random_module
 from collections.abc import Sequence
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
 from cortado.errors import DataLoss, Internal, NotLeader, TooLarge
 from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.bootstrap import check_term
+from cortado.raft.bounds import problem_of
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.core import Core
 from cortado.raft.elections import ElectionCounts, Elections
@@ -34,11 +38,16 @@ from cortado.raft.outbox import Outbox
 from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, Record, decode_stored
 from cortado.raft.replication import Replication
 from cortado.raft.settings import RaftSettings
+from cortado.raft.standing import Standing
 from cortado.raft.transfer import Transfer
+
+_LOG: Final = logging.getLogger(__name__)
 
 # What one Ready applies at most: a replica that learns of many decided entries at once applies them in steps.
 _COMMITTED_BYTES_MAX = 16 << 20
 _COMMITTED_ENTRIES_MAX = 4096
+# Of so many senders it is remembered how often they were refused.
+_REFUSED_MAX = 64
 # When nothing is due.
 _IDLE_MS = 60_000.0
 
@@ -56,15 +65,18 @@ class RaftLog:
         stored: Sequence[tuple[bytes, bytes]],
         applied: tuple[int, int],
         now_ms: float,
+        joined: Configuration | None = None,
     ) -> None:
         """``stored`` are the group's keys and values of the log's space, ``applied`` is the last applied entry's index
-        and term. Nothing stored is a replica that has not joined: it has no configuration, never votes or campaigns.
+        and term. Nothing stored is a replica that has received nothing yet: it has no configuration, never votes or
+        campaigns, and hears the members of ``joined`` alone, which let it in.
 
         Raises DataLoss where ``stored`` is damaged, or contradicts ``applied``."""
         settings.check()
         if not stored and applied != (0, 0):
             raise DataLoss(f"the log of group {group_id}", f"it is empty, but entry {applied[0]} is applied")
         journal = Journal(group_id, decode_stored(group_id, stored), applied)
+        check_term(group_id, journal.term)
         engine = Engine(
             node_id,
             journal,
@@ -77,6 +89,8 @@ class RaftLog:
         engine.on_send = self._engine_sends
         self._core = Core(node_id, group_id, settings, random, journal, engine, Outbox(journal), now_ms, applied)
         self._core.life = random.getrandbits(32)
+        self._standing = Standing(journal, joined or Configuration())
+        self._refused: dict[str, int] = {}
         self._replication = Replication(self._core)
         self._following = Following(self._core)
         self._elections = Elections(self._core, is_first_life=not stored)
@@ -125,6 +139,23 @@ class RaftLog:
     def configuration_at(self, index: int) -> Configuration:
         """The one in force at entry ``index``, which the log holds or begins after: a snapshot's."""
         return self._core.journal.configuration_at(index)
+
+    def member(self, node_id: str) -> Member | None:
+        """A member by any configuration that may be in force: one whose removal is not decided yet, too."""
+        return self._standing.member(node_id, self._core.decided)
+
+    @property
+    def known_members(self) -> tuple[Member, ...]:
+        """All that :meth:`member` finds. Before anything was received: who let this replica in."""
+        return self._standing.members(self._core.decided)
+
+    def believe(self, node_id: str, position: tuple[int, int]) -> None:
+        """Hear ``node_id`` although no configuration here has it: members vouched for it, the log of the one that is
+        furthest ends at ``position`` (term, index). Until ours is as long."""
+        self._standing.believe(node_id, position)
+
+    def is_believed(self, node_id: str) -> bool:
+        return self._standing.is_believed(node_id)
 
     @property
     def base(self) -> tuple[int, int]:
@@ -192,12 +223,29 @@ class RaftLog:
         kind = message.WhichOneof("kind")
         if kind is None or sender == self._core.node_id:
             return
-        self._core.engine.set_time(self._core.now_ms)
+        core = self._core
+        if not self._standing.may_speak(sender, core.decided):
+            self._refuse(sender, "it is no member that we know, and nobody vouched for it")
+            return
+        problem = problem_of(message, core.journal.term)
+        if problem:
+            self._refuse(sender, problem)
+            return
+        core.engine.set_time(core.now_ms)
         if kind == "vote_request":
             self._elections.on_request(sender, message)
         elif self._is_of_our_term(sender, message, kind):
             self._dispatch(sender, message, kind)
         self._changed()
+
+    def _refuse(self, sender: str, problem: str) -> None:
+        """Drop a message. A sender's first is said, and then less and less often."""
+        if sender not in self._refused and len(self._refused) >= _REFUSED_MAX:
+            self._refused.clear()
+        times = self._refused[sender] = self._refused.get(sender, 0) + 1
+        if times & (times - 1) == 0:
+            group_id = self._core.group_id
+            _LOG.warning("refused a message of %s to group %d (%d so far): %s", sender, group_id, times, problem)
 
     def _is_of_our_term(self, sender: str, message: pb.RaftMessage, kind: str) -> bool:
         """Enter a higher term; let the leader of a lower one know of ours. Messages of a lower one change nothing."""
@@ -250,7 +298,6 @@ class RaftLog:
         if not core.may_lead:
             self._transfer.begin_unasked()
         self._replication.tick()
-        self._replication.say_farewell()
         self._transfer.tick()
 
     def _is_disk_hung(self) -> bool:
@@ -364,8 +411,6 @@ class RaftLog:
         if ready.committed:
             core.applied = ready.committed[-1].index, ready.committed[-1].term
             core.freshness.applied(core.applied[0])
-        if core.is_leading:
-            self._replication.say_farewell()
         if not core.journal.keeps_entries:
             core.journal.drop_to(core.applied[0])
         if core.is_leading:
@@ -434,7 +479,8 @@ class RaftLog:
         return self._configure(self._membership.remove(node_id))
 
     def _configure(self, configuration: Configuration) -> Entry:
-        # A member that leaves is sent what came before, and the change itself once it is decided.
+        # A member that leaves is sent what came before. The change itself it never sees: were it to know of it before
+        # that is decided, it would neither campaign nor vote for those who lack it, and a group of two could not go on.
         self._send_entries()
         entry = self._append(KIND_CONFIGURATION, configuration)
         self._changed()

@@ -128,7 +128,15 @@ class Journal:
         return self._configurations[-1][0] if self._configurations else self._base[0]
 
     def configuration_at(self, index: int) -> Configuration:
+        """The one in force at ``index``, which is not before the base: what was in force there is gone with it."""
+        if index < self._base[0]:
+            raise Internal(f"the configuration at {index} is gone: the log begins after {self._base[0]}")
         return next((each for at, each in reversed(self._configurations) if at <= index), self._base_configuration)
+
+    def configurations_from(self, index: int) -> list[Configuration]:
+        """The one in force at ``index`` (at the base, where that is later), and each that follows, in order."""
+        index = max(index, self._base[0])
+        return [self.configuration_at(index), *(each for at, each in self._configurations if at > index)]
 
     def sequence_of(self, index: int) -> int:
         """The number of the Ready after which ``index``, the term and the vote are durable."""

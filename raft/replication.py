@@ -26,8 +26,6 @@ class Replication:
         self.rounds = Rounds()
         self._members: dict[str, Progress] = {}
         self._offers: dict[str, SnapshotMeta] = {}
-        # Members that leave: the entry they lack first, and the one that removes them.
-        self._leaving: dict[str, tuple[int, int]] = {}
         self._began_ms = core.now_ms
         self.heartbeat_due_ms = core.now_ms
         self._decided_ms: float | None = None
@@ -49,7 +47,6 @@ class Replication:
     def end(self) -> None:
         self._members.clear()
         self._offers.clear()
-        self._leaving.clear()
         self.rounds.leadership_ended()
         self._core.engine.disconnect_all()
 
@@ -58,8 +55,7 @@ class Replication:
         core = self._core
         others = {each.node_id for each in core.configuration.others(core.node_id)}
         for gone in sorted(self._members.keys() - others):
-            progress = self._members.pop(gone)
-            self._leaving[gone] = progress.proved_index + 1, core.journal.configuration_index
+            del self._members[gone]
             self._offers.pop(gone, None)
         for new in sorted(others - self._members.keys()):
             self._members[new] = Progress(new, core.now_ms)
@@ -85,25 +81,6 @@ class Replication:
                 core.engine.set_next_index(to, prev[0] + 1)
                 core.engine.disconnect(to)
                 return
-
-    def say_farewell(self) -> None:
-        """Tell a member once that it has left, when that is decided. Not before: where it alone held the change, it
-        would neither campaign nor vote for those who lack it, and a group of two could not go on."""
-        core = self._core
-        for node_id, (first, index) in list(self._leaving.items()):
-            if index > core.decided:
-                continue
-            del self._leaving[node_id]
-            prev_term = core.journal.term_at(first - 1)
-            if prev_term is None or node_id in self._members:
-                continue
-            records = [each.stored(core.group_id) for each in core.journal.records(first, index)]
-            if sum(map(len, records)) > core.settings.entry_bytes_max:
-                continue
-            append = pb.AppendEntries(
-                prev_index=first - 1, prev_term=prev_term, commit_index=core.decided, records=records
-            )
-            core.send(node_id, pb.RaftMessage(append=append), core.journal.vote_sequence)
 
     def _chunks(self, entries: Sequence[EngineEntry]) -> Iterator[list[EngineEntry]]:
         chunk: list[EngineEntry] = []

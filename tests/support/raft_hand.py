@@ -49,6 +49,7 @@ class Hand:
         self.settings = settings if settings is not None else RaftSettings()
         self.now_ms = now_ms
         self.lives = 0
+        self.joined: dict[str, Configuration] = {}
         self.mail: list[Letter] = []
         self.logs: dict[str, RaftLog] = {}
         self.disks: dict[str, dict[bytes, bytes]] = {}
@@ -79,10 +80,14 @@ class Hand:
             stored=sorted(self.disks[node_id].items()),
             applied=self.place(node_id),
             now_ms=self.now_ms,
+            joined=self.joined.get(node_id),
         )
         return self.logs[node_id]
 
     def add_empty(self, node_id: str) -> RaftLog:
+        """Let in by whom the one with the longest log knows."""
+        furthest = max(self.logs.values(), key=lambda log: log.last)
+        self.joined[node_id] = furthest.configuration
         self.disks[node_id], self.applied[node_id] = {}, []
         return self.start(node_id)
 
@@ -131,6 +136,10 @@ class Hand:
     def step(self, letter: Letter) -> None:
         if letter.to in self.logs:
             self.logs[letter.to].step(letter.sender, letter.body)
+
+    def forge(self, sender: str, to: str, **message: object) -> None:
+        """A message that ``sender`` never sent reaches ``to``."""
+        self.logs[to].step(sender, pb.RaftMessage(**message).SerializeToString())  # type: ignore[arg-type]
 
     def deliver(self, *, sender: str = "", to: str = "", kind: str = "") -> int:
         """Deliver the mail that fits; the rest stays."""

@@ -23,6 +23,7 @@ from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.log import Encoded, Message, Ready, SnapshotMeta
 from cortado.raft.settings import RaftSettings
+from cortado.raft.standing import Word, vouched_position
 from support.raft_checks import Checks
 
 GROUP = 1
@@ -128,6 +129,7 @@ class Replica:
         self.spools: dict[str, tuple[SnapshotMeta, dict[int, bytes]]] = {}
         self.rate = 1.0 + world.random.uniform(-world.drift, world.drift)
         self.offset_ms = world.random.uniform(0, 1e6)
+        self.joined = Configuration()
 
     def local_ms(self) -> float:
         return self.offset_ms + self.world.now_ms * self.rate
@@ -147,6 +149,7 @@ class Replica:
             stored=sorted(self.disk.log.items()),
             applied=self.disk.applied,
             now_ms=self.local_ms(),
+            joined=self.joined,
         )
         self.turn()
 
@@ -172,6 +175,7 @@ class Replica:
             return
         inbox, self.inbox = self.inbox, []
         for sender, body in inbox:
+            self._ask_who_it_is(log, sender)
             log.step(sender, body)
         log.tick(self.local_ms())
         self._send(log.outbox())
@@ -180,6 +184,22 @@ class Replica:
             if ready:
                 self._store(ready)
         self._after(log)
+
+    def _ask_who_it_is(self, log: RaftLog, sender: str) -> None:
+        """As the peers' transport does: members that we know are asked for a stranger."""
+        if log.member(sender) is not None or log.is_believed(sender):
+            return
+        words = []
+        for member in log.known_members:
+            other = self.world.replicas.get(member.node_id)
+            if other is None or other is self or other.log is None or self.world.now_ms < other.paused_until_ms:
+                continue
+            if not self.world.is_cut(self.node_id, other.node_id) and not self.world.is_cut(other.node_id, self.node_id):
+                words.append(Word(other.log.member(sender) is not None, other.log.last[::-1]))
+        position = vouched_position(words, log.last[::-1])
+        self.world.counts["strangers vouched for" if position else "strangers refused"] += 1
+        if position is not None:
+            log.believe(sender, position)
 
     def _store(self, ready: Ready) -> None:
         self.is_busy = True
@@ -350,8 +370,9 @@ class World:
         for member in members:
             self.add_replica(member.node_id, Disk(dict(writes), (2, 1), {2: b""}))
 
-    def add_replica(self, node_id: str, disk: Disk) -> Replica:
+    def add_replica(self, node_id: str, disk: Disk, joined: Configuration | None = None) -> Replica:
         replica = self.replicas[node_id] = Replica(self, node_id, disk)
+        replica.joined = joined or Configuration()
         replica.start()
         return replica
 
@@ -559,7 +580,8 @@ class World:
 
     def _bind(self, node_id: str) -> None:
         if node_id not in self.replicas:
-            self.add_replica(node_id, Disk())
+            leader = self.leader()
+            self.add_replica(node_id, Disk(), joined=leader.log.configuration if leader else Configuration())
         self._ask("bound", lambda log: log.bind(node_id, f"s-{node_id}", f"host:{node_id[1:]}"))
 
     def _ask(self, what: str, request: Callable[[RaftLog], object]) -> None:
