@@ -1,9 +1,9 @@
 """What the numbers of a peer's message may be: one that no cluster can have reached is refused before it is stored.
 
-A term is the dangerous one, since whoever hears of a higher one enters it, and keeps it for ever. Terms rise by one with
-each election, and elections of one group cannot follow each other faster than every 200 ms. So a message may be ahead
-of us by what 38 days of elections without a pause would bring: a node that was away comes back, and a term out of thin
-air is not taken. (A replica that has never been in a term has nothing to compare with.)
+A term is the dangerous one: whoever hears of a higher one enters it, and keeps it for ever. Terms rise by one with each
+election, and elections of one group hardly follow each other faster than every 200 ms. So a message may be ahead of us
+by what 38 days of elections without a pause would bring: a node that was away comes back, and a term out of thin air is
+not taken. (A replica that has never been in a term has nothing to compare with.)
 
 A member whose log was taken out of bounds by an earlier build, or by an error on its disk, does not start:
 ``cortado recover --reset-term`` brings it back.

@@ -7,7 +7,8 @@
                                        replication┘                          └─► committed entries
     tick ─► timers of all of them
 
-Each room has a file: :mod:`~cortado.raft.standing`, :mod:`~cortado.raft.bounds`, :mod:`~cortado.raft.elections`, :mod:`~cortado.raft.following`, :mod:`~cortado.raft.replication`,
+Each room has a file: :mod:`~cortado.raft.standing`, :mod:`~cortado.raft.bounds`, :mod:`~cortado.raft.elections`,
+:mod:`~cortado.raft.following`, :mod:`~cortado.raft.replication`,
 :mod:`~cortado.raft.reads`, :mod:`~cortado.raft.transfer`, :mod:`~cortado.raft.membership`; this one orders their calls,
 hands over what is committed, and keeps the log's window. ``docs/adr/0008-raft-over-pysyncobj.md`` says what the adapter
 must never let the engine see, and why.

@@ -11,8 +11,8 @@ follows it. The newest alone would be wrong. Where it removes a member and was n
 others, and must be heard for the removal to be taken back.
 
 *A replica that was away* may lack the entry that added its leader. It believes a stranger where members that it knows
-vouch for it (:mod:`cortado.store.peers.vouching`), and only until its own log is as long as the voucher's was: from then
-on its own configuration answers. By log matching (Ongaro 2014, §3.5), a log whose last term and index are no lower
+vouch for it (:mod:`cortado.store.peers.vouching`), and only until its own log is as long as the voucher's was: from
+then on its own configuration answers. By log matching (Ongaro 2014, §3.5), a log whose last term and index are no lower
 contains what was decided in the other.
 
 *A replica without a log* knows the members that let it join, and nobody else.

@@ -88,6 +88,26 @@ class SnapshotChunk(_message.Message):
     checksum: int
     def __init__(self, offset: _Optional[int] = ..., data: _Optional[bytes] = ..., checksum: _Optional[int] = ...) -> None: ...
 
+class VouchRequest(_message.Message):
+    __slots__ = ("hello", "node_id", "storage_id")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    STORAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    hello: Hello
+    node_id: str
+    storage_id: str
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., node_id: _Optional[str] = ..., storage_id: _Optional[str] = ...) -> None: ...
+
+class VouchResponse(_message.Message):
+    __slots__ = ("is_member", "last_index", "last_term")
+    IS_MEMBER_FIELD_NUMBER: _ClassVar[int]
+    LAST_INDEX_FIELD_NUMBER: _ClassVar[int]
+    LAST_TERM_FIELD_NUMBER: _ClassVar[int]
+    is_member: bool
+    last_index: int
+    last_term: int
+    def __init__(self, is_member: bool = ..., last_index: _Optional[int] = ..., last_term: _Optional[int] = ...) -> None: ...
+
 class JoinRequest(_message.Message):
     __slots__ = ("node_id", "storage_id", "address", "protocol", "cluster_id", "oldest_protocol", "entries")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]

@@ -24,6 +24,11 @@ class PeersStub(object):
                 request_serializer=cortado_dot_proto_dot_internal_dot_peers__pb2.FetchSnapshotRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_internal_dot_peers__pb2.SnapshotChunk.FromString,
                 )
+        self.Vouch = channel.unary_unary(
+                '/cortado.internal.Peers/Vouch',
+                request_serializer=cortado_dot_proto_dot_internal_dot_peers__pb2.VouchRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_internal_dot_peers__pb2.VouchResponse.FromString,
+                )
         self.Join = channel.unary_unary(
                 '/cortado.internal.Peers/Join',
                 request_serializer=cortado_dot_proto_dot_internal_dot_peers__pb2.JoinRequest.SerializeToString,
@@ -50,6 +55,13 @@ class PeersServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Vouch(self, request, context):
+        """Whether a node is a member: asked of members that the caller knows, for one that it does not know.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Join(self, request, context):
         """A new data directory presents itself under a node id that `cortado member add` has announced.
         """
@@ -69,6 +81,11 @@ def add_PeersServicer_to_server(servicer, server):
                     servicer.FetchSnapshot,
                     request_deserializer=cortado_dot_proto_dot_internal_dot_peers__pb2.FetchSnapshotRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_internal_dot_peers__pb2.SnapshotChunk.SerializeToString,
+            ),
+            'Vouch': grpc.unary_unary_rpc_method_handler(
+                    servicer.Vouch,
+                    request_deserializer=cortado_dot_proto_dot_internal_dot_peers__pb2.VouchRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_internal_dot_peers__pb2.VouchResponse.SerializeToString,
             ),
             'Join': grpc.unary_unary_rpc_method_handler(
                     servicer.Join,
@@ -116,6 +133,23 @@ class Peers(object):
         return grpc.experimental.unary_stream(request, target, '/cortado.internal.Peers/FetchSnapshot',
             cortado_dot_proto_dot_internal_dot_peers__pb2.FetchSnapshotRequest.SerializeToString,
             cortado_dot_proto_dot_internal_dot_peers__pb2.SnapshotChunk.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Vouch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.internal.Peers/Vouch',
+            cortado_dot_proto_dot_internal_dot_peers__pb2.VouchRequest.SerializeToString,
+            cortado_dot_proto_dot_internal_dot_peers__pb2.VouchResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -119,7 +119,7 @@ class Node:
         limits: NodeLimits | None = None,
         max_clock_offset_ms: int = MAX_OFFSET_MS,
         address: str = "",
-        joining: bool = False,
+        joining: Configuration | None = None,
         transport: Transport | None = None,
         storage: Callable[[asyncio.AbstractEventLoop], Storage] = StorageThread,
         run_scan: Executor | None = None,
@@ -129,7 +129,8 @@ class Node:
         group_id: int = 1,
     ) -> None:
         """``address`` (host:port) is where this node serves clients and peers. An engine without a log begins a group
-        of one, or stays empty until a leader brings it up where the node is ``joining``. ``run_scan`` runs slices of
+        of one, or stays empty until a leader brings it up where the node is ``joining``: the members that let it in,
+        which it hears until it has a log. ``run_scan`` runs slices of
         scans (one thread, unless given). ``random`` draws election timers and what tells this life of the node from
         earlier ones; without it they follow from the node's id and the time.
 
@@ -394,6 +395,22 @@ class Node:
         """Term and index of the last entry of the log: whose is greater knows the newer members."""
         index, term = self._log.last
         return term, index
+
+    def known_member(self, node_id: str) -> Member | None:
+        """A member by any configuration that may be in force here: one whose removal is not decided yet, too."""
+        return self._log.member(node_id)
+
+    def known_members(self) -> tuple[Member, ...]:
+        """All of those. Before this node received anything: who let it in."""
+        return self._log.known_members
+
+    def believe(self, node_id: str, position: tuple[int, int]) -> None:
+        """Hear a stranger that members vouched for; the log of the one that is furthest ends at ``position``."""
+        self._log.believe(node_id, position)
+
+    def is_believed(self, node_id: str) -> bool:
+        """Whether that word still tells more than our own log."""
+        return self._log.is_believed(node_id)
 
     def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
         """A spool's bytes from ``offset`` on, for a peer. Raises NotFound where there is none."""

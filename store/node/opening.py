@@ -7,7 +7,7 @@ from typing import Final
 
 from cortado.errors import DataLoss
 from cortado.raft.bootstrap import bootstrap_writes
-from cortado.raft.configuration import Member
+from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.journal import group_range
 from cortado.raft.settings import RaftSettings
@@ -43,19 +43,20 @@ def open_log(
     *,
     member: Member,
     group_id: int,
-    joining: bool,
+    joining: Configuration | None,
     settings: RaftSettings,
     source: random.Random,
     now_ms: float,
 ) -> RaftLog:
-    """The group's log as it is stored. Where there is none, begin a group of one; or, ``joining``, stay empty.
+    """The group's log as it is stored. Where there is none, begin a group of one; or, ``joining``, stay empty, and hear
+    the members that let this node in.
 
     Writes, durably, where a group begins. Raises DataLoss where what is stored is damaged, or contradicts what is
     applied; ResourceExhausted.
     """
     stored = stored_log(engine, group_id)
     state = machine.state
-    if not stored and not joining:
+    if not stored and joining is None:
         if state != AppliedState():
             raise DataLoss("the log", f"it is gone, while entries up to {state.index} are applied")
         writes = bootstrap_writes(group_id, member, index=FIRST_INDEX, term=FIRST_TERM)
@@ -69,4 +70,5 @@ def open_log(
         stored=stored,
         applied=(machine.state.index, machine.state.term),
         now_ms=now_ms,
+        joined=joining,
     )

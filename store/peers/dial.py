@@ -25,7 +25,7 @@ class Caller(Protocol):
 
     def hello_to(self, node_id: str) -> Hello: ...
 
-    def check(self, hello: Hello, certificate: tuple[str, str] | None) -> None: ...
+    async def admit(self, hello: Hello, certificate: tuple[str, str] | None) -> None: ...
 
     async def carry(self, hello: Hello, stream: Stream, *, opened_by: str) -> None: ...
 
@@ -55,7 +55,7 @@ async def _check(caller: Caller, stream: CallStream, hello: Hello, node_id: str,
         if hello.node_id != node_id:
             raise PeerRefused(f"{address} is that of node {node_id}, but leads to node {hello.node_id[:64]!r}")
         # Its certificate was compared in the handshake.
-        caller.check(hello, None)
+        await caller.admit(hello, None)
     except PeerRefused as refusal:
         # The other side should be able to say it, too.
         with suppress(CortadoError):

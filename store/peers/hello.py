@@ -4,10 +4,11 @@ Both sides of a stream introduce themselves and check the other. A node is a pee
 any, is its own; where it belongs to the same cluster; where it meant to speak to this node; and where it is a member
 with the data directory that the cluster knows.
 
-**A member that we have not heard of.** A node that was away may meet one that was added meanwhile, perhaps its leader,
-from which alone it can learn of that. So a stranger is let in where its log is ahead of ours: then our own
-configuration may be old. A removed member's log ends before the entry that removed it, so whoever has that entry
-refuses it. A new node, which has no configuration yet, lets everyone of its cluster in.
+**A certificate proves a name, never that its node belongs here**, and neither does what a node says about itself. So a
+node is a peer where it is a member by what is replicated. One that is not, but says that its log is ahead of ours,
+may have been added while this node was away, and may even lead: then members that we know are asked for it
+(:mod:`cortado.store.peers.vouching`). One that does not even say so is refused at once: whoever holds the entry that
+removed a member refuses it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from google.protobuf.message import DecodeError
 
 from cortado.errors import PeerRefused
 from cortado.proto.internal.peers_pb2 import Hello, PeerBatch
-from cortado.raft.configuration import Configuration
+from cortado.raft.configuration import Member
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.versions import OURS, check_versions, versions_of
 
@@ -67,8 +68,8 @@ def check_certificate(hello_node_id: str, certificate: tuple[str, str] | None) -
         raise PeerRefused(f"it says to be node {_shown(hello_node_id)}, but its certificate is that of node {name}")
 
 
-def check_hello(hello: Hello, ours: Identity, configuration: Configuration, position: tuple[int, int]) -> None:
-    """Whether the sender may be a peer of ours. Raises PeerRefused."""
+def check_hello(hello: Hello, ours: Identity) -> None:
+    """Whether the sender is of our cluster, and meant this node. Raises PeerRefused."""
     theirs = _shown(hello.node_id)
     check_versions(versions_of(hello), theirs, ours.node_id)
     if hello.cluster_id != ours.cluster_id:
@@ -83,25 +84,21 @@ def check_hello(hello: Hello, ours: Identity, configuration: Configuration, posi
     if hello.to_node_id != ours.node_id:
         meant = _shown(hello.to_node_id)
         raise PeerRefused(f"node {theirs} looks for node {meant} under an address that leads to node {ours.node_id}")
-    _check_member(hello, ours, configuration, position)
 
 
-def _check_member(hello: Hello, ours: Identity, configuration: Configuration, position: tuple[int, int]) -> None:
-    if not configuration.members:
-        return
-    theirs, member = _shown(hello.node_id), configuration.member(hello.node_id)
-    knows_more = (hello.last_term, hello.last_index) > position
+def why_no_member(hello: Hello, ours: Identity, member: Member | None) -> PeerRefused | None:
+    """Why the sender is none by what is known here, where ``member`` is whom we know under its node id. None: it is."""
+    theirs = _shown(hello.node_id)
     if member is None:
-        if not knows_more:
-            problem = f"is no member of cluster {ours.cluster_id}: it was removed, or never announced"
-            raise PeerRefused(f"node {theirs} {problem} (cortado member add)")
-    elif not member.storage_id:
-        if not knows_more:
-            raise PeerRefused(f"node {theirs} was announced, but has not joined (cortado server --join)")
-    elif member.storage_id != hello.storage_id:
+        problem = f"is no member of cluster {ours.cluster_id}: it was removed, or never announced"
+        return PeerRefused(f"node {theirs} {problem} (cortado member add)")
+    if not member.storage_id:
+        return PeerRefused(f"node {theirs} was announced, but has not joined (cortado server --join)")
+    if member.storage_id != hello.storage_id:
         problem = f"has another data directory ({_shown(hello.storage_id)}) than the one that joined under this id"
         advice = "a lost disk comes back under a new node id only (cortado member remove, then add)"
-        raise PeerRefused(f"node {theirs} {problem} ({member.storage_id}): {advice}")
+        return PeerRefused(f"node {theirs} {problem} ({member.storage_id}): {advice}")
+    return None
 
 
 def _shown(name: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cortado.errors import InvalidArgument
-from cortado.raft.configuration import Configuration
+from cortado.raft.configuration import Configuration, Member
 
 
 class PeerNode(Protocol):
@@ -22,6 +22,18 @@ class PeerNode(Protocol):
 
     def log_position(self) -> tuple[int, int]:
         """Term and index of the last entry of the log."""
+
+    def known_member(self, node_id: str) -> Member | None:
+        """A member by any configuration that may be in force here."""
+
+    def known_members(self) -> Sequence[Member]:
+        """All of those, in the order of their ids; this node may be among them."""
+
+    def believe(self, node_id: str, position: tuple[int, int]) -> None:
+        """Hear ``node_id``, which members vouched for, until our own log reaches ``position`` (term, index)."""
+
+    def is_believed(self, node_id: str) -> bool:
+        """Whether it is heard for that reason still."""
 
     async def bind_member(self, node_id: str, storage_id: str, address: str) -> Configuration:
         """Remember the data directory of an announced member. Returns when that is committed. Raises NotLeader,
@@ -54,8 +66,9 @@ class PeerLimits:
     - ``message_bytes_max``: the largest single message; a larger one could not be received, and is dropped.
     - ``idle_ms``: a stream on which nothing was sent for so long carries an empty batch, with the clock.
     - ``silence_ms``: a stream on which nothing arrived for so long is cut, and the peer dialled again.
-    - ``hello_ms``: how long connecting and both Hellos may take.
+    - ``hello_ms``: how long connecting and both Hellos may take; half of it, members that are asked for a stranger.
     - ``handshakes_max``: streams of others that have not been accepted yet; more are refused at once.
+    - ``vouched_max``: strangers that members are being asked for; more are refused at once.
     - ``hello_bytes_max``: the largest first message.
     - ``backoff_ms_min``, ``backoff_ms_max``: between attempts to connect, doubled each time, shortened by chance.
     - ``wait_to_dial_ms``: how long the node with the larger id waits for the other one's stream before it dials.
@@ -69,6 +82,7 @@ class PeerLimits:
     idle_ms: int = 500
     silence_ms: int = 2_000
     hello_ms: int = 2_000
+    vouched_max: int = 4
     handshakes_max: int = 16
     hello_bytes_max: int = 16 << 10
     backoff_ms_min: int = 50

@@ -27,8 +27,7 @@ from cortado.store.peers.interface import PeerLimits, PeerNode, Stream
 
 
 class Link:
-    """``opened_by`` is the node id of the side that dialled, ``position`` the term and index in the peer's Hello,
-    ``traffic`` counts what goes over it."""
+    """``opened_by`` is the node id of the side that dialled, ``traffic`` counts what goes over it."""
 
     def __init__(
         self,
@@ -37,7 +36,6 @@ class Link:
         node: PeerNode,
         *,
         opened_by: str,
-        position: tuple[int, int],
         limits: PeerLimits,
         monotonic_ms: Callable[[], float],
         physical_ms: Callable[[], int],
@@ -45,7 +43,6 @@ class Link:
     ) -> None:
         self.peer = peer
         self.opened_by = opened_by
-        self.position = position
         self.dropped = 0
         self.traffic = Traffic() if traffic is None else traffic
         self.heard_ms = monotonic_ms()

@@ -15,7 +15,14 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from cortado.errors import CortadoError, Internal, InvalidArgument, NotFound, PeerRefused
-from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, JoinRequest, JoinResponse, SnapshotChunk
+from cortado.proto.internal.peers_pb2 import (
+    FetchSnapshotRequest,
+    JoinRequest,
+    JoinResponse,
+    SnapshotChunk,
+    VouchRequest,
+    VouchResponse,
+)
 from cortado.proto.internal.raft_pb2 import Configuration as ConfigurationMessage
 from cortado.store.peers.hello import check_certificate
 from cortado.store.peers.identity import check_name, identity_of
@@ -48,6 +55,7 @@ class PeersService:
             {
                 "Connect": grpc.stream_stream_rpc_method_handler(_ended(self._connect), as_it_is, as_it_is),
                 "FetchSnapshot": grpc.unary_stream_rpc_method_handler(_ended(self._fetch_snapshot), as_it_is, as_it_is),
+                "Vouch": grpc.unary_unary_rpc_method_handler(_ended(self._vouch), as_it_is, as_it_is),
                 "Join": grpc.unary_unary_rpc_method_handler(_ended(self._join), as_it_is, as_it_is),
             },
         )
@@ -67,6 +75,15 @@ class PeersService:
                 chunk = SnapshotChunk(offset=offset, data=data, checksum=google_crc32c.value(data))
                 await stream.write(chunk.SerializeToString())
                 offset += len(data)
+
+    async def _vouch(self, message: bytes, context: Context) -> bytes:
+        """Of members alone: what a cluster's members are is not for everyone to ask."""
+        request = _decoded(VouchRequest(), message)
+        self._transport.check(request.hello, self._certificate(context))
+        member = self._node.known_member(request.node_id)
+        is_member = member is not None and bool(member.storage_id) and member.storage_id == request.storage_id
+        term, index = self._node.log_position()
+        return VouchResponse(is_member=is_member, last_term=term, last_index=index).SerializeToString()
 
     async def _join(self, message: bytes, context: Context) -> bytes:
         request = _decoded(JoinRequest(), message)

@@ -21,6 +21,7 @@ SERVICE: Final = "cortado.internal.Peers"
 CONNECT: Final = f"/{SERVICE}/Connect"
 FETCH_SNAPSHOT: Final = f"/{SERVICE}/FetchSnapshot"
 JOIN: Final = f"/{SERVICE}/Join"
+VOUCH: Final = f"/{SERVICE}/Vouch"
 MESSAGE_BYTES_MAX: Final = 8 << 20
 
 _OPTIONS: Final[list[tuple[str, Any]]] = [

@@ -8,7 +8,8 @@ A peer is not reached: messages to it are dropped and counted, and it is dialled
 up to a second, each time shortened by chance. A stream on which nothing arrives for two seconds is cut: also an idle
 one carries a batch with the clock every half second. Every attempt is a new connection, with the certificates of then.
 
-Refusals and lost connections are logged once per change.
+Who is no member any more is cut off once that is decided, and refused when it dials again: so it learns that it was
+removed, whether it ran then or not. Refusals and lost connections are logged once per change.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from typing import Final
 
 from cortado.errors import CortadoError, PeerRefused, ResourceExhausted, Unavailable
 from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, Hello, PeerBatch
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.configuration import Configuration
 from cortado.raft.log import Message
 from cortado.store.engine.data_directory import Identity
 from cortado.store.observe.measures import Traffic
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.dial import dial
 from cortado.store.peers.fetch import fetch_snapshot
-from cortado.store.peers.hello import check_certificate, check_hello, make_hello, read_hello
+from cortado.store.peers.hello import check_certificate, check_hello, make_hello, read_hello, why_no_member
 from cortado.store.peers.interface import PeerLimits, PeerNode, Stream
 from cortado.store.peers.link import Link
 from cortado.store.peers.once import OncePerChange
+from cortado.store.peers.vouching import Vouching
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ class _Peer:
     node_id: str
     address: str = ""
     storage_id: str = ""
-    """The data directory at the other end of ``link``."""
+    """The data directory at the other end of ``link``, or the one that was vouched for."""
     link: Link | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     dialling: asyncio.Task[None] | None = None
@@ -108,6 +110,8 @@ class PeerTransport:
         self.configuration = Configuration()
         self._peers: dict[str, _Peer] = {}
         self._handshakes = 0
+        self._vouching = Vouching(self.hello_to, certificates, self.limits, monotonic_ms)
+        self._vouched: dict[str, str] = {}
         self._said = OncePerChange()
         self._ticking: asyncio.Task[None] | None = None
         self._cut: frozenset[str] = frozenset()
@@ -124,18 +128,15 @@ class PeerTransport:
     # --- the node's side ---------------------------------------------------------------------------------------
 
     def configure(self, configuration: Configuration) -> None:
-        """Whom to be connected to from now on: every member but ourselves. Streams of others are cut."""
+        """Whom to be connected to from now on: every member but ourselves. Streams of those who are none by any
+        configuration that may be in force are cut."""
         if self._is_closed:
             return
         self.configuration = configuration
         for member in configuration.members:
             if member.node_id != self.node_id:
-                peer = self._peers.setdefault(member.node_id, _Peer(member.node_id))
-                self._keep(peer, member.address)
-                self._check_still(peer, member)
-        for peer in list(self._peers.values()):
-            if configuration.member(peer.node_id) is None:
-                self._dismiss(peer)
+                self._keep(self._peers.setdefault(member.node_id, _Peer(member.node_id)), member.address)
+        self._review()
         self._start_ticking()
 
     def send(self, group_id: int, messages: Sequence[Message]) -> None:
@@ -206,13 +207,51 @@ class PeerTransport:
         await self.carry(hello, stream, opened_by=hello.node_id)
 
     def check(self, hello: Hello, certificate: tuple[str, str] | None) -> None:
-        """Whether the sender may be a peer now. Raises PeerRefused, Unavailable; a refusal is logged."""
+        """Whether the sender is a member by what is known here. Raises PeerRefused; a refusal is logged."""
         try:
-            check_certificate(hello.node_id, certificate)
-            check_hello(hello, self.identity, self.configuration, self._position())
-        except PeerRefused as refusal:
-            self._say(hello.node_id, "refused", refusal)
+            refusal = self._why_no_member(hello, certificate)
+            if refusal is not None:
+                raise refusal
+        except PeerRefused as refused:
+            self._say(hello.node_id, "refused", refused)
             raise
+
+    async def admit(self, hello: Hello, certificate: tuple[str, str] | None) -> None:
+        """The same, but for one that we do not know and whose log is ahead of ours, members are asked. Raises also
+        ResourceExhausted."""
+        try:
+            refusal = self._why_no_member(hello, certificate)
+            if refusal is None or self._is_vouched_for(hello.node_id, hello.storage_id):
+                return
+            ours = self._position()
+            if (hello.last_term, hello.last_index) <= ours:
+                raise refusal
+            known = [each for each in self._attached.known_members() if each.node_id not in self._none_to_ask(hello)]
+            position = await self._vouching.position_for(hello, known, ours, refusal)
+        except PeerRefused as refused:
+            self._say(hello.node_id, "refused", refused)
+            raise
+        _LOG.warning("node %s is not known here: members vouched for it, up to %s", hello.node_id, position)
+        self._vouched[hello.node_id] = hello.storage_id
+        self._attached.believe(hello.node_id, position)
+
+    def _none_to_ask(self, hello: Hello) -> set[str]:
+        """Neither a stranger itself, nor we, nor who can't be reached."""
+        return {hello.node_id, self.node_id, *self._cut}
+
+    def _why_no_member(self, hello: Hello, certificate: tuple[str, str] | None) -> PeerRefused | None:
+        check_certificate(hello.node_id, certificate)
+        check_hello(hello, self.identity)
+        return why_no_member(hello, self.identity, self._attached.known_member(hello.node_id))
+
+    def _is_vouched_for(self, node_id: str, storage_id: str) -> bool:
+        return self._vouched.get(node_id) == storage_id and self._attached.is_believed(node_id)
+
+    @property
+    def _attached(self) -> PeerNode:
+        if self._node is None:
+            raise Unavailable(f"node {self.node_id} starts")
+        return self._node
 
     async def _introduced(self, stream: Stream, certificate: tuple[str, str] | None) -> Hello:
         if certificate is not None:
@@ -223,7 +262,7 @@ class PeerTransport:
         except PeerRefused as refusal:
             self._say("", "refused", refusal)
             raise
-        self.check(hello, certificate)
+        await self.admit(hello, certificate)
         return hello
 
     def _check_not_cut(self, node_id: str) -> None:
@@ -249,20 +288,30 @@ class PeerTransport:
         if peer.dialling is None:
             peer.dialling = asyncio.ensure_future(self._keep_dialling(peer))
 
-    def _check_still(self, peer: _Peer, member: Member) -> None:
-        """Cut off who was let in under a node id that was bound to another data directory since."""
-        if peer.link is not None and member.storage_id not in ("", peer.storage_id):
-            peer.link.close(PeerRefused(f"node id {peer.node_id} belongs to another data directory now"))
+    def _review(self) -> None:
+        """Whether everyone whom we are connected to, or dial, still belongs here."""
+        if self._node is None:
+            return
+        for peer in list(self._peers.values()):
+            if self._is_vouched_for(peer.node_id, peer.storage_id):
+                continue
+            member = self._node.known_member(peer.node_id)
+            if member is None:
+                self._dismiss(peer)
+            elif peer.link is not None and member.storage_id not in ("", peer.storage_id):
+                peer.link.close(PeerRefused(f"node id {peer.node_id} belongs to another data directory now"))
+        for node_id in [each for each in self._vouched if not self._node.is_believed(each)]:
+            del self._vouched[node_id]
 
     def _dismiss(self, peer: _Peer) -> None:
-        """A peer is no member of the newest configuration that we know."""
+        """A peer is no member any more."""
+        if peer.link is None:
+            del self._peers[peer.node_id]
+        else:
+            peer.link.close(PeerRefused(f"node {peer.node_id} was removed from cluster {self.identity.cluster_id}"))
         if peer.dialling is not None:
             peer.dialling.cancel()
             peer.dialling = None
-        if peer.link is None:
-            del self._peers[peer.node_id]
-        elif self.configuration.members and peer.link.position <= self._position():
-            peer.link.close(PeerRefused(f"node {peer.node_id} was removed from cluster {self.identity.cluster_id}"))
 
     async def _keep_dialling(self, peer: _Peer) -> None:
         backoff_ms: float = self.limits.backoff_ms_min
@@ -304,7 +353,6 @@ class PeerTransport:
             stream,
             self._node,
             opened_by=opened_by,
-            position=(hello.last_term, hello.last_index),
             limits=self.limits,
             monotonic_ms=self._monotonic_ms,
             physical_ms=self._physical_ms,
@@ -352,6 +400,8 @@ class PeerTransport:
             # Where this process itself stood still, what arrived meanwhile has not been read yet.
             was_late = now_ms - last_ms > _TICK_S * 1000 + self.limits.silence_ms / 4
             last_ms = now_ms
+            # A removal is decided at some time after the configuration without the member came.
+            self._review()
             for link in [each.link for each in self._peers.values() if each.link is not None]:
                 if was_late:
                     link.heard_ms = now_ms
@@ -367,9 +417,7 @@ class PeerTransport:
         return make_hello(self.identity, self.address, self._position(), node_id)
 
     def _position(self) -> tuple[int, int]:
-        if self._node is None:
-            raise Unavailable(f"node {self.node_id} starts")
-        return self._node.log_position()
+        return self._attached.log_position()
 
     def _say(self, node_id: str, what: str, problem: CortadoError) -> None:
         """Log a problem with a peer, or with somebody who says to be one (``node_id`` may be made up)."""

@@ -5,7 +5,8 @@
     empty, no --join ......... a new cluster id and node id; the node begins a cluster of one
     empty, --join ............ a storage id and the announced node id, and no cluster yet
                                ─► Join at the cluster's leader, which remembers the storage id
-                               ─► the mark that it joined, and the cluster's id: from now on --join is ignored
+                               ─► the mark that it joined, with who let it in, and the cluster's id: from now on
+                                  --join is ignored
     made by an earlier start . what it says; other names in the settings are refused, and --join where it began a
                                cluster and is alone in it
 
@@ -21,6 +22,7 @@ import uuid
 from typing import Final
 
 from cortado.errors import CortadoError, InvalidArgument, TryAgain
+from cortado.raft.configuration import Configuration
 from cortado.raft.records import decode_stored
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
@@ -35,6 +37,7 @@ from cortado.store.server.recovery import GROUP_ID, stored_log
 _LOG: Final = logging.getLogger(__name__)
 
 _JOINED_KEY: Final = b"joined"
+_LET_IN_KEY: Final = b"let in by"
 _MOVED_POLL_S: Final = 1.0
 _MOVED_POLL_S_MAX: Final = 60.0
 # The cluster may have been told once, and this node not have heard of it.
@@ -81,10 +84,13 @@ def _check_identity(config: ServerConfig, identity: Identity) -> None:
         raise InvalidArgument("node-id", f"the data directory is that of node {identity.node_id}", config.node_id)
 
 
-def has_joined(engine: Engine) -> bool:
-    """Whether the directory belongs to a cluster that another node began."""
+def joined_members(engine: Engine) -> Configuration | None:
+    """The members that let this directory in, where it belongs to a cluster that another node began: until it has a
+    log of its own, it hears them alone. Raises DataLoss."""
     with engine.read() as txn:
-        return txn.get(Space.META, _JOINED_KEY) is not None
+        if txn.get(Space.META, _JOINED_KEY) is None:
+            return None
+        return Configuration.decode(txn.get(Space.META, _LET_IN_KEY) or b"")
 
 
 async def join_cluster(
@@ -116,6 +122,7 @@ async def join_cluster(
         raise StartRefused(InvalidArgument("cluster-id", problem, config.cluster_id), EXIT_CONFIG)
     with engine.write() as txn:
         txn.put(Space.META, _JOINED_KEY, answer.cluster_id.encode())
+        txn.put(Space.META, _LET_IN_KEY, Configuration.from_message(answer.configuration).encode())
     engine.join_cluster(answer.cluster_id)
     _LOG.info("node %s joined cluster %s as a learner", identity.node_id, answer.cluster_id)
 
@@ -126,7 +133,7 @@ def _check_not_alone(config: ServerConfig, engine: LmdbEngine, address: str) -> 
     It would serve, and clients that know both addresses would write to one cluster today and to the other tomorrow. In
     a list that all nodes have, the one that began the cluster finds itself.
     """
-    if has_joined(engine) or address in config.join:
+    if joined_members(engine) is not None or address in config.join:
         return
     stored = stored_log(engine)
     if stored and len(decode_stored(GROUP_ID, stored).configuration.members) > 1:

@@ -1,4 +1,4 @@
-"""Out of a lost majority, by force: one survivor becomes a cluster of its own.
+"""Out of a lost majority, by force: one survivor becomes a cluster of its own. And out of a term that nobody elected.
 
 Where most voters are gone for ever, nobody may decide any more, which is right: the others might still decide without
 us. An operator who knows that they are gone says so, on the stopped node that holds the most::
@@ -10,6 +10,9 @@ us. An operator who knows that they are gone says so, on the stopped node that h
 What may be lost: everything that the lost majority acknowledged and had not sent here yet. What may appear: entries
 that the leader had sent here and that were never acknowledged to anybody. Both steps are durable before they return,
 and a recovery that was cut off between them is done again: with the new id and the old members a node only waits.
+
+:func:`reset_term` is another matter, and loses nothing: a node whose stored term is out of bounds goes on in one that
+its log can have come to. See :func:`cortado.raft.bootstrap.reset_term_writes`.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ from pathlib import Path
 from typing import Final
 
 from cortado.errors import DataDirectoryError, InvalidArgument, Unsupported
-from cortado.raft.bootstrap import force_single_writes
+from cortado.raft.bootstrap import TermReport as TermReport
+from cortado.raft.bootstrap import force_single_writes, reset_term_writes
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.records import decode_stored, group_range
+from cortado.raft.records import Writes, decode_stored, group_range
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
@@ -96,13 +100,29 @@ def force_new_cluster(engine: LmdbEngine, found: Survey) -> str:
     writes, _ = force_single_writes(GROUP_ID, stored_log(engine), found.member)
     cluster_id = str(uuid.uuid4())
     engine.begin_cluster(cluster_id)
+    _write(engine, writes)
+    return cluster_id
+
+
+def reset_term(engine: LmdbEngine, *, dry_run: bool) -> TermReport:
+    """Take a node back from a term out of bounds, durably, unless ``dry_run``. Raises InvalidArgument where its term is
+    in bounds, or what it applied is not; DataLoss where it is damaged."""
+    with engine.read() as txn:
+        applied = txn.get(Space.META, applied_key(GROUP_ID))
+    state = AppliedState() if applied is None else AppliedState.decode(applied)
+    writes, report = reset_term_writes(GROUP_ID, stored_log(engine), (state.index, state.term))
+    if not dry_run:
+        _write(engine, writes)
+    return report
+
+
+def _write(engine: LmdbEngine, writes: Writes) -> None:
     with engine.write() as txn:
         for key, value in writes:
             if value is None:
                 txn.delete(Space.LOG, key)
             else:
                 txn.put(Space.LOG, key, value)
-    return cluster_id
 
 
 def _voter(configuration: Configuration, identity: Identity, path: Path) -> Member:

@@ -59,7 +59,7 @@ from cortado.store.server.config import ServerConfig
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.ending import Served, stop_asked, until_stopped
 from cortado.store.server.inspect_service import InspectService
-from cortado.store.server.joining import has_joined, join_cluster, open_engine, tell_address
+from cortado.store.server.joining import join_cluster, joined_members, open_engine, tell_address
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.listening import announce, bind, new_server
 from cortado.store.server.observing import Observing
@@ -177,7 +177,7 @@ def _make_node(
         random=random.SystemRandom(),
         raft=config.raft_settings(),
         spools=DiskSpools(config.data_dir / "snapshots"),
-        joining=has_joined(engine),
+        joining=joined_members(engine),
     )
     transport.attach(node)
     return node, transport

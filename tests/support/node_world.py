@@ -136,6 +136,7 @@ class Place:
         self.spools = MemorySpools()
         self.wall_offset_ms = 0
         self.is_first = is_first
+        self.joined = Configuration()
         self.is_running = False
         self.lives = 0
         self.node: Node
@@ -156,7 +157,7 @@ class Place:
             monotonic_ms=lambda: world.loop.time() * 1000,
             limits=world.limits,
             address=self.address,
-            joining=not self.is_first,
+            joining=None if self.is_first else self.joined,
             transport=self.transport,
             storage=lambda _loop: self.disk,
             run_scan=InPlace(),
@@ -258,7 +259,7 @@ class World:
         place = self.place(node_id)
         leader = self.leader()
         await leader.add_member(node_id, place.address)
-        await leader.bind_member(node_id, place.storage_id, place.address)
+        place.joined = await leader.bind_member(node_id, place.storage_id, place.address)
         return await place.start()
 
     async def promote(self, node_id: str) -> None:

@@ -31,8 +31,12 @@ def identity_of_node(node_id: str, cluster_id: str = CLUSTER) -> Identity:
 
 @dataclass
 class RecordingNode:
-    """A :class:`~cortado.store.peers.interface.PeerNode` without a log."""
+    """A :class:`~cortado.store.peers.interface.PeerNode` without a log. It knows the members that its transport was
+    told of last, and those in ``leaving``, whose removal is not decided."""
 
+    transport: PeerTransport | None = None
+    leaving: tuple[Member, ...] = ()
+    believed: dict[str, tuple[int, int]] = field(default_factory=dict)
     position: tuple[int, int] = (1, 10)
     received: list[tuple[str, int, bytes]] = field(default_factory=list)
     clocks: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -48,6 +52,19 @@ class RecordingNode:
 
     def log_position(self) -> tuple[int, int]:
         return self.position
+
+    def known_members(self) -> Sequence[Member]:
+        assert self.transport is not None
+        return (*self.transport.configuration.members, *self.leaving)
+
+    def known_member(self, node_id: str) -> Member | None:
+        return next((each for each in self.known_members() if each.node_id == node_id), None)
+
+    def believe(self, node_id: str, position: tuple[int, int]) -> None:
+        self.believed[node_id] = position
+
+    def is_believed(self, node_id: str) -> bool:
+        return self.position < self.believed.get(node_id, (0, 0))
 
     async def bind_member(self, node_id: str, storage_id: str, address: str) -> Configuration:
         self.bound.append((node_id, storage_id, address))
@@ -108,6 +125,7 @@ async def running_peer(
         chance=random.Random(node_id),
         limits=limits,
     )
+    node.transport = transport
     transport.attach(node)
     server.add_generic_rpc_handlers([PeersService(node, transport).handler()])
     if certificates is None:

@@ -93,7 +93,10 @@ class Checks:
     def acknowledged(self, replica, index, term, value) -> None:
         """What is acknowledged is on a majority's disks: of the voters now, or of those when it was appended, where
         it was decided before they changed."""
-        now, then = replica.log.configuration.voters, replica.log.configuration_at(max(index, replica.log.base[0])).voters
+        now, then = (
+            replica.log.configuration.voters,
+            replica.log.configuration_at(max(index, replica.log.base[0])).voters,
+        )
         is_kept = any(self._are_on_disks(voters, index, term) for voters in (now, then))
         self.that(is_kept, f"entry {index} of term {term} is on the disks of a majority of {now} or {then}")
         self._acknowledged[index] = value

@@ -194,7 +194,9 @@ class Replica:
             other = self.world.replicas.get(member.node_id)
             if other is None or other is self or other.log is None or self.world.now_ms < other.paused_until_ms:
                 continue
-            if not self.world.is_cut(self.node_id, other.node_id) and not self.world.is_cut(other.node_id, self.node_id):
+            if not self.world.is_cut(self.node_id, other.node_id) and not self.world.is_cut(
+                other.node_id, self.node_id
+            ):
                 words.append(Word(other.log.member(sender) is not None, other.log.last[::-1]))
         position = vouched_position(words, log.last[::-1])
         self.world.counts["strangers vouched for" if position else "strangers refused"] += 1

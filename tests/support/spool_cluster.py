@@ -63,6 +63,7 @@ class Member:
         self.spools = MemorySpools()
         self.lives = 0
         self.is_up = False
+        self.joined = Configuration()
 
     async def start(self) -> None:
         self.lives += 1
@@ -73,7 +74,7 @@ class Member:
             physical_ms=SetClock(),
             monotonic_ms=lambda: time.monotonic() * 1000,
             address=f"{self.node_id}:7621",
-            joining=self.node_id != "n1",
+            joining=None if self.node_id == "n1" else self.joined,
             transport=_Transport(self),
             storage=lambda _loop: self.storage,
             random=random.Random(f"{self.node_id} {self.lives}"),
@@ -239,7 +240,7 @@ async def three_nodes() -> AsyncIterator[SpoolCluster]:
     await first.start()
     try:
         for name in ("n2", "n3"):
-            await first.node.add_member(name, f"{name}:7621")
+            cluster.members[name].joined = await first.node.add_member(name, f"{name}:7621")
             await cluster.members[name].start()
             await first.node.bind_member(name, f"disk of {name}", f"{name}:7621")
             await _promoted(first, name)

@@ -13,7 +13,7 @@ from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 
 if TYPE_CHECKING:
-    from cortado.store.server.recovery import Survey
+    from cortado.store.server.recovery import Survey, TermReport
 
 
 @command(
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     examples="""
         cortado recover --force-new-cluster --data-dir /var/lib/cortado --dry-run
         cortado recover --force-new-cluster --data-dir /var/lib/cortado
+        cortado recover --reset-term --data-dir /var/lib/cortado
     """,
 )
 def recover(
@@ -30,16 +31,23 @@ def recover(
     force_new_cluster: Annotated[
         bool, Option("--force-new-cluster", help="Make this node a new cluster of its own.")
     ] = False,
+    reset_term: Annotated[
+        bool, Option("--reset-term", help="Take this node back from a term that no elections reach.")
+    ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Make a survivor a new cluster, after most voters were lost for ever. Data may be lost.
+    """Bring a stopped node back where nothing else does.
 
-    Run it on the host of the survivor that holds the most, with its server stopped. The other members, should
-    they return, are refused: add new nodes instead.
+    With --force-new-cluster, make a survivor a new cluster, after most voters were lost for ever. Data may be lost.
+    Run it on the host of the survivor that holds the most. The other members, should they return, are refused:
+    add new nodes instead.
+
+    With --reset-term, take a node back from a term out of bounds, with which it does not start. Nothing is lost.
+    Run it on each node that says so.
     """
-    if not force_new_cluster:
-        problem = "must be given: there is no other recovery, and this one is not to happen by accident"
+    if force_new_cluster == reset_term:
+        problem = "one of --force-new-cluster and --reset-term must be given: neither is to happen by accident"
         raise InvalidArgument("--force-new-cluster", problem)
     try:
         from cortado.store.server import recovery
@@ -48,6 +56,16 @@ def recover(
             raise
         raise Unsupported(f"recovery without {error.name}", "pip install 'cortado[server]'") from None
     engine = recovery.open_stopped(data_dir)
+    if reset_term:
+        try:
+            report = recovery.reset_term(engine, dry_run=True)
+            if not dry_run:
+                confirm(f"Take node {engine.identity.node_id} back from term {report.old_term}?", yes=yes)
+                recovery.reset_term(engine, dry_run=False)
+        finally:
+            engine.close()
+        _report_term(session, report, was_changed=not dry_run)
+        return
     try:
         found = recovery.survey(engine, data_dir, engine.identity)
         if not session.as_json:
@@ -98,3 +116,25 @@ def _report(session: Session, found: Survey, cluster_id: str) -> None:
         session.show.line(f"{found.member.node_id} is cluster {cluster_id} now; start its server as before")
     else:
         session.show.line("nothing was changed")
+
+
+def _report_term(session: Session, report: TermReport, *, was_changed: bool) -> None:
+    if session.as_json:
+        session.show.json(
+            {
+                "old_term": report.old_term,
+                "new_term": report.new_term,
+                "dropped": report.dropped,
+                "was_changed": was_changed,
+            }
+        )
+        return
+    dropped = count(report.dropped, "entry", "entries")
+    session.show.record(
+        [
+            ("term", f"{report.old_term}, out of bounds"),
+            ("its term from now on", report.new_term),
+            ("dropped from its log", f"{dropped} of such a term, not known to be decided"),
+        ]
+    )
+    session.show.line("start its server as before" if was_changed else "nothing was changed")

@@ -196,7 +196,7 @@ class Cluster:
         if bound is None:
             return False
         self.note(f"{node_id} joined ({'added' if added is not None else 'was there'})")
-        host.cluster_id = "sim"
+        host.cluster_id, host.joined = "sim", bound
         if node_id not in self.members:
             self.members.append(node_id)
         self.start(node_id)

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from cortado.errors import CortadoError, NotFound, PeerRefused, Unavailable
+from cortado.proto.internal.peers_pb2 import Hello
 from cortado.raft.configuration import Configuration
 from cortado.raft.group import RaftLog
 from cortado.raft.log import Message
+from cortado.raft.standing import Word, vouched_position
 from cortado.store.engine.data_directory import Identity
-from cortado.store.peers.hello import check_hello, make_hello
+from cortado.store.peers.hello import check_hello, make_hello, why_no_member
 from support.simulation.loop import NodeLoop, Scheduler
 
 if TYPE_CHECKING:
@@ -170,20 +172,42 @@ class Network:
             return True
         link.connected = None
         try:
-            _introduce(sender, receiver)
+            self._introduce(sender, receiver)
             if not sender.loop.is_dead:
-                _introduce(receiver, sender)
+                self._introduce(receiver, sender)
         except PeerRefused:
             return False
         link.connected = ends
         return True
 
+    def _introduce(self, caller: Process, to: Process) -> None:
+        hello = make_hello(caller.identity, caller.node.address, caller.node.log_position(), to.node_id)
+        check_hello(hello, to.identity)
+        refusal = why_no_member(hello, to.identity, to.node.known_member(caller.node_id))
+        if refusal is None or to.node.is_believed(caller.node_id):
+            return
+        ours = to.node.log_position()
+        position = None
+        if (hello.last_term, hello.last_index) > ours:
+            position = vouched_position(self._words(hello, to), ours)
+        self.counts["strangers refused" if position is None else "strangers vouched for"] += 1
+        if position is None:
+            raise refusal
+        to.node.believe(caller.node_id, position)
 
-def _introduce(caller: Process, to: Process) -> None:
-    term, index = reversed(caller.log.last)
-    hello = make_hello(caller.identity, caller.node.address, (term, index), to.node_id)
-    term, index = reversed(to.log.last)
-    check_hello(hello, to.identity, to.log.configuration, (term, index))
+    def _words(self, hello: Hello, to: Process) -> list[Word]:
+        """What the members say that ``to`` knows and reaches."""
+        words = []
+        for member in to.node.known_members():
+            other = self._find(member.node_id)
+            is_asked = member.node_id not in (to.node_id, hello.node_id) and other is not None and other.is_listening
+            is_cut = self.link(to.node_id, member.node_id).is_cut or self.link(member.node_id, to.node_id).is_cut
+            if other is None or not is_asked or is_cut or other.loop.is_paused:
+                continue
+            known = other.node.known_member(hello.node_id)
+            is_member = known is not None and known.storage_id == hello.storage_id
+            words.append(Word(is_member, other.node.log_position()))
+        return words
 
 
 class SimulatedTransport:

@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cortado.raft.configuration import Configuration
 from cortado.raft.group import RaftLog
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.data_directory import Identity
@@ -60,6 +61,7 @@ class Host:
         self.is_first = is_first
         self.storage_id = f"{node_id}-disk-0"
         self.cluster_id = "sim" if is_first else ""
+        self.joined = Configuration()
         self.spools = MemorySpools()
         self.life: Life | None = None
         self.lives = 0
@@ -183,7 +185,7 @@ def make_node(life: Life, options: NodeOptions) -> Node:
         random=life.source,
         raft=options.raft,
         spools=host.spools,
-        joining=not host.is_first,
+        joining=None if host.is_first else host.joined,
     )
 
 

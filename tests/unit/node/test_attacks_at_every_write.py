@@ -57,7 +57,7 @@ class Story:
         await self._write("alone")
         place = world.place("n2")
         await n1.add_member("n2", place.address)
-        await n1.bind_member("n2", place.storage_id, place.address)
+        place.joined = await n1.bind_member("n2", place.storage_id, place.address)
         await place.start()
         if self.victim == "n2":
             self._arm(place)

@@ -41,7 +41,6 @@ def make_link(stream: HeldStream, limits: PeerLimits = LIMITS, node: RecordingNo
         stream,
         node or RecordingNode(),
         opened_by="n1",
-        position=(1, 1),
         limits=limits,
         monotonic_ms=lambda: 1.0,
         physical_ms=lambda: 1,

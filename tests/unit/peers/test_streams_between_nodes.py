@@ -101,9 +101,14 @@ def test_where_both_dial_at_once_one_stream_stays() -> None:
 def test_the_node_with_the_larger_id_dials_where_the_other_does_not_know_it() -> None:
     async def scenario() -> None:
         behind, ahead = RecordingNode(position=(3, 10)), RecordingNode(position=(3, 11))
-        async with running_peer("n1", node=behind) as n1, running_peer("n2", node=ahead) as n2:
-            n1.transport.configure(Configuration((n1.member, Member("n0", "127.0.0.1:1", "s"))))
-            n2.transport.configure(members(n1, n2))
+        async with (
+            running_peer("n1", node=behind) as n1,
+            running_peer("n2", node=ahead) as n2,
+            running_peer("n0", node=RecordingNode(position=(3, 11))) as n0,
+        ):
+            n0.transport.configure(members(n0, n1, n2))
+            n1.transport.configure(members(n0, n1))
+            n2.transport.configure(members(n0, n1, n2))
             await connected(n1, n2)
             n1.transport.send(1, [Message("n2", b"from a node that does not know it yet")])
             await until(lambda: len(n2.node.received) == 1, "it is answered")
@@ -140,14 +145,16 @@ def test_who_was_let_in_is_cut_off_once_its_id_belongs_to_another_data_directory
     """What it acknowledges must not count for the one that has the id now."""
 
     async def scenario() -> None:
-        async with running_peer("n1") as n1, running_peer("n2") as n2:
-            # It is ahead, so it may know of members that n1 has not heard of.
-            n2.node.position = (9, 99)
-            for each in (n1, n2):
-                each.transport.configure(members(n1, n2, n2=""))
+        async with running_peer("n1") as n1, running_peer("n2") as n2, running_peer("n0") as n0:
+            n0.node.position = n2.node.position = (9, 99)
+            n0.transport.configure(members(n0, n1, n2))
+            # When n1 was away it was announced, and has joined since.
+            n1.transport.configure(members(n0, n1, n2, n2=""))
+            n2.transport.configure(members(n0, n1, n2))
             await connected(n1, n2)
             link = n1.transport.link_to("n2")
-            n1.transport.configure(members(n1, n2, n2="another-disk"))
+            n1.node.position = (9, 100)
+            n1.transport.configure(members(n0, n1, n2, n2="another-disk"))
             await until(lambda: link is not None and not link.is_open, "the stream is cut")
             await until(lambda: "another data directory" in n1.problem_with("n2"), "it is refused from then on")
             n2.transport.send(1, [Message("n1", b"acknowledged")])
@@ -159,6 +166,7 @@ def test_who_was_let_in_is_cut_off_once_its_id_belongs_to_another_data_directory
 def test_a_peer_is_followed_to_a_new_address() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n2") as n2:
+            n2.node.leaving = (n1.member,)  # It knows it, and does not dial.
             old = Configuration((n1.member, replace(n2.member, address="127.0.0.1:1")))
             n1.transport.configure(old)
             await until(lambda: n1.problem_with("n2") != "", "the old address was tried")
@@ -231,6 +239,7 @@ def test_a_silent_peer_is_cut_and_an_idle_one_is_not() -> None:
             running_peer("n2", limits=limits) as n2,
             running_peer("n3", limits=mute) as n3,
         ):
+            n3.node.leaving = (n1.member, n2.member)  # It knows them, and dials nobody.
             for each in (n1, n2):
                 each.transport.configure(members(n1, n2, n3))
             await connected(n1, n2)

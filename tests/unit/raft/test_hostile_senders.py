@@ -1,4 +1,4 @@
-"""Who may speak to a replica, and what its numbers may be: everything else changes nothing, in memory or on the disk."""
+"""Who may speak to a replica, and what its numbers may be: all else changes nothing, in memory or on the disk."""
 
 from __future__ import annotations
 
@@ -225,13 +225,11 @@ def test_a_time_that_has_not_come_says_nothing_of_how_fresh_a_replica_is() -> No
     before = log.fresh_as_of_ms
     assert before is not None
     life = log._core.life
-    group.forge(
-        "n1", "n2", term=2, heartbeat=pb.Heartbeat(), echo_ms=group.now_ms + 60_000, fresh_index=1, life=life
-    )
+    group.forge("n1", "n2", term=2, heartbeat=pb.Heartbeat(), echo_ms=group.now_ms + 60_000, fresh_index=1, life=life)
     assert log.fresh_as_of_ms == before
 
 
-# --- directories that hold such a term ---------------------------------------------------------------------------------
+# --- directories that hold such a term -----------------------------------------------------------------------------
 
 
 def hard_state(group: Hand, node_id: str, term: int) -> None:
@@ -269,9 +267,7 @@ def test_a_group_whose_terms_were_all_taken_out_of_bounds_goes_on_after_a_reset_
     group.run(5_000)
     leader = next(log for log in group.logs.values() if log.is_leader)
     assert leader.decided >= kept.index
-    assert all(
-        b"acknowledged" in [entry.payload.encode() for entry in applied] for applied in group.applied.values()
-    )
+    assert all(b"acknowledged" in [entry.payload.encode() for entry in applied] for applied in group.applied.values())
     assert {log.last for log in group.logs.values()} == {leader.last}
 
 
@@ -285,5 +281,3 @@ def test_a_reset_refuses_a_term_in_bounds_and_what_was_applied_out_of_bounds() -
     with pytest.raises(InvalidArgument, match="out of bounds: take another node's"):
         reset_term_writes(GROUP, sorted(group.disks["n1"].items()), (5, UINT64_MAX))
     assert hard_key(GROUP) in group.disks["n1"]
-
-

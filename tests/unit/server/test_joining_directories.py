@@ -18,7 +18,7 @@ from cortado.store.peers.certificates import load_authority, make_authority, mak
 from cortado.store.server import joining, serve
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
-from cortado.store.server.joining import has_joined, join_cluster, open_engine
+from cortado.store.server.joining import join_cluster, joined_members, open_engine
 from cortado.store.server.recovery import GROUP_ID
 from support.nodes import run
 
@@ -52,7 +52,7 @@ def test_a_first_start_without_join_begins_a_cluster(tmp_path: Path) -> None:
     engine = open_engine(config(tmp_path, node_id="n1", cluster_id="mine"))
     assert (engine.identity.cluster_id, engine.identity.node_id) == ("mine", "n1")
     assert engine.identity.storage_id
-    assert not has_joined(engine)
+    assert joined_members(engine) is None
     engine.close()
 
 
@@ -65,7 +65,7 @@ def test_a_first_start_with_join_belongs_to_nobody_until_it_was_let_in(
     asked = answering(monkeypatch, JoinResponse(cluster_id="theirs"))
     joined(joins(tmp_path), engine)
     assert asked == [(("127.0.0.1:1",), "n2", "127.0.0.1:2")]
-    assert has_joined(engine)
+    assert joined_members(engine) is not None
     engine.close()
     engine = open_engine(joins(tmp_path))
     assert engine.identity.cluster_id == "theirs"
@@ -89,7 +89,7 @@ def test_a_crash_while_joining_never_leaves_what_could_begin_a_cluster(
         crashing.setattr(LmdbEngine, "join_cluster", crash)
         with pytest.raises(OSError, match="the power went"):
             joined(joins(tmp_path), engine)
-    assert has_joined(engine)
+    assert joined_members(engine) is not None
     joined(joins(tmp_path), engine)
     assert engine.identity.cluster_id == "theirs"
     engine.close()
@@ -115,7 +115,7 @@ def test_a_join_that_fails_ends_the_start_with_a_code_and_changes_nothing(
         joined(settings, engine)
     assert refused.value.exit_code == exit_code
     assert engine.identity.cluster_id == ""
-    assert not has_joined(engine)
+    assert joined_members(engine) is None
     engine.close()
 
 

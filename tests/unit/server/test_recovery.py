@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from cortado.errors import DataDirectoryError, Unsupported
+from cortado.errors import DataDirectoryError, DataLoss, InvalidArgument, Unsupported
 from cortado.raft.bootstrap import bootstrap_writes
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.records import HardState
+from cortado.raft.records import HardState, decode_stored
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
 from cortado.store.node.state import AppliedState
-from cortado.store.server.recovery import GROUP_ID, force_new_cluster, open_stopped, survey
+from cortado.store.server.recovery import GROUP_ID, force_new_cluster, open_stopped, reset_term, stored_log, survey
 
 N1, N2, N3 = (Member(f"n{i}", f"127.0.0.1:{i}", f"disk-{i}") for i in (1, 2, 3))
 THREE = Configuration(voters=(N1, N2, N3))
@@ -113,3 +113,22 @@ def test_a_group_of_one_has_nobody_to_leave_behind(tmp_path: Path) -> None:
         txn.put(Space.META, applied_key(GROUP_ID), AppliedState(index=2, term=1).encode())
     assert survey(engine, engine.path, engine.identity).removed == ()
     engine.close()
+
+
+def test_a_term_that_no_elections_reach_is_taken_back_and_nothing_else_is_changed(engine: LmdbEngine) -> None:
+    key, value = HardState((1 << 64) - 1, "n3", 9, 2, THREE, keeps_entries=True).write(GROUP_ID)
+    with engine.write() as txn:
+        txn.put(Space.LOG, key, value)
+    with pytest.raises(DataLoss, match="cortado recover --reset-term"):
+        force_new_cluster(engine, survey(engine, engine.path, engine.identity))
+    report = reset_term(engine, dry_run=True)
+    assert stored_term(engine) == report.old_term == (1 << 64) - 1
+    assert reset_term(engine, dry_run=False) == report
+    assert stored_term(engine) == report.new_term == 2 + (1 << 23)
+    assert survey(engine, engine.path, engine.identity).removed == (N2, N3)
+    with pytest.raises(InvalidArgument, match="is in bounds"):
+        reset_term(engine, dry_run=False)
+
+
+def stored_term(engine: LmdbEngine) -> int:
+    return decode_stored(GROUP_ID, stored_log(engine)).hard_state.term

@@ -227,7 +227,7 @@ def test_a_new_member_of_a_long_history_begins_with_a_snapshot() -> None:
             before = len(cluster.fetches)
             leader = cluster.leader
             assert leader is not None
-            await leader.node.add_member("n4", "n4:7621")
+            newcomer.joined = await leader.node.add_member("n4", "n4:7621")
             await newcomer.start()
             await leader.node.bind_member("n4", "disk of n4", "n4:7621")
             await until(lambda: newcomer.engine.installing)
