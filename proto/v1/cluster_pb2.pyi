@@ -95,22 +95,26 @@ class QueueUse(_message.Message):
     def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ..., count_max: _Optional[int] = ..., bytes: _Optional[int] = ..., bytes_max: _Optional[int] = ...) -> None: ...
 
 class ClockRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("at_leader",)
+    AT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    at_leader: bool
+    def __init__(self, at_leader: bool = ...) -> None: ...
 
 class ClockResponse(_message.Message):
-    __slots__ = ("header", "now", "physical_ms", "last_applied", "max_offset_ms")
+    __slots__ = ("header", "now", "physical_ms", "last_applied", "max_offset_ms", "jump_ms")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     NOW_FIELD_NUMBER: _ClassVar[int]
     PHYSICAL_MS_FIELD_NUMBER: _ClassVar[int]
     LAST_APPLIED_FIELD_NUMBER: _ClassVar[int]
     MAX_OFFSET_MS_FIELD_NUMBER: _ClassVar[int]
+    JUMP_MS_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     now: _common_pb2.Timestamp
     physical_ms: int
     last_applied: _common_pb2.Timestamp
     max_offset_ms: int
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., now: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., physical_ms: _Optional[int] = ..., last_applied: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., max_offset_ms: _Optional[int] = ...) -> None: ...
+    jump_ms: int
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., now: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., physical_ms: _Optional[int] = ..., last_applied: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., max_offset_ms: _Optional[int] = ..., jump_ms: _Optional[int] = ...) -> None: ...
 
 class BumpEpochRequest(_message.Message):
     __slots__ = ("from_epoch", "request_id")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from cortado.errors import DeadlineExceeded, OutcomeUnknown
+from cortado.errors import CortadoError, OutcomeUnknown
 from cortado.proto.v1 import cluster_pb2
 from cortado.store.client.arguments import flag, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.values import timestamp_of
 from cortado.store.clock.timestamp import Timestamp
+
+LOOK_S: Final = 2.0
+"""Beyond its time, a change of which nobody knows is looked for so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +111,14 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """A node's clock: ``now`` (every later write of this run is above it), the physical clock, and the last timestamp
-    applied (every later write is above it, whatever happens)."""
+    """A node's clock: ``now`` (the time that it would give), the host's wall clock, the last timestamp applied (every
+    later write is above it), and how far the wall clock has jumped from the time that is kept (0: it is followed)."""
 
     now: Timestamp
     physical_ms: int
     last_applied: Timestamp
     max_offset_ms: int
+    jump_ms: int = 0
 
     @property
     def ahead_ms(self) -> int:
@@ -156,7 +160,7 @@ def _patrol(told: cluster_pb2.Patrol) -> PatrolStatus:
 def clock_from_proto(reply: cluster_pb2.ClockResponse) -> ClockReading:
     """A clock reply as a value."""
     return ClockReading(
-        timestamp_of(reply.now), reply.physical_ms, timestamp_of(reply.last_applied), reply.max_offset_ms
+        timestamp_of(reply.now), reply.physical_ms, timestamp_of(reply.last_applied), reply.max_offset_ms, reply.jump_ms
     )
 
 
@@ -179,7 +183,9 @@ def _members_from_proto(members: Iterable[cluster_pb2.MemberStatus]) -> tuple[Me
 class AsyncMembership:
     """Who belongs to the cluster. Changes go to the leader, one at a time, and return when they are committed.
 
-    A change whose answer does not come in time raises OutcomeUnknown: :meth:`members` tells later whether it was made.
+    A change that may have been made is never told as refused. Where an attempt was not answered, the members are looked
+    at: what was asked for is there, and it is answered; or it is not (yet), and it ends with OutcomeUnknown:
+    :meth:`members` tells later whether it was made.
     """
 
     def __init__(self, connection: Connection, *, timeout_s: float) -> None:
@@ -191,41 +197,82 @@ class AsyncMembership:
 
         Raises NotLeader where ``at_leader`` and nobody leads.
         """
-        stub = self._connection.stubs.cluster
-        request = cluster_pb2.MembersRequest(at_leader=flag(at_leader, "at_leader"))
-        reply = await self._connection.call(stub.Members, request, timeout_s=self._timeout_s)
-        return Members(_members_from_proto(reply.members), reply.leader, reply.header.node_id)
+        return await self._members(flag(at_leader, "at_leader"), self._timeout_s)
 
     async def add(self, node_id: str, address: str) -> tuple[MemberStatus, ...]:
         """Announces a new node, which joins as a learner when it starts. Raises InvalidArgument (a known id or
-        address), Unavailable (another change is under way)."""
+        address), Unavailable (another change is under way), OutcomeUnknown."""
         request = cluster_pb2.AddMemberRequest(node_id=text(node_id, "node_id"), address=text(address, "address"))
-        return _members_from_proto((await self._change("AddMember", request)).members)
+
+        def is_made(now: Members) -> bool:
+            added = now.member(node_id)
+            return added is not None and added.address == address
+
+        return await self._change("AddMember", request, is_made)
 
     async def promote(self, node_id: str) -> tuple[MemberStatus, ...]:
-        """Makes a learner a voter. Raises InvalidArgument (no such learner), Unavailable (not caught up yet)."""
+        """Makes a learner a voter. Raises InvalidArgument (no such learner), Unavailable (not caught up yet),
+        OutcomeUnknown."""
         request = cluster_pb2.PromoteMemberRequest(node_id=text(node_id, "node_id"))
-        return _members_from_proto((await self._change("PromoteMember", request)).members)
+
+        def is_made(now: Members) -> bool:
+            promoted = now.member(node_id)
+            return promoted is not None and promoted.voter
+
+        return await self._change("PromoteMember", request, is_made)
 
     async def remove(self, node_id: str) -> tuple[MemberStatus, ...]:
-        """Removes a member, for ever under this id. A leader hands leadership over first. Raises InvalidArgument."""
+        """Removes a member, for ever under this id. A leader hands leadership over first. Raises InvalidArgument,
+        Unavailable, OutcomeUnknown."""
         request = cluster_pb2.RemoveMemberRequest(node_id=text(node_id, "node_id"))
-        return _members_from_proto((await self._change("RemoveMember", request)).members)
+        self._connection.check_present("writing")
+        # Who is gone afterwards was removed only if it was there before.
+        before = await self.members()
+
+        def is_made(now: Members) -> bool:
+            return before.member(node_id) is not None and now.member(node_id) is None
+
+        return await self._change("RemoveMember", request, is_made)
 
     async def transfer_leader(self, to_node_id: str = "") -> str:
         """Hands leadership to a voter, or to the one that is furthest; returns the id of the node that leads then.
 
-        Raises InvalidArgument (no voter), Unavailable (it can't be reached, or did not take it). That is not tried
-        again, since writes wait during each attempt.
+        Raises InvalidArgument (no voter), Unavailable (it can't be reached, or did not take it), OutcomeUnknown. None
+        of these is tried again, since writes wait during each attempt.
         """
         request = cluster_pb2.TransferLeaderRequest(to_node_id=text(to_node_id, "to_node_id"))
-        leader: str = (await self._change("TransferLeader", request, insists=False)).leader
+        try:
+            leader: str = (await self._call("TransferLeader", request, insists=False)).leader
+        except OutcomeUnknown as unknown:
+            now = await self._looked_at()
+            if now is None or not to_node_id or now.leader != to_node_id:
+                raise OutcomeUnknown(f"{unknown.problem}; look at the members to see who leads") from None
+            return to_node_id
         return leader
 
-    async def _change(self, method: str, request: Any, *, insists: bool = True) -> Any:
+    async def _change(self, method: str, request: Any, is_made: Callable[[Members], bool]) -> tuple[MemberStatus, ...]:
+        try:
+            return _members_from_proto((await self._call(method, request)).members)
+        except OutcomeUnknown as unknown:
+            now = await self._looked_at()
+            if now is None or not is_made(now):
+                problem = f"{unknown.problem}; look at the members to see whether the change was made"
+                raise OutcomeUnknown(problem) from None
+            return now.members
+
+    async def _call(self, method: str, request: Any, *, insists: bool = True) -> Any:
         self._connection.check_present("writing")
         stub = getattr(self._connection.stubs.cluster, method)
+        return await self._connection.call(stub, request, timeout_s=self._timeout_s, changes=True, insists=insists)
+
+    async def _looked_at(self) -> Members | None:
+        """The members as the leader has them, where one says so soon."""
         try:
-            return await self._connection.call(stub, request, timeout_s=self._timeout_s, insists=insists)
-        except DeadlineExceeded as late:
-            raise OutcomeUnknown(f"{late.message()}; look at the members to see whether the change was made") from late
+            return await self._members(True, min(self._timeout_s, LOOK_S))
+        except CortadoError:
+            return None
+
+    async def _members(self, at_leader: bool, timeout_s: float) -> Members:
+        request = cluster_pb2.MembersRequest(at_leader=at_leader)
+        reply = await self._connection.call(self._connection.stubs.cluster.Members, request, timeout_s=timeout_s)
+        return Members(_members_from_proto(reply.members), reply.leader, reply.header.node_id)

@@ -26,7 +26,15 @@ from contextlib import ExitStack, contextmanager
 from copy import copy
 from typing import Any, Final, Literal, TypeAlias
 
-from cortado.errors import Cancelled, InvalidArgument, NotLeader, Unavailable, Unsupported
+from cortado.errors import (
+    Cancelled,
+    ClockOutOfBounds,
+    InvalidArgument,
+    NotLeader,
+    OutcomeUnknown,
+    Unavailable,
+    Unsupported,
+)
 from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.client import forks
 from cortado.store.client.arguments import flag, shown
@@ -141,15 +149,24 @@ class Connection:
     # --- one request, one reply ------------------------------------------------------------------------------
 
     async def call(
-        self, method: Method, request: Any, *, timeout_s: float, started_s: float | None = None, insists: bool = True
+        self,
+        method: Method,
+        request: Any,
+        *,
+        timeout_s: float,
+        started_s: float | None = None,
+        changes: bool = False,
+        insists: bool = True,
     ) -> Any:
         """The reply to ``request``, which is repeated while that is safe and ``timeout_s`` allows it.
 
-        A request with a ``request_id`` is a write. Raises what the server refused with, Unavailable, DeadlineExceeded
-        (reads) or OutcomeUnknown (writes). ``started_s``: since when the time runs, by default now. Who does not
-        insist takes a leader's word that it can't be done now.
+        A request with a ``request_id`` is a write, and so is one that ``changes`` something without. Raises what the
+        server refused with, Unavailable, DeadlineExceeded (reads) or OutcomeUnknown (writes). ``started_s``: since when
+        the time runs, by default now. Who does not insist takes a leader's word that it can't be done now, and makes no
+        second attempt where the first may have been made.
         """
         attempts = self.attempts(getattr(request, "request_id", b""), timeout_s, started_s)
+        attempts.changes = changes
         self._turn_to_past(method, request)
         encoded = request.SerializeToString()
         anywhere = method.is_read_at and self._may_go_anywhere(request)
@@ -166,6 +183,8 @@ class Connection:
                 if attempts.request_id and not self.request_ids.is_fresh(attempts.started_s):
                     self.request_ids.observe(timestamp_of(reply.header.timestamp), attempts.started_s)
                 return reply
+            if not insists and failure.may_have_happened:
+                raise OutcomeUnknown(str(failure.error))
             if not insists and failure.answered and not isinstance(failure.error, NotLeader):
                 raise failure.error
             # Outside of the handler, so that the attempt's error is not the context of ours.
@@ -176,15 +195,21 @@ class Connection:
         self.check_present("writing")
         started_s = self._now_s()
         request.request_id = await self.new_request_id(timeout_s)
+        try:
+            return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
+        except ClockOutOfBounds:
+            # The id has the time of a leader that was ahead of today's, and nothing was done under it.
+            self.request_ids.forget()
+        request.request_id = await self.new_request_id(timeout_s)
         return await self.call(method, request, timeout_s=timeout_s, started_s=started_s)
 
     async def new_request_id(self, timeout_s: float) -> bytes:
-        """An id for one write; asks for the cluster's clock where no reply was seen recently. Raises Unavailable where
-        that is late."""
+        """An id for one write; asks the leader for the time where no reply was seen recently: another node's clock may
+        be wrong. Raises Unavailable where that is late."""
         if not self.request_ids.is_recent:
-            asked_s = self._now_s()
+            asked_s, request = self._now_s(), cluster_pb2.ClockRequest(at_leader=True)
             with before_a_write():
-                clock = await self.call(self.stubs.cluster.Clock, cluster_pb2.ClockRequest(), timeout_s=timeout_s)
+                clock = await self.call(self.stubs.cluster.Clock, request, timeout_s=timeout_s)
             self.request_ids.observe(timestamp_of(clock.now), asked_s)
         return self.request_ids.new()
 

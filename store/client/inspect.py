@@ -16,7 +16,7 @@ from typing import Final, Protocol, Self, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from cortado.errors import CortadoError, NotLeader, TryAgain, Unavailable
+from cortado.errors import CortadoError, NotLeader, OutcomeUnknown, TryAgain, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2, inspect_pb2, tables_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.endpoints import Tls, blocking_channel
@@ -141,9 +141,11 @@ class NodeInspector:
 
     def rebuild(self, timeout_s: float) -> None:
         """Have it give its data up and fetch another member's; returns when it is whole. The one call that changes
-        something. Raises Unsupported for a node that is alone, DeadlineExceeded (it goes on)."""
+        something. Raises Unsupported for a node that is alone, OutcomeUnknown where no answer came in time (it goes
+        on)."""
         request = cluster_pb2.RebuildReplicaRequest(node_id=self.name)
-        self._asked("Cluster/RebuildReplica", request, cluster_pb2.RebuildReplicaResponse, timeout_s=timeout_s)
+        reply_type = cluster_pb2.RebuildReplicaResponse
+        self._asked("Cluster/RebuildReplica", request, reply_type, timeout_s=timeout_s, changes=True)
 
     def check_table(self, table: str, at: Timestamp) -> Iterator[tables_pb2.CheckTableResponse]:
         """Prove that indexes and rows agree, here. Raises NotFound, DataLoss."""
@@ -167,9 +169,11 @@ class NodeInspector:
         reply_type: type[M],
         *,
         insists: bool = True,
+        changes: bool = False,
         timeout_s: float | None = None,
     ) -> M:
-        """The reply; where it ``insists``, a refusal for the moment is asked again until the time is over."""
+        """The reply; where it ``insists``, a refusal for the moment is asked again until the time is over. What
+        ``changes`` something is not, once it may have been begun."""
         ask = self._channel.unary_unary(
             _PACKAGE + method, type(request).SerializeToString, response_deserializer=reply_type.FromString
         )
@@ -179,7 +183,10 @@ class NodeInspector:
                 reply: M = ask(request, timeout=max(until_s - time.monotonic(), 0.001))
                 return reply
             except grpc.RpcError as error:
-                problem = failure_of(error).error
+                failure = failure_of(error)
+            problem = failure.error
+            if changes and failure.may_have_happened:
+                raise OutcomeUnknown(f"{problem.message()}; what was begun goes on, as cortado status shows")
             if not insists or not isinstance(problem, TryAgain) or isinstance(problem, NotLeader):
                 raise problem
             pause_s = max(_PAUSE_S, problem.retry_delay_ms / 1000)

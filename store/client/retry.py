@@ -17,7 +17,9 @@ the id makes it one request. How the call can end from then on depends on where 
                             later attempt was refused for has changed: only a success is final
     nowhere ............... it never left, or was refused
 
-All other ends are OutcomeUnknown. Where the next attempt goes is not decided here, only that one to a leader that is
+All other ends are OutcomeUnknown. A change without an id (of members, of the leader) has no first answer that a second
+try would get: once an attempt may have been made, no refusal is final, since it may be the change itself that is in the
+way ("is not a member"). Where the next attempt goes is not decided here, only that one to a leader that is
 known needs no pause. Source of the backoff: *Exponential Backoff And Jitter*, Brooker 2015 ("full jitter").
 """
 
@@ -156,7 +158,8 @@ class Failed(Exception):
 
 @dataclass(slots=True)
 class Attempts:
-    """The attempts of one call. ``request_id`` is empty for a read. Times are seconds on a monotonic clock.
+    """The attempts of one call. ``request_id`` is empty for a read, and for what ``changes`` something without one.
+    Times are seconds on a monotonic clock.
 
     ``connect_deadline_s`` bounds how long an endpoint is tried that was never reached at all: a wrong address should
     not take the whole of a long timeout to be reported.
@@ -167,6 +170,7 @@ class Attempts:
     timeout_s: float
     random: Callable[[], float]
     connect_deadline_s: float | None = None
+    changes: bool = False
     count: int = 0
     maybe_happened: bool = field(default=False, init=False)
     """Of a write: an attempt may have done it, or may do it yet."""
@@ -176,11 +180,15 @@ class Attempts:
     _tried: dict[str, str] | None = field(default=None, init=False)
 
     @property
+    def is_write(self) -> bool:
+        return self.changes or self.request_id != b""
+
+    @property
     def deadline_s(self) -> float:
         return self.started_s + self.timeout_s
 
     def _note(self, failure: Failure) -> None:
-        if self.request_id and failure.may_have_happened:
+        if self.is_write and failure.may_have_happened:
             self.maybe_happened = True
             self.may_yet_arrive |= not failure.answered
 
@@ -228,9 +236,12 @@ class Attempts:
                 return OutcomeUnknown(error.problem, error.request_id or self.request_id.hex())
             problem = self._late() if is_late else self._why(failure)
             if failure.is_refusal and not isinstance(error, TryAgain):
-                problem = f"nobody answered one attempt, which may arrive yet, and another was refused: {problem}"
+                first = "nobody answered one attempt, which may arrive yet"
+                if not self.may_yet_arrive:
+                    first = "one attempt may have done it"
+                problem = f"{first}, and another was refused: {problem}"
             return OutcomeUnknown(problem, self.request_id.hex())
-        if is_late and self.request_id:
+        if is_late and self.is_write:
             return Unavailable(f"the write was not sent: {self._late()}")
         if is_late:
             problem = self._late()
@@ -244,7 +255,8 @@ class Attempts:
 
     def _is_decided(self, failure: Failure) -> bool:
         """Whether this refusal speaks for all attempts: each of the others is decided or void where this one was."""
-        return failure.is_refusal and isinstance(failure.error, DidNotHappen | Conflict) and not self.may_yet_arrive
+        is_final = failure.is_refusal and isinstance(failure.error, DidNotHappen | Conflict)
+        return is_final and self.request_id != b"" and not self.may_yet_arrive
 
     def _why(self, failure: Failure) -> str:
         """What went wrong, where: of one address as it was, of several each."""

@@ -3,9 +3,9 @@
 ::
 
     physical clock ──► wall_ms ┐
-    update(remote) ──────────► ├─► last ──► tick(): strictly above everything issued and seen
-    observe_log(ts) ─────────► │           now():  at or above it, to read at
-    bump_epoch() ──► epoch ────┘
+    update(remote) ──────────► ├─► last ──► tick():    strictly above everything issued and seen
+    observe_log(ts) ─────────► │           now():     at or above it, and below every later tick
+    bump_epoch() ──► epoch ────┘           reading(): the same, and nothing promised
 
 While the physical clock is ahead of the last timestamp, the wall part follows it and the logical part is 0. While it
 stands still or is behind, the wall part stays and the logical part counts. So time may be read from a clock that jumps,
@@ -18,10 +18,13 @@ Hazards, each with what guards against it:
 - *A remote clock that is wrong.* A message from a host set to the year 2071 would carry every clock of the cluster
   there, one after the other. :meth:`Clock.update` moves the wall part at most ``max_offset_ms`` ahead of the physical
   clock, and refuses more with ClockOutOfBounds, changing nothing.
-- *The local clock that is wrong.* Nothing here can know better; it is followed. What it wrote is in the log, and what
-  the log decided is true: :meth:`Clock.observe_log` is exempt from bounds, or a replica could not apply its own log.
+- *The local clock that is wrong.* Nothing here can know better; it is followed. What keeps a wrong one away stands
+  before this clock (:mod:`cortado.store.clock.host_time`). What it wrote is in the log, and what the log decided is
+  true: :meth:`Clock.observe_log` is exempt from bounds, or a replica could not apply its own log.
   :attr:`Clock.ahead_ms` shows it once the physical clock is right again, and :meth:`Clock.bump_epoch` ends it: later
   timestamps sort after every earlier one, at the true wall time.
+- *A question for the time.* It moves nothing (:meth:`Clock.reading`): a node that is only asked, and may be wrong, must
+  not carry its clock to where it says that it is.
 - *A timestamp that was given out and then forgotten.* :meth:`Clock.now` promises that every later write sorts above,
   but this promise lives in memory. A read above the last timestamp of the log is repeatable over a restart or a change
   of leader only where someone keeps a durable ceiling above it; that is the node's task, not the clock's.
@@ -85,11 +88,14 @@ class Clock:
         """How far issued time is ahead of the physical clock, 0 in good order. A bump of the epoch takes it back."""
         return max(self._last.wall_ms - self.physical_ms, 0)
 
+    def reading(self) -> Timestamp:
+        """The time, for who only asks: at or above everything issued and seen. It promises and moves nothing."""
+        physical_ms = self.physical_ms
+        return Timestamp(self._last.epoch, physical_ms, 0) if physical_ms > self._last.wall_ms else self._last
+
     def now(self) -> Timestamp:
         """A timestamp to read at: at or above everything issued and seen, and below every later :meth:`tick`."""
-        physical_ms = self.physical_ms
-        if physical_ms > self._last.wall_ms:
-            self._last = Timestamp(self._last.epoch, physical_ms, 0)
+        self._last = self.reading()
         return self._last
 
     def tick(self) -> Timestamp:

@@ -206,7 +206,14 @@ def _clocks(facts: Facts) -> Iterator[Check]:
         )
     for node in reached:
         ahead_ms, limit_ms = node["clock"]["ahead_ms"], node["clock"]["max_offset_ms"]
-        if ahead_ms > limit_ms:
+        if node["clock"]["jump_ms"]:
+            yield _of(
+                f"wall clock of {node['node_id']}",
+                warn=True,
+                found=f"jumped by {exact_span_text(node['clock']['jump_ms'])}, which is not followed",
+                advice="set the host's clock right (chrony or the like)",
+            )
+        elif ahead_ms > limit_ms:
             yield _of(
                 f"timestamps of {node['node_id']}",
                 warn=True,

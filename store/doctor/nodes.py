@@ -114,6 +114,7 @@ def _clock(reply: cluster_pb2.ClockResponse, asked_ms: float, heard_ms: float) -
     return {
         "physical_ms": reply.physical_ms,
         "epoch": reply.now.epoch,
+        "jump_ms": reply.jump_ms,
         "ahead_ms": reply.now.wall_ms - reply.physical_ms,
         "max_offset_ms": reply.max_offset_ms,
         "offset_low_ms": round(reply.physical_ms - heard_ms),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from cortado.errors import InvalidArgument, Unavailable
+from cortado.errors import ClockOutOfBounds, Unavailable
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
@@ -52,7 +52,7 @@ class KnownRequests:
         rest on what this node knows: once a majority says that it leads."""
         try:
             check_not_ahead(request_id, self._clock)
-        except InvalidArgument as error:
+        except ClockOutOfBounds as error:
             ahead = error
         else:
             return evaluate

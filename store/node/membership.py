@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from cortado.errors import InvalidArgument, Unavailable
+from cortado.errors import InvalidArgument, OutcomeUnknown, Unavailable
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Entry
 from cortado.store.node.turns import Turns
@@ -49,12 +49,17 @@ class Membership:
             with suppress(InvalidArgument):
                 # Nobody who leads is removed; what else is against it is said first.
                 self._turns.log.remove(node_id)
-            await self.transfer()
+            try:
+                await self.transfer()
+            except OutcomeUnknown as unknown:
+                # Of the hand-over, that is: nobody was removed.
+                raise Unavailable(unknown.problem) from unknown
             raise self._turns.not_leader()
         return await self._decided(self._turns.log.remove(node_id))
 
     async def transfer(self, to: str = "") -> str:
-        """Hand leadership to a voter; returns who leads then. Raises Unavailable where it did not come to that."""
+        """Hand leadership to a voter; returns who leads then. Raises Unavailable where it did not come to that,
+        OutcomeUnknown where it may yet."""
         self._check_leads()
         turns = self._turns
         if to == self._node_id:
@@ -65,7 +70,7 @@ class Membership:
         try:
             await asyncio.wait_for(turns.until(lambda: turns.log.leader not in own or turns.log.is_leader), TRANSFER_S)
         except TimeoutError as late:
-            raise Unavailable(f"{chosen} did not take over in {TRANSFER_S:g} s, and nobody leads now") from late
+            raise OutcomeUnknown(f"{chosen} did not take over in {TRANSFER_S:g} s, and nobody leads now") from late
         if turns.log.leader == self._node_id:
             raise Unavailable(f"{chosen} did not take over in time: this node leads on")
         return turns.log.leader
@@ -80,5 +85,8 @@ class Membership:
         # Where nothing is left to be changed, the change that did it may still be undecided.
         index, term = turns.log.last if entry is None else (entry.index, entry.term)
         turns.schedule()
-        await turns.applied_at(index, term)
+        try:
+            await turns.applied_at(index, term)
+        except Unavailable as stopped:
+            raise OutcomeUnknown(f"{stopped.problem}; the change is in its log, and may be made by others") from stopped
         return turns.log.configuration

@@ -10,7 +10,7 @@
                   ├── scan(step) ───────────► the scan thread, a slice at a time
                   └── add_member() ... transfer_leader() ─► Membership
 
-Time, randomness, disk and network come in by the door: ``physical_ms`` is the wall clock, ``monotonic_ms`` measures
+Time, randomness, disk and network come in by the door: ``host_time`` knows the wall clock, ``monotonic_ms`` measures
 durations; on a loop with virtual time, with a storage and an executor that run in place, a node is a deterministic
 function of what it is given. Every coroutine runs on the loop that called :meth:`Node.start`.
 """
@@ -39,6 +39,8 @@ from cortado.raft.log import PeerProgress
 from cortado.raft.settings import RaftSettings
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
+from cortado.store.clock.host_time import HostTime
+from cortado.store.clock.spans import exact_span_text
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine
 from cortado.store.mvcc.damage import Damage
@@ -79,6 +81,7 @@ _ROOM_BYTES: Final = 64 << 10
 _COMPACTION_PART: Final = 8
 
 _BAD_CLOCK: Final = "clock"
+_CLOCK_LOOK_MS: Final = 500.0
 _STOPPING: Final = "stopping"
 _INSTALLING: Final = "installing"
 
@@ -114,7 +117,7 @@ class Node:
         engine: Engine,
         *,
         identity: NodeIdentity,
-        physical_ms: Callable[[], int],
+        host_time: HostTime,
         monotonic_ms: Callable[[], float],
         limits: NodeLimits | None = None,
         max_clock_offset_ms: int = MAX_OFFSET_MS,
@@ -159,8 +162,11 @@ class Node:
         self._machine = StateMachine(engine, self.store, group_id=group_id)
         state = self._machine.state
         # Above everything that was ever committed or promised here, whatever the physical clock says.
-        self.clock = Clock(physical_ms, last=max(state.last_ts, state.ceiling), max_offset_ms=max_clock_offset_ms)
+        self.clock = Clock(host_time.now_ms, last=max(state.last_ts, state.ceiling), max_offset_ms=max_clock_offset_ms)
+        self.host_time = host_time
         self._peer_clocks = PeerClocks(max_clock_offset_ms)
+        self._clock_alarm: asyncio.TimerHandle | None = None
+        self._said_jump = False
         self._catalog_cache = CatalogCache()
         self.writes = Gate("writes", count_max=self.limits.writes_max, bytes_max=self.limits.write_bytes_max)
         self.reads = Gate("reads", count_max=self.limits.reads_max)
@@ -219,6 +225,7 @@ class Node:
         self.watches = self._make_watches()
         self.store.on_damage = self._met_damage
         self.lag.start(self._loop)
+        self._look_at_clock()
         if self._spools is not None:
             self.snapshots = snapshots = self._make_snapshots(self._spools)
             await self.snapshots.start()
@@ -348,6 +355,8 @@ class Node:
             await self.snapshots.stop()
         await self._turns.close()
         self.lag.stop()
+        if self._clock_alarm is not None:
+            self._clock_alarm.cancel()
         self._storage.stop()
         self._run_scan.shutdown(wait=True, cancel_futures=True)
 
@@ -419,13 +428,42 @@ class Node:
         return self.snapshots.read(snapshot_id, offset)
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
-        """A peer's physical clock minus ours lies between these. Who is out of bounds with a majority does not lead."""
-        now_ms = self.monotonic_ms()
-        if self._peer_clocks.observe(node_id, low_ms, high_ms, now_ms):
-            voters = (each.node_id for each in self._log.configuration.voters)
-            is_off = self._peer_clocks.is_out_of_bounds(voters, now_ms)
-            if self._turns.hold_back(_BAD_CLOCK, is_off) and is_off:
-                _LOG.warning("this host's clock is off by more than max-clock-offset-ms from most nodes': set it right")
+        """A peer's physical clock minus ours lies between these."""
+        own_ms, _ = self.host_time.offsets_ms()
+        if self._peer_clocks.observe(node_id, low_ms, high_ms, self.monotonic_ms(), own_ms):
+            self._compare_clocks()
+
+    def _compare_clocks(self) -> None:
+        """Follow a jump that a majority confirms; do not lead with a clock that is out of bounds with a majority."""
+        now_ms, clocks, time = self.monotonic_ms(), self._peer_clocks, self.host_time
+        wall_ms, line_ms = time.offsets_ms()
+        voters = {each.node_id for each in self._log.configuration.voters}
+        others = voters - {self.identity.node_id}
+        if time.jump_ms() and clocks.are_for(voters, now_ms, wall_ms, line_ms):
+            time.follow_wall()
+            _LOG.warning("the wall clock was set, as most nodes' clocks confirm: it is followed")
+        elif not others and time.follow_wall_alone():
+            _LOG.warning("the wall clock was set, and went on evenly since then: it is followed")
+        time.peers_say(clocks.majority(others, now_ms) if len(others) < len(voters) else None)
+        is_off = clocks.is_out_of_bounds(voters, now_ms, wall_ms)
+        if self._turns.hold_back(_BAD_CLOCK, is_off) and is_off:
+            _LOG.warning("this host's clock is off by more than max-clock-offset-ms from most nodes': set it right")
+        self._say_jump()
+
+    def _say_jump(self) -> None:
+        jump_ms = self.host_time.jump_ms()
+        if jump_ms and not self._said_jump:
+            _LOG.warning(
+                "the wall clock jumped by %s, which the monotonic clock does not confirm: it is not followed before "
+                "most nodes' clocks confirm it",
+                exact_span_text(round(jump_ms)),
+            )
+        self._said_jump = jump_ms != 0
+
+    def _look_at_clock(self) -> None:
+        """Now and then, also where nobody asks for the time and no peer speaks."""
+        self._compare_clocks()
+        self._clock_alarm = self._loop.call_later(_CLOCK_LOOK_MS / 1000, self._look_at_clock)
 
     # --- writes ------------------------------------------------------------------------------------------------
 
@@ -689,7 +727,7 @@ class Node:
             disk_free_bytes=self._engine.disk_free_bytes(),
             queues=[gate.use() for gate in self.gates],
             loop_lag_ms_max=self.lag.max_ms(),
-            clock_offsets=self._peer_clocks.offsets(self.monotonic_ms()),
+            clock_offsets=self._peer_clocks.offsets(self.monotonic_ms(), self.host_time.offsets_ms()[0]),
             snapshot="" if self.snapshots is None else snapshot_text(self.snapshots.progress),
             unreadable=self.store.unreadable,
             patrol=self.patrol.progress,

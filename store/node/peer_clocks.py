@@ -9,15 +9,20 @@ bounds only where no clock within it could be right::
     out of bounds                                        [---]   entirely outside
 
 One clock of three that is wrong is seen by two others, and sees two others far away. So a node that is out of bounds
-with a majority of the group does not lead. Of two nodes nobody can say which is right, and both may lead: timestamps
-stay above the log's in any case, and only the wall time in them would be wrong.
+with a majority of the group does not lead. Of two nodes nobody can say which is right, and both may lead.
+
+What is kept of a peer is its clock minus *our monotonic clock* (which is never set): so a jump of our own wall clock
+moves nothing that is known of others, and is seen beside it at once. ``own_ms`` is a clock of ours minus the monotonic
+one. What follows for the time that we use is :mod:`cortado.store.clock.host_time`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
+
+from cortado.store.clock.host_time import Majority, majority_of
 
 # A narrow interval is believed for so long against newer, wider ones; clocks drift, and are set.
 KEPT_MS: Final = 2_000.0
@@ -27,7 +32,7 @@ FORGOTTEN_MS: Final = 10_000.0
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """The peer's physical clock minus ours lies between these, in milliseconds, as it was observed at ``at_ms``
+    """The peer's physical clock minus one of ours lies between these, in milliseconds, as it was observed at ``at_ms``
     (monotonic)."""
 
     node_id: str
@@ -39,38 +44,66 @@ class ClockOffset:
         """No offset of at most ``bound_ms`` is possible."""
         return self.low_ms > bound_ms or self.high_ms < -bound_ms
 
+    def beside(self, own_ms: float) -> ClockOffset:
+        """From what is kept, minus another clock of ours."""
+        return replace(self, low_ms=self.low_ms - own_ms, high_ms=self.high_ms - own_ms)
+
+    @property
+    def middle_ms(self) -> float:
+        return (self.low_ms + self.high_ms) / 2
+
 
 class PeerClocks:
     """What was observed of each peer."""
 
     def __init__(self, max_offset_ms: float) -> None:
         self._max_offset_ms = max_offset_ms
-        self._offsets: dict[str, ClockOffset] = {}
+        self._kept: dict[str, ClockOffset] = {}
 
-    def observe(self, node_id: str, low_ms: float, high_ms: float, now_ms: float) -> bool:
-        """One exchange with a peer. True where it says something new: mostly it is wider than what is known already.
-        An interval that is empty is ignored: a clock was set while it was measured."""
+    def observe(self, node_id: str, low_ms: float, high_ms: float, now_ms: float, own_ms: float) -> bool:
+        """One exchange with a peer, whose clock minus ours lies between the two. True where it says something new:
+        mostly it is wider than what is known already. An interval that is empty is ignored: a clock was set while it
+        was measured."""
         if not low_ms <= high_ms:
             return False
-        known = self._offsets.get(node_id)
+        known = self._kept.get(node_id)
+        found = ClockOffset(node_id, low_ms + own_ms, high_ms + own_ms, now_ms)
         is_narrower = known is None or high_ms - low_ms <= known.high_ms - known.low_ms
-        is_apart = known is not None and (low_ms > known.high_ms or high_ms < known.low_ms)
+        is_apart = known is not None and (found.low_ms > known.high_ms or found.high_ms < known.low_ms)
         is_new = known is None or is_narrower or is_apart or now_ms - known.at_ms > KEPT_MS
         if is_new:
-            self._offsets[node_id] = ClockOffset(node_id, low_ms, high_ms, now_ms)
+            self._kept[node_id] = found
         return is_new
 
-    def offsets(self, now_ms: float) -> list[ClockOffset]:
+    def offsets(self, now_ms: float, own_ms: float) -> list[ClockOffset]:
         """What is known of peers that were heard of lately, in the order of their ids."""
         return sorted(
-            (each for each in self._offsets.values() if now_ms - each.at_ms <= FORGOTTEN_MS),
+            (each.beside(own_ms) for each in self._kept.values() if now_ms - each.at_ms <= FORGOTTEN_MS),
             key=lambda offset: offset.node_id,
         )
 
-    def is_out_of_bounds(self, voters: Iterable[str], now_ms: float) -> bool:
+    def is_out_of_bounds(self, voters: Iterable[str], now_ms: float, own_ms: float) -> bool:
         """Whether our clock is too far from those of a majority of ``voters`` (we are one of them)."""
         group = set(voters)
         beyond = sum(
-            1 for each in self.offsets(now_ms) if each.node_id in group and each.is_beyond(self._max_offset_ms)
+            1 for each in self.offsets(now_ms, own_ms) if each.node_id in group and each.is_beyond(self._max_offset_ms)
         )
         return 2 * beyond > len(group)
+
+    def are_for(self, voters: Iterable[str], now_ms: float, own_ms: float, other_ms: float) -> bool:
+        """Whether a majority of ``voters``, we among them, has a clock like our ``own_ms``, not ``other_ms``."""
+        group = set(voters)
+        is_like = sum(
+            1
+            for each in self.offsets(now_ms, own_ms)
+            if each.node_id in group
+            and not each.is_beyond(self._max_offset_ms)
+            and abs(each.middle_ms) < abs(each.middle_ms + own_ms - other_ms)
+        )
+        return is_like > 0 and 2 * (is_like + 1) > len(group)
+
+    def majority(self, others: Iterable[str], now_ms: float) -> Majority | None:
+        """The clock of a majority of us and ``others``, as far as it is known. Each counts as late as it may be."""
+        group = set(others)
+        known = [each.high_ms for each in self.offsets(now_ms, 0.0) if each.node_id in group]
+        return majority_of(known, len(group) + 1)

@@ -111,7 +111,7 @@ class ReadPoints:
             raise self._turns.not_leader()
 
     def _advance_clock(self, at: Timestamp) -> None:
-        now = self._clock.now()
+        now = self._clock.reading()
         try:
             self._clock.update(at)
         except ClockOutOfBounds as error:
@@ -125,7 +125,9 @@ class ReadPoints:
             self._check_leads(term)
             applied = self._turns.applied
             if at > applied.last_ts and at > applied.ceiling:
-                wall_ms = min(at.wall_ms + self._ceiling_ahead_ms, WALL_MS_MAX)
+                # Bounded by our clock: else reads at earlier leaders' ceilings would carry each later one further.
+                ahead_ms = min(at.wall_ms, self._clock.physical_ms + self._clock.max_offset_ms)
+                wall_ms = min(ahead_ms + self._ceiling_ahead_ms, WALL_MS_MAX)
                 try:
                     await self._raise_ceiling(max(at, Timestamp(at.epoch, wall_ms, 0)))
                 except OutcomeUnknown as lost:

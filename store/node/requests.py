@@ -27,7 +27,7 @@ from typing import Final
 
 import google_crc32c
 
-from cortado.errors import DataLoss, InvalidArgument, OutcomeUnknown
+from cortado.errors import ClockOutOfBounds, DataLoss, InvalidArgument, OutcomeUnknown
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 
@@ -73,18 +73,24 @@ def check_form(request_id: bytes) -> None:
         raise InvalidArgument("request_id", problem, f"{len(request_id)} bytes")
 
 
+AHEAD_FACTOR: Final = 4
+"""Two leaders' clocks in bounds, one read by a client and one that is asked then, may be some bounds apart."""
+
+
 def check_not_ahead(request_id: bytes, clock: Clock) -> None:
-    """Raises InvalidArgument for an id from beyond the clock's bound.
+    """Raises ClockOutOfBounds for an id from beyond the clock's bounds: it would be remembered for ever.
 
     That speaks of this node's clock, which another leader's may have passed: a refusal that rests on what this node
-    knows, and to be given as such.
+    knows, and to be given as such. Its caller takes another id.
     """
     ts_bytes = request_id[:TIMESTAMP_BYTES]
     if ts_bytes <= bytes(clock.last):
         return
-    ts, now = Timestamp.from_bytes(ts_bytes), clock.now()
-    if ts.epoch > now.epoch or (ts.epoch == now.epoch and ts.wall_ms > now.wall_ms + clock.max_offset_ms):
-        raise InvalidArgument("request_id", f"begins with a timestamp that is ahead of this cluster's, {now}", str(ts))
+    ts, now = Timestamp.from_bytes(ts_bytes), clock.reading()
+    ahead_ms, limit_ms = ts.wall_ms - now.wall_ms, AHEAD_FACTOR * clock.max_offset_ms
+    if ts.epoch > now.epoch or (ts.epoch == now.epoch and ahead_ms > limit_ms):
+        problem = f"request_id begins with a timestamp that is ahead of this cluster's, {now} (got {ts})"
+        raise ClockOutOfBounds(ahead_ms, limit_ms, f"{problem}; take a new id, with the time of the leader's clock")
 
 
 def answer_of(request_id: bytes, request_hash: bytes, encoded: bytes | None, floor: bytes) -> Remembered | None:

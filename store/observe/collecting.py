@@ -228,12 +228,13 @@ def _peers(sources: Sources) -> Iterator[Found]:
 
 
 def _clock(sources: Sources, status: NodeStatus) -> Iterator[Found]:
-    clock, applied = sources.node.clock, sources.node.applied
+    clock, applied, time = sources.node.clock, sources.node.applied, sources.node.host_time
     for each in status.clock_offsets:
         yield "clock_offset_low_seconds", (each.node_id,), each.low_ms / _MS
         yield "clock_offset_high_seconds", (each.node_id,), each.high_ms / _MS
     yield "clock_offset_limit_seconds", (), clock.max_offset_ms / _MS
-    yield "clock_ahead_seconds", (), (clock.now().wall_ms - clock.physical_ms) / _MS
+    yield "clock_ahead_seconds", (), (clock.reading().wall_ms - time.wall_ms()) / _MS
+    yield "clock_jump_seconds", (), time.jump_ms() / _MS
     yield "clock_epoch", (), clock.epoch
     yield "clock_ceiling_timestamp_seconds", (), applied.ceiling.wall_ms / _MS
     yield "clock_last_timestamp_seconds", (), applied.last_ts.wall_ms / _MS

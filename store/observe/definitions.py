@@ -219,6 +219,7 @@ PARTS: Final = (
                 "clock_offset_limit_seconds", "How far apart clocks may be before one that is off gives up leading."
             ),
             _gauge("clock_ahead_seconds", "How far the node's timestamps are ahead of its physical clock."),
+            _gauge("clock_jump_seconds", "How far the wall clock has jumped from the time that is kept instead of it."),
             _gauge("clock_epoch", "The epoch of timestamps; a person begins a new one."),
             _gauge("clock_ceiling_timestamp_seconds", "The wall time below which reads ahead of the log are kept."),
             _gauge("clock_last_timestamp_seconds", "The wall time of the last write that is applied here."),

@@ -64,15 +64,17 @@ class ClusterService(Service):
             patrol=_patrol(status.patrol),
         )
 
-    async def clock(self, _request: cluster_pb2.ClockRequest) -> Message:
-        clock = self.node.clock
+    async def clock(self, request: cluster_pb2.ClockRequest) -> Message:
+        self._check_leads(request.at_leader, "only the leader's time will do")
+        clock, time = self.node.clock, self.node.host_time
         last_applied = self.node.read_ts()
         return cluster_pb2.ClockResponse(
             header=self.header(last_applied),
-            now=timestamp_message(clock.now()),
-            physical_ms=clock.physical_ms,
+            now=timestamp_message(clock.reading()),
+            physical_ms=max(time.wall_ms(), 0),
             last_applied=timestamp_message(last_applied),
             max_offset_ms=clock.max_offset_ms,
+            jump_ms=round(time.jump_ms()),
         )
 
     async def bump_epoch(self, request: cluster_pb2.BumpEpochRequest) -> bytes:
@@ -92,9 +94,7 @@ class ClusterService(Service):
 
     async def members(self, request: cluster_pb2.MembersRequest) -> Message:
         status = self.node.status()
-        if request.at_leader and status.role != Role.LEADER:
-            problem = "this node does not lead, and only the leader knows how far each member is"
-            raise NotLeader(problem, leader=status.leader_address)
+        self._check_leads(request.at_leader, "only the leader knows how far each member is")
         return cluster_pb2.MembersResponse(
             header=self.header(self.node.read_ts()),
             members=self._members(self.node.configuration),
@@ -123,6 +123,11 @@ class ClusterService(Service):
             raise InvalidArgument("node_id", f"this is node {own_id}, which rebuilds no other", request.node_id)
         await self.node.rebuild()
         return cluster_pb2.RebuildReplicaResponse(header=self.header(self.node.read_ts()))
+
+    def _check_leads(self, at_leader: bool, why: str) -> None:
+        if at_leader and self.node.role != Role.LEADER:
+            leader = self.node.leader
+            raise NotLeader(f"this node does not lead, and {why}", leader="" if leader is None else leader.address)
 
     def _changed(self, configuration: Configuration) -> Message:
         return cluster_pb2.MemberChangeResponse(

@@ -44,6 +44,7 @@ from cortado.proto.v1 import (
     tables_pb2,
     watch_pb2,
 )
+from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.private_files import UMASK
 from cortado.store.node.node import Node, NodeIdentity
@@ -168,7 +169,7 @@ def _make_node(
     node = Node(
         engine,
         identity=NodeIdentity(identity.cluster_id, identity.node_id, identity.storage_id),
-        physical_ms=physical_ms,
+        host_time=HostTime(physical_ms, _monotonic_ms, max_offset_ms=config.max_clock_offset_ms),
         monotonic_ms=_monotonic_ms,
         limits=config.limits,
         max_clock_offset_ms=config.max_clock_offset_ms,

@@ -18,6 +18,8 @@ from cortado.errors import NotFound
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Message
 from cortado.raft.settings import RaftSettings
+from cortado.store.clock.hlc import MAX_OFFSET_MS
+from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node, NodeIdentity
@@ -153,7 +155,11 @@ class Place:
         self.node = Node(
             self.engine,
             identity=NodeIdentity("cluster-a", self.node_id, self.storage_id),
-            physical_ms=lambda: NOW_MS + int(world.now_ms) + self.wall_offset_ms,
+            host_time=HostTime(
+                lambda: NOW_MS + int(world.now_ms) + self.wall_offset_ms,
+                lambda: world.loop.time() * 1000,
+                max_offset_ms=MAX_OFFSET_MS,
+            ),
             monotonic_ms=lambda: world.loop.time() * 1000,
             limits=world.limits,
             address=self.address,

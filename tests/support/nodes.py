@@ -4,12 +4,14 @@ test can hold, fill or break."""
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import TypeVar
 
+from cortado.store.clock.host_time import HostTime
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, WriteTransaction
 from cortado.store.engine.memory import MemoryEngine
@@ -35,6 +37,15 @@ class SetClock:
 
     def __call__(self) -> int:
         return self.now_ms
+
+
+def monotonic_ms() -> float:
+    return time.monotonic() * 1000
+
+
+def followed(clock: Callable[[], int]) -> HostTime:
+    """A host's time that follows ``clock`` wherever it is set, as if most nodes had confirmed it."""
+    return HostTime(clock, monotonic_ms, max_offset_ms=math.inf, slew=math.inf)
 
 
 class TrickyEngine(MemoryEngine):
@@ -77,8 +88,8 @@ def make_node(engine: Engine | None = None, *, clock: SetClock | None = None, li
     return Node(
         engine or MemoryEngine(),
         identity=NodeIdentity("cluster-a", "node-1"),
-        physical_ms=clock or SetClock(),
-        monotonic_ms=lambda: time.monotonic() * 1000,
+        host_time=followed(clock or SetClock()),
+        monotonic_ms=monotonic_ms,
         limits=limits,
     )
 

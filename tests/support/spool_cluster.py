@@ -18,7 +18,7 @@ from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.snapshots.marker import marker_key
 from cortado.store.node.snapshots.spools import MemorySpools
-from support.nodes import SetClock, key, put
+from support.nodes import SetClock, followed, key, put
 from support.spools import Crash, InlineStorage
 
 CLUSTER = "cluster-a"
@@ -71,7 +71,7 @@ class Member:
         self.node = Node(
             self.engine,
             identity=NodeIdentity(CLUSTER, self.node_id, f"disk of {self.node_id}"),
-            physical_ms=SetClock(),
+            host_time=followed(SetClock()),
             monotonic_ms=lambda: time.monotonic() * 1000,
             address=f"{self.node_id}:7621",
             joining=None if self.node_id == "n1" else self.joined,

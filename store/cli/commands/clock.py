@@ -36,16 +36,19 @@ def show(session: Session) -> None:
                 "ahead_ms": found.ahead_ms,
                 "last_applied": str(found.last_applied),
                 "max_offset_ms": found.max_offset_ms,
+                "jump_ms": found.jump_ms,
             }
         )
         return
     physical = datetime.fromtimestamp(found.physical_ms / 1000, UTC)
+    jumped = [("jumped, not followed", exact_span_text(found.jump_ms))] if found.jump_ms else []
     session.show.record(
         [
             ("now", moment(found.now)),
             ("epoch", found.now.epoch),
             ("physical clock", f"{found.physical_ms} ({physical:%Y-%m-%d %H:%M:%S}Z)"),
             ("ahead of it by", exact_span_text(found.ahead_ms)),
+            *jumped,
             ("last applied", found.last_applied),
             ("largest offset taken", f"{found.max_offset_ms} ms"),
         ]

@@ -9,6 +9,9 @@ from support.simulation.loop import Scheduler
 BEGAN_MS: Final = 1_763_643_600_000
 """The true wall time at which every run begins."""
 
+RIGHT_MS: Final = 100.0
+"""A clock that is off by no more counts as right."""
+
 YEAR_2071_MS: Final = 3_200_000_000_000
 
 
@@ -20,6 +23,7 @@ class HostClock:
         self.offset_ms = offset_ms
         self.rate = 1 + drift_ppm / 1e6
         self.booted_ms = booted_ms
+        self._set: list[tuple[float, float]] = [(0.0, offset_ms)]
 
     def wall_ms(self) -> int:
         return int(BEGAN_MS + self.offset_ms + self._scheduler.now_ms * self.rate)
@@ -28,12 +32,16 @@ class HostClock:
         return self.booted_ms + self._scheduler.now_ms * self.rate
 
     def jump(self, by_ms: float) -> None:
-        self.offset_ms += by_ms
-
-    @property
-    def is_right(self) -> bool:
-        """Within a hundred milliseconds of the truth (drift over a run is less)."""
-        return abs(self.offset_ms) <= 100
+        self.set_right(self.offset_ms + by_ms)
 
     def set_right(self, offset_ms: float = 0.0) -> None:
         self.offset_ms = offset_ms
+        self._set.append((self._scheduler.now_ms, offset_ms))
+
+    def most_ahead_ms(self, since_ms: float) -> float:
+        """How far it was ahead of the truth at most (or behind, where it was not), in the last ``since_ms``. Without
+        its drift, which is little over a run."""
+        began_ms = self._scheduler.now_ms - since_ms
+        standing = max(index for index, (at_ms, _) in enumerate(self._set) if at_ms <= max(began_ms, 0.0))
+        offsets = [offset_ms for _, offset_ms in self._set[standing:]]
+        return max(offsets) if max(offsets) > RIGHT_MS else min(offsets)

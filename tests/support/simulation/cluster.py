@@ -17,6 +17,7 @@ from support.simulation.loop import NodeLoop, Scheduler
 from support.simulation.network import Network
 from support.simulation.process import Host, Life, NodeOptions, is_expected_end, make_node
 from support.simulation.rpc import Calls, Lost, Refused
+from support.simulation.true_time import TrueTime
 
 if TYPE_CHECKING:
     from cortado.store.node.node import Node
@@ -48,6 +49,7 @@ class Cluster:
         self.ended: list[Life] = []
         self.on_host: Callable[[Host], None] = lambda _host: None
         self.on_wipe: Callable[[Host], None] = lambda _host: None
+        self.true_time = TrueTime(self.counts, self.options.limits.ceiling_ahead_ms)
         self.members: list[str] = []
         """Whom clients know; removed nodes leave it."""
 
@@ -89,6 +91,16 @@ class Cluster:
     def violation(self, text: str) -> None:
         self.note(f"VIOLATION {text}")
         self.violations.append(text)
+
+    def check_true_time(self, ts: Timestamp, node_id: str) -> None:
+        """A client hears of a write at ``ts`` from ``node_id``."""
+        life = self.find(node_id)
+        voters = [] if life is None or not hasattr(life, "node") else life.node.configuration.voters
+        clocks = [self.hosts[each.node_id].clock for each in voters]
+        if clocks:
+            problem = self.true_time.problem_with(ts, self.now_ms, clocks)
+            if problem:
+                self.violation(problem)
 
     def problem(self, text: str) -> None:
         """A defect that showed itself: an exception nobody expected."""

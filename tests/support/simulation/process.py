@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from cortado.raft.configuration import Configuration
 from cortado.raft.group import RaftLog
 from cortado.raft.settings import RaftSettings
+from cortado.store.clock.hlc import MAX_OFFSET_MS
+from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.node.limits import NodeLimits
@@ -175,7 +177,7 @@ def make_node(life: Life, options: NodeOptions) -> Node:
     return Node(
         life.engine,
         identity=NodeIdentity(life.identity.cluster_id, life.node_id, life.identity.storage_id),
-        physical_ms=host.clock.wall_ms,
+        host_time=HostTime(host.clock.wall_ms, host.clock.monotonic_ms, max_offset_ms=MAX_OFFSET_MS),
         monotonic_ms=host.clock.monotonic_ms,
         limits=options.limits,
         address=host.address,

@@ -203,6 +203,7 @@ class Client:
         elif call.ts <= call.floor:
             self._cluster.violation(f"a write at {call.ts} came after one at {call.floor} was acknowledged: {call}")
         self._seen = max(self._seen, call.ts)
+        self._cluster.check_true_time(call.ts, node)
         self._history.acknowledged(call.ts, now_ms)
 
     # --- reads -------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 
 from cortado.errors import (
     Cancelled,
+    ClockOutOfBounds,
     ConditionFailed,
     DeadlineExceeded,
     Internal,
@@ -91,6 +92,29 @@ def test_two_writes_have_two_request_ids_that_begin_with_the_servers_time(server
     assert first != second
     assert len(first) == 20
     assert first[:12] == second[:12] == bytes(Timestamp(0, 1_000, 0))
+
+
+def test_the_leader_is_asked_for_the_time_of_an_id(server: FakeServer, client: Client) -> None:
+    """Another node's clock may be wrong."""
+    server.handlers["KeyValue.Put"] = lambda request, context: kv_pb2.KvPutResponse(header=header())
+    client.kv("c").put(b"k", b"v")
+    [asked] = server.calls("Cluster.Clock")
+    assert asked.at_leader
+
+
+def test_a_write_whose_id_is_ahead_of_the_leaders_clock_is_sent_once_more_with_the_leaders_time(
+    server: FakeServer, client: Client
+) -> None:
+    def put(request: kv_pb2.KvPutRequest, context: grpc.ServicerContext) -> kv_pb2.KvPutResponse:
+        if len(server.calls("KeyValue.Put")) == 1:
+            refuse(context, ClockOutOfBounds(5_000, 1_000))
+        return kv_pb2.KvPutResponse(header=header())
+
+    server.handlers["KeyValue.Put"] = put
+    client.kv("c").put(b"k", b"v")
+    first, second = server.calls("KeyValue.Put")
+    assert first.request_id != second.request_id
+    assert len(server.calls("Cluster.Clock")) == 2
 
 
 def test_the_clock_is_asked_before_the_first_write_and_not_again(server: FakeServer, client: Client) -> None:

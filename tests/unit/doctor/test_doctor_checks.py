@@ -39,7 +39,7 @@ def node(number: int, role: str = "follower") -> dict[str, Any]:
         "loop_lag_ms_max": 5,
         "queues": [{"name": "writes", "count": 1, "count_max": 100, "bytes": 0, "bytes_max": 0}],
         "clock_offsets": [{"node_id": "n2", "low_ms": -1, "high_ms": 2}],
-        "clock": {"ahead_ms": 0, "max_offset_ms": 250, "offset_low_ms": -3, "offset_high_ms": 4},
+        "clock": {"ahead_ms": 0, "jump_ms": 0, "max_offset_ms": 250, "offset_low_ms": -3, "offset_high_ms": 4},
         "members": members,
         "settings": [{"name": name, "value": "1", "origin": "default", "place": ""} for name in names],
     }
@@ -119,6 +119,13 @@ def test_nodes_in_each_others_place_are_named_though_each_is_well() -> None:
         ("nodes>h2:1>settings>1>value", "2", "warn", "setting election-ms", "n1 1, n2 2, n3 1"),
         ("nodes>h1:1>clock_offsets>0>low_ms", 400, "fail", "clocks around n1", "that of n2 is off by +400"),
         ("nodes>h1:1>clock_offsets>0>high_ms", -400, "fail", "clocks around n1", "to -400 ms; the limit is 250 ms"),
+        (
+            "nodes>h1:1>clock>jump_ms",
+            10_000,
+            "warn",
+            "wall clock of n1",
+            "jumped by 10000 ms (10 s), which is not foll",
+        ),
         ("nodes>h1:1>clock_offsets>0>low_ms", 150, "warn", "clocks around n1", "that of n2 is off by +150"),
         ("nodes>h1:1>clock>ahead_ms", 10**9, "warn", "timestamps of n1", "1000000000 ms (12 days) ahead of its clock"),
         ("nodes>h1:1>clock>offset_low_ms", 900, "warn", "clock of n1", "about 900 ms from this host's"),

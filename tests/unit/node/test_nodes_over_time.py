@@ -11,6 +11,7 @@ from cortado.raft.settings import RaftSettings
 from cortado.store.catalog.declare import create_database
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.engine.failures import StorageFailed
+from cortado.store.node.node import Node
 from cortado.store.node.reads import Stale
 from support.node_world import World
 from support.nodes import NOW_MS, increment, put, read
@@ -322,6 +323,50 @@ def test_a_node_whose_clock_is_wrong_against_a_majority_gives_up_leadership_and_
         n1.observe_peer_clock("n2", -10, 10)
         await other.transfer_leader("n1")
         assert world.leader() is n1
+
+    world.run(scenario)
+
+
+def test_a_leader_whose_clock_jumps_issues_the_time_that_went_by_until_most_clocks_confirm_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+
+    def hears(node: Node, offset_ms: int) -> None:
+        for peer in {"n1", "n2", "n3"} - {node.identity.node_id}:
+            node.observe_peer_clock(peer, offset_ms - 1, offset_ms + 1)
+
+    async def scenario() -> None:
+        n1, _n2, _n3 = await world.grow("n1", "n2", "n3")
+        hears(n1, 0)
+        before = (await n1.write(increment("n"))).ts
+        world.places["n1"].wall_offset_ms = 3_600_000
+        began_ms = world.now_ms
+        ahead = (await n1.write(increment("n"))).ts
+        assert ahead.wall_ms - before.wall_ms <= world.now_ms - began_ms + 1
+        hears(n1, -3_600_000)
+        await world.led(but="n1")
+        assert "the wall clock jumped by 3600000 ms (60 min), which the monotonic clock does not confirm" in caplog.text
+        assert round(n1.host_time.jump_ms()) == 3_600_000
+        hears(n1, 0)
+        assert n1.host_time.jump_ms() == 0, "all hosts slept: their clocks agree"
+        assert n1.clock.reading().wall_ms - before.wall_ms >= 3_600_000
+
+    world.run(scenario)
+
+
+def test_a_node_that_was_started_with_a_wrong_clock_issues_the_time_of_most() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, _n3 = await world.grow("n1", "n2", "n3")
+        world.places["n2"].crash()
+        world.places["n2"].wall_offset_ms = 3_600_000
+        n2 = await world.places["n2"].start()
+        for peer in ("n1", "n3"):
+            n2.observe_peer_clock(peer, -3_600_001, -3_599_999)
+        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms <= 251
+        assert n2.host_time.jump_ms() == 0
 
     world.run(scenario)
 

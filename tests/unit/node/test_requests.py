@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortado.errors import ConditionFailed, DataLoss, InvalidArgument, OutcomeUnknown
+from cortado.errors import ClockOutOfBounds, ConditionFailed, DataLoss, InvalidArgument, OutcomeUnknown
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.limits import NodeLimits
@@ -122,14 +122,14 @@ def test_a_malformed_id_is_bad_input(length: int) -> None:
     run(scenario)
 
 
-def test_an_id_from_beyond_the_clocks_bound_is_bad_input() -> None:
+def test_an_id_from_beyond_the_clocks_bounds_is_refused_and_its_caller_told_to_take_another() -> None:
     async def scenario() -> None:
         async with running_node() as node:
             now = node.clock.now()
-            for beyond in (Timestamp(0, now.wall_ms + 251, 0), Timestamp(1, 0, 0)):
-                with pytest.raises(InvalidArgument, match="ahead of this cluster's"):
+            for beyond in (Timestamp(0, now.wall_ms + 1_001, 0), Timestamp(1, 0, 0)):
+                with pytest.raises(ClockOutOfBounds, match=r"ahead of this cluster's.*take a new id"):
                     await node.write(increment("n"), request_id=bytes(beyond) + bytes(8), request_hash=HASH)
-            near = bytes(Timestamp(0, now.wall_ms + 250, 0)) + bytes(8)
+            near = bytes(Timestamp(0, now.wall_ms + 1_000, 0)) + bytes(8)
             await node.write(increment("n"), request_id=near, request_hash=HASH)
 
     run(scenario)

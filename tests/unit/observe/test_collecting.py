@@ -25,7 +25,7 @@ from cortado.store.observe.measures import Histogram, Traffic
 from cortado.store.observe.readiness import Readiness, Reason
 from cortado.store.observe.requests import Requests
 from cortado.store.peers.transport import PeerStatus
-from support.nodes import NOW_MS, SetClock
+from support.nodes import NOW_MS, SetClock, followed
 
 PEER = PeerStatus("n2", "127.0.0.1:2", False, "", 0.0, 5, 600, 7, "away", Traffic(1, 2, 3, 4, 5))
 
@@ -48,7 +48,7 @@ class Collected:
         node = Node(
             self.engine,
             identity=NodeIdentity("c", "n1", "s"),
-            physical_ms=SetClock(),
+            host_time=followed(SetClock()),
             monotonic_ms=lambda: self.now_ms,
         )
         await node.start()

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from cortado.errors import NotLeader, OutcomeUnknown, Unavailable
-from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
+from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
+from cortado.store.node.node import Node
+from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.schemas_service import SchemasService
@@ -116,3 +119,26 @@ def test_a_bulk_stream_ends_with_what_is_known_of_its_chunks_when_leadership_is_
         assert (use["writes"], use["bulk streams"]) == (0, 0)
 
     world.run(scenario)
+
+
+def test_who_is_asked_for_the_time_moves_no_clock_and_the_leader_alone_answers_for_request_ids() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, _n3 = await world.grow("n1", "n2", "n3")
+        await world.sleep(60_000)
+        for node in (n1, n2):
+            last = node.clock.last
+            reply = await _cluster(node).clock(cluster_pb2.ClockRequest())
+            assert reply.now.wall_ms > last.wall_ms  # type: ignore[attr-defined]
+            assert node.clock.last == last
+        assert (await _cluster(n1).clock(cluster_pb2.ClockRequest(at_leader=True))).IsInitialized()
+        with pytest.raises(NotLeader, match="only the leader's time will do") as refused:
+            await _cluster(n2).clock(cluster_pb2.ClockRequest(at_leader=True))
+        assert refused.value.leader == n1.address
+
+    world.run(scenario)
+
+
+def _cluster(node: Node) -> ClusterService:
+    return ClusterService(node, Path("data"), state=lambda: "serving")
