@@ -1,9 +1,11 @@
 # Everything that a developer, CI or a newcomer runs. `make help` lists the targets.
 SHELL := /bin/sh
 PYTHON_BIN := .venv/bin
+# Processes that share the tests. They wait for servers half of their time.
+WORKERS ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-packages lint fmt type proto proto-check lock sim bench bench-cluster clean
+.PHONY: help setup run test test-quick test-packages lint fmt type proto proto-check lock sim bench bench-cluster clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,8 +17,12 @@ run: setup ## The story: real flights, schemas that evolve, Spark against pandas
 	@JAVA_HOME="$$(tools/java.sh)" || exit 1; export JAVA_HOME; \
 		exec $(PYTHON_BIN)/python -m examples.nycflights --nodes $(or $(NODES),1)
 
-test: setup ## All tests (Spark's need Java, which is found or installed)
-	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest $(PYTEST_ARGS)
+test: setup ## All tests (Spark's need Java, which is found or installed); WORKERS=0 for a debugger
+	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+test-quick: setup ## What is tested within a minute: no server process, no Spark, few examples of each property
+	@HYPOTHESIS_EXAMPLES=10 $(PYTHON_BIN)/python -m pytest -n $(WORKERS) -m "not slow and not process and not spark" \
+		tests/unit tests/golden tests/property $(PYTEST_ARGS)
 
 test-packages: setup ## Build the packages; install them in empty environments, on each Python and at the lower bounds
 	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest tests/packaging $(PYTEST_ARGS)

@@ -38,6 +38,25 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
+# What takes minutes begins first, so that no worker is alone with it at the end.
+_LONG = (
+    "tests/simulation/test_seeds.py",
+    "tests/spark/",
+    "tests/docs/test_pages.py",
+    "tests/docs/",
+    "tests/simulation/",
+)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Hand out tests by file, since a file shares its servers; those of Spark share a session, too."""
+    for item in items:
+        path = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group("spark" if path.startswith("tests/spark/") else path))
+    items.sort(key=lambda item: next((at for at, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG)))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark session for all tests that need one."""

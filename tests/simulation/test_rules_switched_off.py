@@ -26,6 +26,8 @@ from support.simulation.faults import Nemesis
 from support.simulation.process import Host
 from support.simulation.run import Plan, simulate
 
+pytestmark = pytest.mark.slow
+
 SEEDS_MAX: Final = 60
 SHOWS: Final = (
     " read on ",
@@ -54,12 +56,17 @@ def quiet() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Rule:
-    """``faults`` show that it is off, one every ``every_ms``: enough for a cluster to recover where it must."""
+    """``faults`` show that it is off, one every ``every_ms``: enough for a cluster to recover where it must.
+
+    ``seed`` is one that is known to show it. The search begins there and goes on through all, so a change of the
+    simulation makes it longer, and no less true.
+    """
 
     switch_off: Switch
     faults: tuple[str, ...]
     every_ms: float = 150.0
     election_ms_max: float = 1_300.0
+    seed: int = 0
 
 
 def run_with(rule: Rule, seed: int) -> list[str]:
@@ -85,7 +92,7 @@ def run_with(rule: Rule, seed: int) -> list[str]:
 
 def first_failing(rule: Rule) -> tuple[int, str] | None:
     """The first seed that shows it, and what it found. A process that stopped, say, shows nothing."""
-    for seed in range(SEEDS_MAX):
+    for seed in (*range(rule.seed, SEEDS_MAX), *range(rule.seed)):
         for violation in run_with(rule, seed):
             if any(words in violation for words in SHOWS):
                 return seed, violation
@@ -180,21 +187,21 @@ CRASHES: Final = ("crash", "crash of all", "crash of the leader")
 OLD_LEADERS: Final = ("leader cut off", "partition")
 
 RULES: Final = {
-    "messages wait for the sync of what they say": Rule(send_before_the_sync, (*CRASHES, "hanging sync")),
+    "messages wait for the sync of what they say": Rule(send_before_the_sync, (*CRASHES, "hanging sync"), seed=24),
     "a write is answered once it is decided": Rule(answer_when_appended, (*CRASHES, *CUTS)),
-    "a read waits for a round": Rule(read_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0),
-    "a refusal waits for a round": Rule(refuse_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0),
+    "a read waits for a round": Rule(read_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0, seed=2),
+    "a refusal waits for a round": Rule(refuse_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0, seed=14),
     "a read waits until what is decided is applied": Rule(read_before_it_is_applied, CUTS),
-    "a leader begins above the ceiling": Rule(begin_below_the_ceiling, ("leader transfer",), 300.0),
+    "a leader begins above the ceiling": Rule(begin_below_the_ceiling, ("leader transfer",), 300.0, seed=31),
     "a leader evaluates once its own entry is applied": Rule(
-        evaluate_before_the_own_entry, (*CUTS, *CRASHES, "bad weather")
+        evaluate_before_the_own_entry, (*CUTS, *CRASHES, "bad weather"), seed=20
     ),
     "a request is executed once": Rule(forget_what_was_answered, ("clients cut off", "pause", "crash of the leader")),
     "a request below the floor is not executed": Rule(
         execute_below_the_floor, ("clients cut off", "pause", "crash of the leader")
     ),
     "a marker stands while a state is replaced": Rule(
-        install_without_a_marker, ("member added", "member removed", "crash while installing")
+        install_without_a_marker, ("member added", "member removed", "crash while installing"), seed=3
     ),
     "a replica knows how stale it is": Rule(be_fresh_always, CUTS),
 }

@@ -5,52 +5,45 @@ The seeds count what they did. A fault or a rare path that never occurred in all
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from support.simulation.__main__ import describe
+from support.simulation.__main__ import describe, run_chunk
 from support.simulation.coverage import MUST_OCCUR
-from support.simulation.run import simulate
+from support.simulation.run import Outcome, simulate
 
 SEEDS: Final = int(os.environ.get("SIM_SEEDS", "400"))
-CHUNK: Final = 10
+CHUNK: Final = 5
 
-_COUNTS: Final[Counter[str]] = Counter()
-_CHUNKS_DONE: Final[set[int]] = set()
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """What the nodes log is part of no verdict, and writing it costs more than the run."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 
-@pytest.mark.parametrize("start", range(0, SEEDS, CHUNK))
-def test_whatever_goes_wrong_nothing_acknowledged_is_lost_and_no_answer_is_false(start: int) -> None:
-    failed = []
-    for seed in range(start, start + CHUNK):
-        outcome = simulate(seed)
-        _COUNTS.update(outcome.counts)
-        if outcome.violations:
-            failed.append(describe(outcome))
-    _CHUNKS_DONE.add(start)
+@pytest.fixture(scope="module")
+def outcomes() -> list[Outcome]:
+    """Every seed, run by as many processes as there are cores."""
+    chunks = [list(range(start, min(start + CHUNK, SEEDS))) for start in range(0, SEEDS, CHUNK)]
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        return list(chain.from_iterable(pool.map(run_chunk, chunks)))
+
+
+def test_whatever_goes_wrong_nothing_acknowledged_is_lost_and_no_answer_is_false(outcomes: list[Outcome]) -> None:
+    assert len(outcomes) == SEEDS
+    failed = [describe(outcome) for outcome in outcomes if outcome.violations]
     assert not failed, "\n".join(failed)
 
 
-def test_every_fault_and_every_rare_path_occurred() -> None:
-    if len(_CHUNKS_DONE) < len(range(0, SEEDS, CHUNK)):
-        pytest.skip("this counts what all the seeds of this file did")
-    assert sorted(name for name in MUST_OCCUR if _COUNTS[name] == 0) == []
+def test_every_fault_and_every_rare_path_occurred(outcomes: list[Outcome]) -> None:
+    counts = sum((outcome.counts for outcome in outcomes), Counter[str]())
+    assert sorted(name for name in MUST_OCCUR if counts[name] == 0) == []
 
 
 def test_a_seed_is_the_same_run_whatever_the_hash_seed() -> None:

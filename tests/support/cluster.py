@@ -10,9 +10,9 @@
         cluster.start(before)
         cluster.wait_converged()
 
-The first node begins a cluster of one; each other is announced by ``cortado member add``, started with ``--join``, and
-made a voter by ``cortado member promote``. Node ids are ``n1``, ``n2`` and so on. What is asked of one node alone goes
-there by a plain stub, since a client would follow the leader.
+The first node begins a cluster of one; each other is added as a member, started with ``--join``, and made a voter.
+Node ids are ``n1``, ``n2`` and so on. What is asked of one node alone goes there by a plain stub, since a client would
+follow the leader.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pathlib import Path
 import grpc
 
 from cortado.proto.v1 import cluster_pb2, cluster_pb2_grpc, common_pb2, kv_pb2, kv_pb2_grpc
+from cortado.store.client import Client
 from support.server_process import ServerProcess, wait_until
 
 ELECTED_S = 20.0
@@ -117,8 +118,8 @@ class Cluster:
         """Announce a node, start it, and make it a voter."""
         if name not in self.nodes:
             self._make(name)
-        leader = self.addresses[self.leader()]
-        cortado("member", "add", name, self.addresses[name], "--endpoint", leader)
+        with Client(self.addresses[self.leader()]) as client:
+            client.membership.add(name, self.addresses[name])
         self.nodes[name].start()
         self.promote(name)
 
@@ -128,7 +129,8 @@ class Cluster:
 
     def remove(self, name: str) -> None:
         """Take a node out of the cluster, and end it."""
-        cortado("member", "remove", name, "--yes", "--endpoint", self.endpoints)
+        with Client(self.endpoints) as client:
+            client.membership.remove(name)
         self.nodes.pop(name).kill()
         del self.addresses[name]
 

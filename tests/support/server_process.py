@@ -13,14 +13,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+
+from support.zygote import Forked, Zygote
 
 READY_S = 30.0
 STOP_S = 20.0
 CORTADO = (sys.executable, "-m", "cortado.store.cli")
 """The command line of this environment and tree."""
 
-_RUNNING: set[subprocess.Popen[bytes]] = set()
+_RUNNING: set[subprocess.Popen[bytes] | Forked] = set()
+
+
+@cache
+def zygote() -> Zygote:
+    """The one of this test process, from its first server on; it ends with us, since its socket does."""
+    return Zygote()
 
 
 @atexit.register
@@ -60,7 +69,7 @@ class ServerProcess:
         self._under = under
         self._port_file = data_dir.with_name(f"{data_dir.name}.port")
         self._log_file = data_dir.with_name(f"{data_dir.name}.log")
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         self.endpoint = ""
 
     @property
@@ -85,7 +94,11 @@ class ServerProcess:
         """Starts it, and waits for nothing."""
         self._port_file.unlink(missing_ok=True)
         with self._log_file.open("ab") as log:
-            self._process = subprocess.Popen(self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            if self._under or self.cortado != CORTADO:
+                command = [*self._under, *self.cortado, "server", *self._arguments()]
+                self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            else:
+                self._process = zygote().start(self._arguments(), log.fileno())
         _RUNNING.add(self._process)
 
     def await_ready(self) -> ServerProcess:
@@ -116,10 +129,8 @@ class ServerProcess:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
-    def _command(self) -> Sequence[str]:
+    def _arguments(self) -> Sequence[str]:
         return [
-            *self._under,
-            *(*self.cortado, "server"),
             *("--data-dir", str(self.data_dir), "--listen", self._listen, "--port-file", str(self._port_file)),
             *self._options,
         ]

@@ -25,6 +25,8 @@ from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_versions
 from support.engines import open_lmdb
 
+pytestmark = pytest.mark.slow
+
 LOWEST, HIGHEST = LogicalKey(b"\x01"), LogicalKey(b"\xfe")
 DAY_AND_FLIGHT = (KeyPart("day", KeyType.INT64), KeyPart("flight", KeyType.INT64))
 ROW = (KeyPart("a", KeyType.INT64), KeyPart("b", KeyType.STRING, descending=True))

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortado.errors import ConditionFailed, CortadoError, InvalidArgument, NotFound, UniqueViolation
 from cortado.store.tables.operations import Delete, Operation, Put, PutMode, Update
 from support.table_world import DATABASE, WORLDS, TableWorld, index
+
+pytestmark = pytest.mark.slow
 
 PLACE = {
     "type": "record",

@@ -11,6 +11,8 @@ import pytest
 from cortado.store.cli.app import run
 from cortado.store.peers.credentials import TlsFiles
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def certs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:

@@ -19,6 +19,8 @@ from cortado.store.cli.app import run, wants_json
 from cortado.store.cli.input import read_documents
 from cortado.store.cli.render import Renderer, cell, count, size
 
+pytestmark = pytest.mark.slow
+
 
 def leaves(kind: type[errors.CortadoError]) -> list[type[errors.CortadoError]]:
     return [kind, *(leaf for child in kind.__subclasses__() for leaf in leaves(child))]

@@ -18,6 +18,8 @@ from support.faces import open_client, run_core
 from support.fake_server import FakeServer, break_off, header, refuse
 from support.server_process import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 class FakeCluster:
     """Three servers: the one at ``leader`` answers, the others name it in ``term``, or nobody where it is None.

@@ -36,6 +36,8 @@ from cortado.store.rpc_errors import trailing_metadata
 from support.faces import open_client
 from support.fake_server import FakeServer, break_off, header, refuse
 
+pytestmark = pytest.mark.slow
+
 WRITE_ID = b"w" * 20
 TIMEOUT_S = 10.0
 

@@ -9,6 +9,8 @@ from examples.nycflights import checking
 from examples.nycflights.checking import Difference
 from examples.nycflights.dataset import TABLES, read_with_pandas
 
+pytestmark = pytest.mark.slow
+
 AIRPORTS = next(table for table in TABLES if table.name == "airports")
 WEATHER = next(table for table in TABLES if table.name == "weather")
 

@@ -13,6 +13,8 @@ from cortado.store.node.storage import Done, Job
 from support.node_world import Place, World
 from support.nodes import put, read
 
+pytestmark = pytest.mark.slow
+
 WRITES_MAX = 60
 
 

@@ -20,6 +20,8 @@ from cortado.store.observe.traceparent import parse_traceparent, trace_id_of
 from cortado.store.observe.tracing import CallTracer
 from support.observed import Written
 
+pytestmark = pytest.mark.slow
+
 TRACE_ID, SPAN_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 NOW_NS = 1_763_643_600 * 10**9
 

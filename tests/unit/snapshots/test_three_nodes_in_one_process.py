@@ -11,6 +11,8 @@ from cortado.store.engine.interface import Space
 from support.nodes import key, run
 from support.spool_cluster import Member, SpoolCluster, three_nodes, until
 
+pytestmark = pytest.mark.slow
+
 LARGE = 150_000
 
 

@@ -1,0 +1,161 @@
+"""Servers that start in a tenth of a second: one process imports the server once, and forks where a test wants one.
+
+::
+
+    pytest ── socket ──► zygote (has imported cortado server, started no thread, made no connection)
+                           ├─ fork ─► cortado server --data-dir a ...
+                           └─ fork ─► cortado server --data-dir b ...
+
+Each server is a process of its own, with its own memory, files and signals: it is killed, stopped and cut off as one
+that was executed. Only the import of its modules, half a second of processor, is shared. A test that is about starting
+(another build, a tracer, an environment) executes the command line instead.
+
+The zygote is the parent of what it forks, so it reaps them and says how each ended. It ends with its socket.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+_MESSAGE_BYTES: Final = 1 << 20
+_POLL_S: Final = 0.01
+
+
+class Forked:
+    """What ``subprocess.Popen`` is to an executed process: ``pid``, ``poll``, ``wait``, ``send_signal``, ``kill``."""
+
+    def __init__(self, zygote: Zygote, pid: int) -> None:
+        self._zygote = zygote
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        """Its exit code, or minus the signal that ended it; None while it runs."""
+        return self._zygote.exit_code(self.pid)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it ended. Raises subprocess.TimeoutExpired after ``timeout`` seconds."""
+        deadline_s = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if deadline_s is not None and time.monotonic() > deadline_s:
+                raise subprocess.TimeoutExpired("a forked server", timeout or 0)
+            time.sleep(_POLL_S)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class Zygote:
+    """The process that forks servers, and the side of it that tests hold."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-m", "support.zygote", str(theirs.fileno())]
+        path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+        env = {**os.environ, "PYTHONPATH": path}
+        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=env)
+        theirs.close()
+        self._exit_codes: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def start(self, arguments: Sequence[str], log: int) -> Forked:
+        """``cortado server`` with ``arguments``, which writes to ``log``, in this directory and environment."""
+        wanted = {"arguments": list(arguments), "cwd": os.getcwd(), "env": dict(os.environ)}  # noqa: PTH109
+        with self._lock:
+            socket.send_fds(self._socket, [json.dumps(wanted).encode()], [log])
+            while "started" not in (told := self._hear()):
+                self._exit_codes[told["ended"]] = told["code"]
+        return Forked(self, told["started"])
+
+    def exit_code(self, pid: int) -> int | None:
+        with self._lock:
+            while select.select([self._socket], [], [], 0)[0]:
+                told = self._hear()
+                self._exit_codes[told["ended"]] = told["code"]
+            return self._exit_codes.get(pid)
+
+    def end(self) -> None:
+        self._socket.close()
+        self._process.wait()
+
+    def _hear(self) -> dict[str, int]:
+        heard = self._socket.recv(_MESSAGE_BYTES)
+        assert heard, "the zygote ended"
+        return dict(json.loads(heard))
+
+
+def serve(fd: int) -> tuple[dict[str, Any], int]:
+    """The zygote: import the server as its command does, then fork for each message, and tell of each that ends.
+
+    Returns in a forked child alone: what it was asked to be, and the file that it writes to.
+    """
+    sys.argv[1:] = ["server"]
+    import cortado.store.cli.app
+    import cortado.store.server.serving  # noqa: F401
+
+    wake, woken = os.pipe()
+    for each in (wake, woken):
+        os.set_blocking(each, False)
+    signal.set_wakeup_fd(woken)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    ours = socket.socket(fileno=fd)
+    while True:
+        readable, _, _ = select.select([ours, wake], [], [])
+        if wake in readable:
+            os.read(wake, 4096)
+        _tell_who_ended(ours)
+        if ours in readable:
+            text, files, _, _ = socket.recv_fds(ours, _MESSAGE_BYTES, 1)
+            if not text:
+                sys.exit()
+            pid = os.fork()
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                ours.close()
+                os.close(wake)
+                os.close(woken)
+                return json.loads(text), files[0]
+            os.close(files[0])
+            ours.send(json.dumps({"started": pid}).encode())
+
+
+def _tell_who_ended(ours: socket.socket) -> None:
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            ours.send(json.dumps({"ended": ended[0], "code": os.waitstatus_to_exitcode(ended[1])}).encode())
+
+
+def become(wanted: dict[str, Any], log: int) -> None:
+    """What ``exec`` would have set up, then the command; the interpreter ends as it does after any."""
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    os.close(log)
+    os.chdir(wanted["cwd"])
+    os.environ.clear()
+    os.environ.update(wanted["env"])
+    sys.argv = ["cortado", "server", *wanted["arguments"]]
+    from cortado.store.cli import main as cortado
+
+    cortado()
+
+
+if __name__ == "__main__":
+    become(*serve(int(sys.argv[1])))
