@@ -64,8 +64,11 @@ class ReadTransaction(Protocol):
     def seek(self, space: Space, key: bytes) -> tuple[bytes, bytes] | None:
         """The first item at or after ``key``, in one seek."""
 
-    def seek_many(self, space: Space, keys: Iterable[bytes]) -> list[tuple[bytes, bytes] | None]:
-        """:meth:`seek` for each, in the order asked."""
+    def seek_many(
+        self, space: Space, keys: Iterable[bytes], *, max_bytes: int | None = None
+    ) -> list[tuple[bytes, bytes] | None]:
+        """:meth:`seek` for each, in the order asked; for the first keys alone, up to the one whose item reaches
+        ``max_bytes`` of keys and values."""
 
     def page(
         self,
@@ -79,7 +82,8 @@ class ReadTransaction(Protocol):
     ) -> Page:
         """Items of ``[start, end)``, from the start upwards or, reversed, from the end downwards.
 
-        Stops after ``max_items``, or a little after ``max_bytes`` of keys and values: the last read may overshoot.
+        Stops after ``max_items``, or with the item that reaches ``max_bytes`` of keys and values, whichever is first, and
+        takes one item at least. What comes behind is not read.
         """
 
     def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from math import ceil
 from operator import itemgetter
 from types import TracebackType
 from typing import Final, Self, TypeAlias
@@ -20,11 +21,9 @@ from cortado.store.observe.measures import CommitMeasures
 Begin: TypeAlias = Callable[..., "lmdb.Transaction[bytes]"]
 Spaces: TypeAlias = dict[Space, "lmdb._Database"]
 
-# Read first what a short range needs, then more at a time. Where values are large, never so many that a run of the
-# largest (1 MiB each) fills the memory before their sizes are looked at.
+# Read first what a short range needs, then more at a time.
 _FIRST_BATCH: Final = 16
-_BATCH_MAX: Final = 128
-_BATCH_MAX_OF_SMALL: Final = 2_048
+_BATCH_MAX: Final = 2_048
 # All values over half a page stand on overflow pages: where these are few, no batch can be large.
 _OVERFLOW_BYTES_FEW: Final = 8 << 20
 
@@ -62,10 +61,24 @@ class LmdbReadTransaction:
         cursor = self._transaction.cursor(self._spaces[space])
         return cursor.item() if cursor.set_range(key) else None
 
-    def seek_many(self, space: Space, keys: Iterable[bytes]) -> list[tuple[bytes, bytes] | None]:
+    def seek_many(
+        self, space: Space, keys: Iterable[bytes], *, max_bytes: int | None = None
+    ) -> list[tuple[bytes, bytes] | None]:
         cursor = self._transaction.cursor(self._spaces[space])
         to, item = cursor.set_range, cursor.item
-        return [item() if to(key) else None for key in keys]
+        if max_bytes is None:
+            return [item() if to(key) else None for key in keys]
+        found: list[tuple[bytes, bytes] | None] = []
+        for key in keys:
+            if not to(key):
+                found.append(None)
+                continue
+            there = item()
+            found.append(there)
+            max_bytes -= len(there[0]) + len(there[1])
+            if max_bytes <= 0:
+                break
+        return found
 
     def page(
         self,
@@ -83,30 +96,37 @@ class LmdbReadTransaction:
         keys: list[bytes] = []
         values: list[bytes] = []
         items = cursor.iterprev() if reverse else cursor.iternext()
-        batch = batch_max = _FIRST_BATCH
-        while len(keys) < max_items and max_bytes > 0:
+        are_small = self._are_small(space)
+        max_items, max_bytes = max(1, max_items), max(1, max_bytes)
+        batch, left = _FIRST_BATCH, max_bytes
+        while len(keys) < max_items and left > 0:
             wanted = min(batch, max_items - len(keys))
-            found = list(islice(items, wanted))
-            exhausted = len(found) < wanted
+            if keys:
+                # As many as fit, if they go on as they began.
+                wanted = min(wanted, max(_FIRST_BATCH, ceil(left * len(keys) / (max_bytes - left))))
+            found = list(islice(items, wanted)) if are_small else _up_to_bytes(items, wanted, left)
             found_keys = list(map(_key_of, found))
-            if found and not _inside(found_keys[-1], start, end, reverse):
+            is_end = bool(found) and not _inside(found_keys[-1], start, end, reverse)
+            if is_end:
                 count = _count_inside(found_keys, start, end, reverse)
                 del found_keys[count:], found[count:]
-                exhausted = True
-            keys += found_keys
             found_values = list(map(_value_of, found))
+            left -= _cut(found_keys, found_values, left)
+            keys += found_keys
             values += found_values
-            if exhausted:
+            if len(found_keys) < len(found):
+                return Page(keys, values, False)
+            if is_end or (len(found) < wanted and (are_small or left > 0)):
                 return Page(keys, values, True)
-            max_bytes -= wanted * len(keys[0]) + sum(map(len, found_values))
-            if batch == _FIRST_BATCH:
-                batch_max = self._batch_max(space)
-            batch = min(batch * 8, batch_max)
-        return Page(keys, values, False)
+            batch = min(batch * 8, _BATCH_MAX)
+        # The cursor stands on the last item that was taken.
+        follows = (cursor.prev() if reverse else cursor.next()) and _inside(cursor.key(), start, end, reverse)
+        return Page(keys, values, not follows)
 
-    def _batch_max(self, space: Space) -> int:
+    def _are_small(self, space: Space) -> bool:
+        """Whether the values are so small, or large ones so few, that a batch may be read before it is weighed."""
         overflow_pages = self._transaction.stat(self._spaces[space])["overflow_pages"]
-        return _BATCH_MAX_OF_SMALL if overflow_pages * self._page_size <= _OVERFLOW_BYTES_FEW else _BATCH_MAX
+        return overflow_pages * self._page_size <= _OVERFLOW_BYTES_FEW
 
     def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
         cursor = self._transaction.cursor(self._spaces[space])
@@ -202,3 +222,22 @@ def _count_inside(keys: list[bytes], start: bytes, end: bytes, reverse: bool) ->
     if reverse:
         return len(keys) - bisect_left(keys[::-1], start)
     return bisect_left(keys, end)
+
+
+def _up_to_bytes(items: Iterator[tuple[bytes, bytes]], count_max: int, bytes_max: int) -> list[tuple[bytes, bytes]]:
+    """The next items, up to the one whose value reaches ``bytes_max``: no value behind it is read."""
+    found = []
+    for item in islice(items, count_max):
+        found.append(item)
+        bytes_max -= len(item[1])
+        if bytes_max <= 0:
+            break
+    return found
+
+
+def _cut(keys: list[bytes], values: list[bytes], bytes_max: int) -> int:
+    """Drop what comes behind the item that reaches ``bytes_max``; returns the bytes that stay."""
+    size_bytes = sum(map(len, keys)) + sum(map(len, values))
+    while size_bytes > bytes_max and size_bytes - len(keys[-1]) - len(values[-1]) >= bytes_max:
+        size_bytes -= len(keys.pop()) + len(values.pop())
+    return size_bytes

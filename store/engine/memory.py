@@ -42,8 +42,18 @@ class MemoryReads:
         place = bisect_left(items.keys, key)
         return (items.keys[place], items.values[items.keys[place]]) if place < len(items.keys) else None
 
-    def seek_many(self, space: Space, keys: Iterable[bytes]) -> list[tuple[bytes, bytes] | None]:
-        return [self.seek(space, key) for key in keys]
+    def seek_many(
+        self, space: Space, keys: Iterable[bytes], *, max_bytes: int | None = None
+    ) -> list[tuple[bytes, bytes] | None]:
+        found: list[tuple[bytes, bytes] | None] = []
+        for key in keys:
+            item = self.seek(space, key)
+            found.append(item)
+            if max_bytes is not None and item is not None:
+                max_bytes -= len(item[0]) + len(item[1])
+                if max_bytes <= 0:
+                    break
+        return found
 
     def page(
         self,
@@ -61,7 +71,7 @@ class MemoryReads:
             inside.reverse()
         keys: list[bytes] = []
         for key in inside:
-            if len(keys) == max_items or max_bytes <= 0:
+            if keys and (len(keys) >= max_items or max_bytes <= 0):
                 return Page(keys, [items.values[each] for each in keys], False)
             keys.append(key)
             max_bytes -= len(key) + len(items.values[key])

@@ -105,12 +105,45 @@ def test_an_empty_or_inverted_range_has_no_items(engine: Engine, reverse: bool) 
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_page_stops_soon_after_its_bytes(engine: Engine, reverse: bool) -> None:
-    fill(engine, 1_000, b"v" * 100_000)
+@pytest.mark.parametrize("value_bytes", [0, 50, 1_000, 60_000])
+def test_a_page_stops_with_the_item_that_reaches_its_bytes(engine: Engine, value_bytes: int, reverse: bool) -> None:
+    fill(engine, 1_000, b"v" * value_bytes)
+    item_bytes = value_bytes + 2 * len(key(0))
+    for wanted in (1, 2, 15, 16, 17, 18, 200, 999):
+        for max_bytes in (wanted * item_bytes, wanted * item_bytes - item_bytes + 1):
+            with engine.read() as txn:
+                found = txn.page(Space.DATA, b"", LAST, reverse=reverse, max_items=1_000, max_bytes=max_bytes)
+            assert (len(found.keys), found.exhausted) == (wanted, False)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_page_ends_with_the_range_where_its_last_item_reaches_a_bound(engine: Engine, reverse: bool) -> None:
+    fill(engine, 40, b"v" * 1_000)
+    item_bytes = 1_000 + 2 * len(key(0))
+    for count in (1, 16, 17, 20):
+        start, end = (key(40 - count), LAST) if count % 2 else (key(3), key(3 + count))
+        for max_items, max_bytes in ((count, 1 << 20), (100, count * item_bytes)):
+            with engine.read() as txn:
+                found = txn.page(Space.DATA, start, end, reverse=reverse, max_items=max_items, max_bytes=max_bytes)
+            assert (len(found.keys), found.exhausted) == (count, True)
+
+
+def test_a_page_has_one_item_at_least(engine: Engine) -> None:
+    fill(engine, 3, b"v" * 100_000)
+    for max_items, max_bytes in ((0, 1), (1, 0), (1, -5), (100, 1)):
+        with engine.read() as txn:
+            found = txn.page(Space.DATA, b"", LAST, max_items=max_items, max_bytes=max_bytes)
+        assert (found.keys, found.exhausted) == ([key(0)], False)
+
+
+def test_seeks_of_many_stop_with_the_item_that_reaches_their_bytes(engine: Engine) -> None:
+    fill(engine, 30, b"v" * 60_000)
+    asked = [b"a", key(5), LAST, key(6), key(7), key(8)]
+    whole = [key(0), key(5), None, key(6), key(7), key(8)]
     with engine.read() as txn:
-        found = txn.page(Space.DATA, b"", LAST, reverse=reverse, max_items=1_000, max_bytes=2_000_000)
-    assert not found.exhausted
-    assert 20 <= len(found.keys) <= 20 + 128
+        for max_bytes, count in ((1, 1), (60_015, 2), (120_028, 2), (120_029, 4), (180_000, 4), (1 << 20, 6), (None, 6)):
+            found = txn.seek_many(Space.DATA, asked, max_bytes=max_bytes)
+            assert [None if item is None else item[0] for item in found] == whole[:count]
 
 
 def test_keys_alone_come_in_order_and_in_slices(engine: Engine) -> None:
