@@ -19,7 +19,7 @@ from typing import Any
 from cortado.errors import InvalidDocument, TooLarge
 from cortado.schema.decoding import Read, compile_reader
 from cortado.schema.encoding import Write, compile_writer
-from cortado.schema.limits import DOCUMENT_BYTES_MAX
+from cortado.schema.limits import DOCUMENT_BYTES_MAX, READ_BYTES_MAX
 from cortado.schema.model import Schema
 from cortado.schema.resolution import compile_resolver
 from cortado.schema.walk import MISTAKES, REFUSALS, Walk, explained
@@ -27,17 +27,17 @@ from cortado.schema.walk import MISTAKES, REFUSALS, Walk, explained
 _COMPILED_MAX = 1024
 
 
-def encode_document(schema: Schema, value: Mapping[str, Any]) -> bytes:
+def encode_document(schema: Schema, value: Mapping[str, Any], *, bytes_max: int = DOCUMENT_BYTES_MAX) -> bytes:
     """The body of ``value``. A missing field takes its default.
 
-    Raises InvalidDocument with the field's path, TooLarge for a body over 1 MiB.
+    Raises InvalidDocument with the field's path, TooLarge for a body over 1 MiB, or over ``bytes_max``.
     """
     body = bytearray()
     try:
         _writer(schema)(body, value, Walk())
     except REFUSALS as error:
         raise explained(error) from None
-    _check_length(len(body))
+    _check_length(len(body), bytes_max)
     return bytes(body)
 
 
@@ -45,7 +45,7 @@ def decode_document(writer: Schema, body: bytes, reader: Schema | None = None) -
     """The document in ``body``, which ``writer`` wrote, as ``reader`` sees it (default: as it was written).
 
     Raises InvalidDocument with the field's path for a body that is not one of ``writer``, or that ``reader`` cannot
-    read; TooLarge for one over 1 MiB.
+    read; TooLarge for one over 8 MiB.
     """
     read = _reader(writer) if reader is None or reader is writer else _resolver(writer, reader)
     value: dict[str, Any] = _read_whole(read, body)
@@ -58,7 +58,7 @@ def validate_body(schema: Schema, body: bytes) -> None:
 
 
 def _read_whole(read: Read, body: bytes) -> Any:
-    _check_length(len(body))
+    _check_length(len(body), READ_BYTES_MAX)
     if type(body) is not bytes:
         body = bytes(body)
     try:
@@ -70,10 +70,9 @@ def _read_whole(read: Read, body: bytes) -> Any:
     return value
 
 
-def _check_length(length: int) -> None:
-    if length > DOCUMENT_BYTES_MAX:
-        problem = f"has {length} bytes, the limit is {DOCUMENT_BYTES_MAX}"
-        raise TooLarge("document", problem, length=length, limit=DOCUMENT_BYTES_MAX)
+def _check_length(length: int, limit: int) -> None:
+    if length > limit:
+        raise TooLarge("document", f"has {length} bytes, the limit is {limit}", length=length, limit=limit)
 
 
 @lru_cache(_COMPILED_MAX)

@@ -36,7 +36,10 @@ DEPTH_MAX: Final = 64
 """Nested containers, in a schema and in a document."""
 
 DOCUMENT_BYTES_MAX: Final = 1024 * 1024
-"""Length of a body."""
+"""Length of a body that is to be stored."""
+
+READ_BYTES_MAX: Final = 8 * DOCUMENT_BYTES_MAX
+"""Length of a body that is read: the defaults of another schema make a stored one longer."""
 
 FREE_ITEMS_MAX: Final = 10_000
 """Values without bytes in the arrays and maps of one body: nobody stores them, and five bytes could ask for memory."""

@@ -76,6 +76,8 @@ def decode_token(encoded: bytes, shape: bytes) -> PageToken:
     version, read_ts, remaining, token_shape = _HEAD.unpack_from(body)
     if version != _VERSION:
         raise InvalidPageToken("page_token", f"is of format {version}; this server reads format {_VERSION}")
+    if remaining == 0:
+        raise InvalidPageToken("page_token", "goes on where nothing more was asked for")
     if token_shape != shape:
         raise InvalidPageToken("page_token", "was given out for another request: repeat the same one with it")
     return PageToken(

@@ -55,18 +55,20 @@ class GetDocumentResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., found: _Optional[_Union[FoundDocument, _Mapping]] = ...) -> None: ...
 
 class MultiGetRequest(_message.Message):
-    __slots__ = ("table", "keys", "at", "format", "schema_id")
+    __slots__ = ("table", "keys", "at", "format", "schema_id", "may_stop_early")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
+    MAY_STOP_EARLY_FIELD_NUMBER: _ClassVar[int]
     table: TableName
     keys: _containers.RepeatedCompositeFieldContainer[_common_pb2.Key]
     at: _common_pb2.ReadAt
     format: _common_pb2.DocumentFormat
     schema_id: int
-    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[_common_pb2.Key, _Mapping]]] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., format: _Optional[_Union[_common_pb2.DocumentFormat, str]] = ..., schema_id: _Optional[int] = ...) -> None: ...
+    may_stop_early: bool
+    def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[_common_pb2.Key, _Mapping]]] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., format: _Optional[_Union[_common_pb2.DocumentFormat, str]] = ..., schema_id: _Optional[int] = ..., may_stop_early: bool = ...) -> None: ...
 
 class MultiGetResponse(_message.Message):
     __slots__ = ("header", "found")

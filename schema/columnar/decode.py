@@ -34,7 +34,7 @@ from cortado.schema.columnar.compiler import Compiler
 from cortado.schema.columnar.lanes import Lanes
 from cortado.schema.columnar.nodes import KEEP, RecordNode, Want, WantFields
 from cortado.schema.documents import validate_body
-from cortado.schema.limits import DOCUMENT_BYTES_MAX, FREE_ITEMS_MAX
+from cortado.schema.limits import FREE_ITEMS_MAX, READ_BYTES_MAX
 from cortado.schema.model import Record, Schema, Union
 from cortado.schema.shape import records_of, recursive_names
 
@@ -85,7 +85,7 @@ def decode_rows(
         _refuse_recursion(schema, path)
     root = _compile(schema)
     want = KEEP if wanted is None else wanted
-    bad = lengths > DOCUMENT_BYTES_MAX
+    bad = lengths > READ_BYTES_MAX
     read, free_items = _read(root, bodies, lengths, bad, want)
     errors: dict[int, InvalidDocument] = {}
     if bad.any():

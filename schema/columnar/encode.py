@@ -38,17 +38,20 @@ from cortado.schema.names import describe_type
 _FLOAT_DTYPES = {Kind.BOOLEAN: "|u1", Kind.FLOAT: "<f4", Kind.DOUBLE: "<f8"}
 
 
-def encode_rows(schema: Schema, columns: Mapping[str, Column], n: int) -> tuple[bytes, npt.NDArray[np.uint32]]:
+def encode_rows(
+    schema: Schema, columns: Mapping[str, Column], n: int, *, bytes_max: int = DOCUMENT_BYTES_MAX
+) -> tuple[bytes, npt.NDArray[np.uint32]]:
     """The bodies of ``n`` documents of ``schema``, behind each other, and their lengths in bytes.
 
     ``columns`` has one for each field of the document, by name, of ``n`` rows. Raises InvalidDocument, with path and
-    row, for the first value found that the schema does not admit, and for a document over 1 MiB.
+    row, for the first value found that the schema does not admit, and for a document over 1 MiB, or over
+    ``bytes_max``.
     """
     piece = _record(schema.record, columns, n, Origin())
     lengths = piece.lengths
-    if lengths.max(initial=0) > DOCUMENT_BYTES_MAX:
-        row = int(np.argmax(lengths > DOCUMENT_BYTES_MAX))
-        raise InvalidDocument("", f"has {lengths[row]} bytes, the limit is {DOCUMENT_BYTES_MAX}", row=row)
+    if lengths.max(initial=0) > bytes_max:
+        row = int(np.argmax(lengths > bytes_max))
+        raise InvalidDocument("", f"has {lengths[row]} bytes, the limit is {bytes_max}", row=row)
     return _written(piece)
 
 

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 PutMode: TypeAlias = Literal["upsert", "insert", "replace"]
 
 ARROW_BATCH_ROWS: Final = 20_000
+KEYS_MAX: Final = 10_000
+"""That one request may name."""
 
 _UINT32_MAX: Final = (1 << 32) - 1
 _MODES: Final[dict[str, documents_pb2.PutMode]] = {
@@ -131,19 +133,29 @@ class AsyncTable(Generic[D]):
         return await self._document(reply.found) if reply.HasField("found") else None
 
     async def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document[D] | None]:
-        """The documents of ``keys``, in their order, None where there is none; all as of one timestamp."""
+        """The documents of ``keys``, in their order, None where there is none; all as of one timestamp.
+
+        However many and however large they are: they come in as many replies as that takes.
+        """
         await self._check_type()
         listed = sequence(keys, "keys")
+        documents: list[Document[D] | None] = []
+        read_at = at_to_proto(at)
 
         async def attempt() -> Any:
             parts = (await self.descriptor()).key
+            asked = listed[len(documents) : len(documents) + KEYS_MAX]
             request = documents_pb2.MultiGetRequest(
-                table=self._name, keys=[key_to_proto(key, parts) for key in listed], at=at_to_proto(at)
+                table=self._name, keys=[key_to_proto(key, parts) for key in asked], at=read_at, may_stop_early=True
             )
             return await self._call(self._stub.MultiGet, request)
 
-        reply = await self._with_descriptor(attempt)
-        return [await self._document(found) if found.HasField("document") else None for found in reply.found]
+        while True:
+            reply = await self._with_descriptor(attempt)
+            documents += [await self._document(found) if found.HasField("document") else None for found in reply.found]
+            if len(documents) >= len(listed) or not reply.found:
+                return documents
+            read_at = common_pb2.ReadAt(timestamp=reply.header.timestamp)
 
     @overload
     async def put(

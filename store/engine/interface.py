@@ -82,8 +82,8 @@ class ReadTransaction(Protocol):
     ) -> Page:
         """Items of ``[start, end)``, from the start upwards or, reversed, from the end downwards.
 
-        Stops after ``max_items``, or with the item that reaches ``max_bytes`` of keys and values, whichever is first, and
-        takes one item at least. What comes behind is not read.
+        Stops after ``max_items``, or with the item that reaches ``max_bytes`` of keys and values, and takes one item at
+        least. What comes behind is not read.
         """
 
     def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:

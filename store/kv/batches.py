@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import chain
 
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.store.clock.timestamp import Timestamp
@@ -27,7 +28,7 @@ from cortado.store.kv.operations import (
 )
 from cortado.store.mvcc.evaluation import Condition, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.reader import Reader, get_in_pieces
 from cortado.store.names import check_namespace
 
 
@@ -84,14 +85,18 @@ def _where_conditions_hold(
 ) -> Mutations:
     # A plain put needs no read; a delete of what is absent writes nothing.
     read = sorted(batch.deletes | batch.conditions.keys())
-    versions = dict(zip(read, reader.get_many([logical_keys[i] for i in read]), strict=True))
-    for i in sorted(batch.conditions):
-        check_condition(batch.conditions[i], key_for_people(namespace, batch.keys[i]), versions[i], row=i)
+    versions = chain.from_iterable(get_in_pieces(reader, [logical_keys[i] for i in read]))
+    absent = set()
+    for i, version in zip(read, versions, strict=True):
+        if i in batch.conditions:
+            check_condition(batch.conditions[i], key_for_people(namespace, batch.keys[i]), version, row=i)
+        if version is None:
+            absent.add(i)
     mutations = Mutations()
     for i, (logical_key, value) in enumerate(zip(logical_keys, batch.values, strict=True)):
         if i not in batch.deletes:
             mutations.put(logical_key, value)
-        elif versions[i] is not None:
+        elif i not in absent:
             mutations.delete(logical_key)
     return mutations
 

@@ -15,6 +15,10 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.types import LogicalKey
 
+PIECE_BYTES: Final = 4 << 20
+"""Of what is read at once where all is looked at and little of it is kept."""
+_PIECE_KEYS: Final = 1_000
+
 # Slices by C code: over a list, a third cheaper than a comprehension.
 logical_of: Final[Callable[[bytes], LogicalKey]] = itemgetter(slice(None, -TIMESTAMP_BYTES))
 suffix_from: Final[Callable[[bytes], bytes]] = itemgetter(slice(-TIMESTAMP_BYTES, None))
@@ -58,13 +62,28 @@ class Reader(Protocol):
     def get(self, key: LogicalKey) -> Version | None:
         """The newest version at or below read_ts; None where there is none or it is a delete."""
 
-    def get_many(self, keys: Sequence[LogicalKey]) -> list[Version | None]:
-        """As :meth:`get` for each, in the order asked."""
+    def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
+        """As :meth:`get` for each, in the order asked.
+
+        With ``max_bytes`` it reads the first keys alone, up to the one whose version reaches so many bytes: the list is
+        shorter then, and has one place at least. Many values may be a gigabyte together.
+        """
 
     def scan(
         self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[tuple[LogicalKey, Version]]:
         """Live keys in ``[start, end)``, ascending, or descending if ``reverse``."""
+
+
+def get_in_pieces(
+    reader: Reader, keys: Sequence[LogicalKey], *, max_bytes: int = PIECE_BYTES
+) -> Iterator[list[Version | None]]:
+    """As :meth:`Reader.get_many` of all keys, a bounded piece at a time, in their order."""
+    place = 0
+    while place < len(keys):
+        found = reader.get_many(keys[place : place + _PIECE_KEYS], max_bytes=max_bytes)
+        yield found
+        place += len(found)
 
 
 class ScanChunk:

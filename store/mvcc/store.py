@@ -81,18 +81,20 @@ class VersionStore:
         """The newest version at or below ``ts``; None where there is none, or it is a delete."""
         return self.snapshot(ts).get(key)
 
-    def get_many(self, keys: Sequence[LogicalKey], ts: Timestamp) -> list[Version | None]:
-        """:meth:`get` for each, of one state and in the order asked."""
+    def get_many(
+        self, keys: Sequence[LogicalKey], ts: Timestamp, *, max_bytes: int | None = None
+    ) -> list[Version | None]:
+        """:meth:`get` for each, of one state and in the order asked; see :meth:`Reader.get_many` for ``max_bytes``."""
         read_suffix = suffix_of(ts)
         with self.tree_reported(), self._engine.read() as txn:
-            items = txn.seek_many(Space.DATA, [key + read_suffix for key in keys])
+            items = txn.seek_many(Space.DATA, (key + read_suffix for key in keys), max_bytes=max_bytes)
         self.check_readable(ts)
         if self.suspect:
             for key, item in zip(keys, items, strict=True):
                 self.check_trusted(key + read_suffix, _ABOVE_KEYS if item is None else item[0])
         wanted = [
             None if item is None or item[0][:-TIMESTAMP_BYTES] != key else item
-            for key, item in zip(keys, items, strict=True)
+            for key, item in zip(keys[: len(items)], items, strict=True)
         ]
         found = [item for item in wanted if item is not None]
         self.check_intact([key for key, _ in found], [value for _, value in found])
@@ -157,8 +159,8 @@ class VersionStore:
     ) -> ScanChunk:
         """One slice of the live rows of ``[start, end)`` at ``ts``, from the start up or, reversed, from the end down.
 
-        It looks at ``max_rows`` versions at most, visible or not, and at little more than ``max_bytes`` of them, so it
-        takes a bounded time. The next slice begins (reversed: ends) at the chunk's ``resume``.
+        It looks at ``max_rows`` versions at most, visible or not, up to the one that reaches ``max_bytes``, and perhaps
+        at one more, so it takes a bounded time. The next slice begins (reversed: ends) at the chunk's ``resume``.
         """
         read_suffix = suffix_of(ts)
         with self.tree_reported(), self._engine.read() as txn:
@@ -235,8 +237,8 @@ class Snapshot:
             raise damaged(engine_key, engine_value)
         return Version(engine_key, engine_value[1:-4]) if engine_value[0] == PUT_KIND else None
 
-    def get_many(self, keys: Sequence[LogicalKey]) -> list[Version | None]:
-        return self._store.get_many(keys, self._read_ts)
+    def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
+        return self._store.get_many(keys, self._read_ts, max_bytes=max_bytes)
 
     def scan(
         self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None

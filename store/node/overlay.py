@@ -62,8 +62,9 @@ class OverlayReader:
                 return _version(found)
         return self._base.get(key)
 
-    def get_many(self, keys: Sequence[LogicalKey]) -> list[Version | None]:
-        versions = self._base.get_many(keys)
+    def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
+        versions = self._base.get_many(keys, max_bytes=max_bytes)
+        keys = keys[: len(versions)]
         for layer in reversed(self._newest_first):
             # Far more often than not, nothing of what a bulk chunk asks for is in flight.
             if not layer.versions.keys().isdisjoint(keys):

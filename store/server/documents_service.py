@@ -15,6 +15,7 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.bulk_stream import BulkStream
+from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.convert import condition_value, key_message, key_values, read_at_text
 from cortado.store.server.document_messages import (
     batch_operation,
@@ -45,8 +46,8 @@ from cortado.store.tables.write import (
     prepare_documents,
 )
 
-# Of a stored slice; as JSON it is several times as large.
-_JSON_SLICE_BYTES: Final = SLICE_BYTES_MAX // 4
+# Of a document within a reply: its tag and its length.
+_FOUND_BYTES: Final = 5
 # Documents may be large: more keys than these are read beside the loop.
 _KEYS_ON_THE_LOOP: Final = 16
 _READ_ON_THE_LOOP_BYTES: Final = 16 << 10
@@ -80,14 +81,22 @@ class DocumentsService(Service):
         view = self._view(request.table)
         check_form(view, request.format, request.schema_id)
         keys = [key_values(key, view.table.key, f"keys[{i}]") for i, key in enumerate(request.keys)]
-        rows = get_many(self.node.reader(read_ts), view, keys)
-        found = [
-            documents_pb2.FoundDocument()
-            if row is None
-            else found_message(view, row, request.format, request.schema_id)
-            for row in rows
-        ]
-        return documents_pb2.MultiGetResponse(header=self.header(read_ts), found=found)
+        reply = documents_pb2.MultiGetResponse(header=self.header(read_ts))
+        until_ms = self.node.monotonic_ms() + SLICE_MS_MAX
+        size_bytes = 0
+        for row in get_many(self.node.reader(read_ts), view, keys):
+            found = documents_pb2.FoundDocument()
+            if row is not None:
+                found = found_message(view, row, request.format, request.schema_id)
+            size_bytes += found.ByteSize() + _FOUND_BYTES
+            if request.may_stop_early:
+                if reply.found and (size_bytes > SLICE_BYTES_MAX or self.node.monotonic_ms() > until_ms):
+                    break
+            elif size_bytes > MESSAGE_BYTES_MAX:
+                problem = f"would have more than {MESSAGE_BYTES_MAX} bytes: ask for fewer keys, or set may_stop_early"
+                raise TooLarge("reply", problem, length=size_bytes, limit=MESSAGE_BYTES_MAX)
+            reply.found.append(found)
+        return reply
 
     async def put(self, request: documents_pb2.PutDocumentRequest) -> bytes:
         put = Put(
@@ -261,7 +270,7 @@ class _ScanSteps:
         def step() -> tuple[bytes, Step | None]:
             budget = Budget(
                 rows=SLICE_ROWS_MAX if page_left is None else min(SLICE_ROWS_MAX, page_left),
-                bytes=_JSON_SLICE_BYTES if self._json else SLICE_BYTES_MAX,
+                bytes=SLICE_BYTES_MAX,
                 ms=SLICE_MS_MAX,
                 clock_ms=self._service.node.monotonic_ms,
             )

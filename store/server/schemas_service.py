@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from google.protobuf.message import Message
 
 from cortado.errors import InvalidArgument
@@ -23,6 +25,9 @@ from cortado.store.server.listing import next_page
 from cortado.store.server.service import Service
 
 _PREFIX = "COMPATIBILITY_MODE_"
+
+INCOMPATIBILITIES_MAX: Final = 1_000
+"""Told of one check; whoever mends these may ask again."""
 
 
 class SchemasService(Service):
@@ -96,7 +101,7 @@ class SchemasService(Service):
         return schemas_pb2.CheckSchemaResponse(
             header=self.header(read_ts),
             compatible=check.compatible,
-            incompatibilities=map(_incompatibility, check.incompatibilities),
+            incompatibilities=map(_incompatibility, check.incompatibilities[:INCOMPATIBILITIES_MAX]),
             mode=_mode_message(check.mode),
         )
 

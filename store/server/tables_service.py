@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
+from typing import Final
 
 from google.protobuf.message import Message
 
@@ -23,7 +25,10 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.server.listing import next_page
 from cortado.store.server.service import Service, Step
-from cortado.store.tables.check import CheckPlan, CheckPosition, CheckProblem, check_step, plan_check
+from cortado.store.tables.check import CheckPage, CheckPlan, CheckPosition, CheckProblem, check_step, plan_check
+
+REPLY_PROBLEMS_MAX: Final = 1_000
+"""Each names a key or two: so many fit into a message."""
 
 
 class TablesService(Service):
@@ -67,6 +72,7 @@ class TablesService(Service):
             items=lambda ts: self.catalog(ts).tables(request.database or None),
             name=lambda table: table.full_name,
             shape=[request.database],
+            size_bytes=lambda table: _table(table).ByteSize(),
         )
         return tables_pb2.ListTablesResponse(
             header=self.header(read_ts), tables=map(_table, tables), next_page_token=token
@@ -90,18 +96,28 @@ class TablesService(Service):
 
         def step() -> tuple[bytes, Step | None]:
             page = check_step(self.node.store, plan, position)
-            rows_checked, entries_checked = rows + page.rows_checked, entries + page.entries_checked
-            reply = tables_pb2.CheckTableResponse(
-                header=self.header(plan.read_ts),
-                rows_checked=rows_checked,
-                entries_checked=entries_checked,
-                problems=map(_problem, page.problems),
-                done=page.next is None,
-            )
-            following = None if page.next is None else self._step(plan, page.next, rows_checked, entries_checked)
-            return reply.SerializeToString(), following
+            return self._told(plan, page, page.problems, rows + page.rows_checked, entries + page.entries_checked)
 
         return step
+
+    def _told(
+        self, plan: CheckPlan, page: CheckPage, problems: Sequence[CheckProblem], rows: int, entries: int
+    ) -> tuple[bytes, Step | None]:
+        """What a slice found, in as many replies as that takes, and what follows."""
+        told, left = problems[:REPLY_PROBLEMS_MAX], problems[REPLY_PROBLEMS_MAX:]
+        following: Step | None = None
+        if left:
+            following = partial(self._told, plan, page, left, rows, entries)
+        elif page.next is not None:
+            following = self._step(plan, page.next, rows, entries)
+        reply = tables_pb2.CheckTableResponse(
+            header=self.header(plan.read_ts),
+            rows_checked=rows,
+            entries_checked=entries,
+            problems=map(_problem, told),
+            done=following is None,
+        )
+        return reply.SerializeToString(), following
 
 
 def _parts(parts: Sequence[tables_pb2.KeyPart], field: str) -> tuple[PartDeclaration, ...]:

@@ -50,6 +50,11 @@ class Changes:
         """From a slice of a state: puts."""
         return cls(chunk.keys, b"".join(chunk.suffixes).translate(INVERTED), list(chunk.payloads))
 
+    def part(self, begin: int, end: int) -> Changes:
+        """Some of them, of a state."""
+        versions = self.versions[begin * TIMESTAMP_BYTES : end * TIMESTAMP_BYTES]
+        return Changes(self.keys[begin:end], versions, self.payloads[begin:end])
+
     @property
     def deletes(self) -> list[int]:
         """The places of those that are deletes."""

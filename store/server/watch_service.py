@@ -7,7 +7,7 @@ while the caller is slow, gRPC takes no more replies, and the watch's queue does
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final
 
@@ -86,8 +86,9 @@ class WatchService(Service):
         after, state_at = await self._begins(options, shape, bounds)
         with self.node.watches.watch(start, end, after, resolved_interval_ms=interval_ms) as watch:
             while state_at is not None and state_at < end:
-                reply, state_at = await self._state(watch, state_at, end, shape, replies)
-                yield reply
+                told, state_at = await self._state(watch, state_at, end, shape, replies)
+                for reply in told:
+                    yield reply
             async with aclosing(watch.batches()) as batches:
                 async for batch in batches:
                     parts = self._replies_of(batch, replies, with_previous=options.with_previous)
@@ -114,36 +115,36 @@ class WatchService(Service):
     ) -> list[bytes]:
         header = self.header(self.node.read_ts())
 
-        def make(begin: int, end: int) -> list[bytes]:
+        def encoded(begin: int, end: int) -> bytes:
             changes = Changes.of_items(items[begin:end], previous[begin:end])
             last = resolved if end == len(items) else None
-            encoded = replies.reply(changes, header, last, b"").SerializeToString()
-            if len(encoded) <= REPLY_BYTES_MAX or end - begin <= 1:
-                return [encoded]
-            # As JSON, say, a change may have many times its size.
-            middle = (begin + end) // 2
-            return make(begin, middle) + make(middle, end)
+            return replies.reply(changes, header, last, b"").SerializeToString()
 
         if len(items) <= _ON_LOOP_MAX:
-            return make(0, len(items))
-        return await self.node.scan(lambda: make(0, len(items)))
+            return _in_parts(encoded, 0, len(items))
+        return await self.node.scan(lambda: _in_parts(encoded, 0, len(items)))
 
     async def _state(
         self, watch: Watch, start: LogicalKey, end: LogicalKey, shape: bytes, replies: Replies
-    ) -> tuple[bytes, LogicalKey | None]:
-        """A slice of the state that the watch begins with, and where the next one does."""
+    ) -> tuple[list[bytes], LogicalKey | None]:
+        """A slice of the state that the watch begins with, as one reply or several, and where the next one begins."""
         watch.check()
         read_ts = watch.sent
         header = self.header(read_ts)
 
-        def make() -> tuple[bytes, LogicalKey | None]:
+        def make() -> tuple[list[bytes], LogicalKey | None]:
             chunk = self.node.store.scan_chunk(
                 start, end, read_ts, max_rows=STATE_ROWS_MAX, max_bytes=replies.state_bytes_max
             )
+            changes = Changes.of_state(chunk)
             # The last reply, too, says where to go on: at the end, where nothing is left of the state.
-            token = encode_token(PageToken(read_ts, end if chunk.resume is None else chunk.resume), shape)
-            reply = replies.reply(Changes.of_state(chunk), header, None, token)
-            return reply.SerializeToString(), chunk.resume
+            following = [*chunk.keys, end if chunk.resume is None else chunk.resume]
+
+            def encoded(first: int, last: int) -> bytes:
+                token = encode_token(PageToken(read_ts, following[last]), shape)
+                return replies.reply(changes.part(first, last), header, None, token).SerializeToString()
+
+            return _in_parts(encoded, 0, len(chunk.keys)), chunk.resume
 
         return await self.node.scan(make)
 
@@ -192,3 +193,13 @@ class WatchService(Service):
             problem = f"is more than {clock.max_offset_ms} ms ahead of the server's clock"
             raise TimestampInFuture("options.after", problem, str(after), str(newest))
         raise Unavailable(f"this replica has applied what is committed up to {node.read_ts()}", retry_delay_ms=100)
+
+
+def _in_parts(encoded: Callable[[int, int], bytes], begin: int, end: int) -> list[bytes]:
+    """The replies that say changes ``[begin, end)``: halves, where one reply would be too large. As JSON, say, a change
+    may have many times its size."""
+    whole = encoded(begin, end)
+    if len(whole) <= REPLY_BYTES_MAX or end - begin <= 1:
+        return [whole]
+    middle = (begin + end) // 2
+    return _in_parts(encoded, begin, middle) + _in_parts(encoded, middle, end)

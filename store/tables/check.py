@@ -19,6 +19,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum, auto
+from itertools import chain
 from typing import Final, assert_never
 
 from cortado.errors import DataLoss, InvalidArgument, NotFound
@@ -37,7 +38,7 @@ from cortado.store.keys.keyspace import (
     row_range,
 )
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.reader import ScanChunk
+from cortado.store.mvcc.reader import ScanChunk, Version, get_in_pieces
 from cortado.store.tables.columns import decode_columns
 from cortado.store.tables.entries import entries_of_columns, indexed_paths
 from cortado.store.tables.scan import ScanSource
@@ -209,7 +210,7 @@ class _Slice:
     ) -> None:
         """Look one index's entry of each of the ``rows`` up, in the order of the entries: neighbours share pages."""
         in_order = sorted(rows, key=entry_keys.__getitem__)
-        found = self._reader.get_many([entry_keys[row] for row in in_order])
+        found = chain.from_iterable(get_in_pieces(self._reader, [entry_keys[row] for row in in_order]))
         bad: list[tuple[int, bytes | None]] = []
         for row, entry in zip(in_order, found, strict=True):
             if entry is None:
@@ -263,7 +264,19 @@ class _Slice:
 
     def _check_rows_of(self, entries: Sequence[tuple[LogicalKey, int, bytes]]) -> None:
         named = [self._view.row_key(primary_key) for _, _, primary_key in entries]
-        versions = self._reader.get_many(named)
+        place = 0
+        for versions in get_in_pieces(self._reader, named):
+            end = place + len(versions)
+            self._check_named(entries[place:end], named[place:end], versions)
+            place = end
+
+    def _check_named(
+        self,
+        entries: Sequence[tuple[LogicalKey, int, bytes]],
+        named: Sequence[LogicalKey],
+        versions: Sequence[Version | None],
+    ) -> None:
+        """Entries, the rows that they name, and what these hold."""
         there = [place for place, version in enumerate(versions) if version is not None]
         payloads = [version.payload for version in versions if version is not None]
         expected = self._expected([named[place] for place in there], payloads, report=False)

@@ -9,9 +9,9 @@ Rows that need no change are never decoded. The others go through columns, all r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from cortado.schema.columnar.decode import decode_rows
 from cortado.schema.columnar.encode import encode_rows
 from cortado.schema.json_format import to_json_value
 from cortado.schema.json_text import json_text
+from cortado.schema.limits import READ_BYTES_MAX
 from cortado.schema.model import Schema
 from cortado.store.tables.columns import decode_group
 from cortado.store.tables.projection import Projection, project
@@ -64,10 +65,19 @@ class Conversion:
                 bodies[row] = body
         return [Run(target, b"".join(bodies), lengths, versions)]
 
-    def json_rows(self, runs: Sequence[Run]) -> list[str]:
-        """The rows of runs that this conversion made, as JSON texts."""
+    def json_rows(self, runs: Sequence[Run], bytes_max: int) -> tuple[list[str], int]:
+        """The first rows of runs that this conversion made, as JSON texts, and their bytes: more than one row only as
+        long as they fit."""
         schema = self.reader_schema if self.projection is None else self.projection.schema
-        return [text for run in runs for text in _json_rows(schema, run)]
+        texts: list[str] = []
+        size_bytes = 0
+        for text in chain.from_iterable(_json_rows(schema, run) for run in runs):
+            text_bytes = len(text) if text.isascii() else len(text.encode())
+            if texts and size_bytes + text_bytes > bytes_max:
+                break
+            texts.append(text)
+            size_bytes += text_bytes
+        return texts, size_bytes
 
     def _convert(self, writer_id: int, payloads: Sequence[bytes]) -> tuple[bytes, Lengths]:
         """Rows of one writer in the target schema."""
@@ -76,8 +86,9 @@ class Conversion:
         paths = None if self.projection is None else self.projection.fields
         columns = decode_group(self.view, writer_id, payloads, self.reader_schema, paths)
         if self.projection is None:
-            return encode_rows(self.reader_schema, columns, len(payloads))
-        return encode_rows(self.projection.schema, self.projection.prune(columns), len(payloads))
+            return encode_rows(self.reader_schema, columns, len(payloads), bytes_max=READ_BYTES_MAX)
+        pruned = self.projection.prune(columns)
+        return encode_rows(self.projection.schema, pruned, len(payloads), bytes_max=READ_BYTES_MAX)
 
 
 def plan_conversion(view: TableView, schema_id: int, columns: Sequence[str], *, json: bool) -> Conversion:
@@ -95,9 +106,9 @@ def cut(joined: bytes, lengths: Lengths) -> list[bytes]:
     return [joined[start:end] for start, end in pairwise(ends)]
 
 
-def _json_rows(schema: Schema, run: Run) -> list[str]:
+def _json_rows(schema: Schema, run: Run) -> Iterator[str]:
     columns = decode_rows(schema, run.bodies, run.lengths).columns
     names = list(columns)
     values = zip(*(column.to_pylist() for column in columns.values()), strict=True)
     documents = (dict(zip(names, row, strict=True)) for row in values)
-    return [json_text(to_json_value(schema, document)) for document in documents]
+    return (json_text(to_json_value(schema, document)) for document in documents)

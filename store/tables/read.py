@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, Final
 
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import to_json_value
 from cortado.schema.json_text import json_text
+from cortado.schema.limits import READ_BYTES_MAX
 from cortado.store.keys.types import KeyValue
-from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.mvcc.reader import Reader, Version, get_in_pieces
 from cortado.store.tables.rows import StoredRow, decode_payload
 from cortado.store.tables.view import TableView
+
+PIECE_BYTES: Final = 1 << 20
 
 
 def get(reader: Reader, view: TableView, key: Sequence[KeyValue]) -> StoredRow | None:
@@ -19,10 +23,10 @@ def get(reader: Reader, view: TableView, key: Sequence[KeyValue]) -> StoredRow |
     return _stored(reader.get(view.row_key(view.encode_key(key))))
 
 
-def get_many(reader: Reader, view: TableView, keys: Sequence[Sequence[KeyValue]]) -> list[StoredRow | None]:
-    """As :func:`get` for each key, in the order asked. Errors name ``keys[i]``."""
+def get_many(reader: Reader, view: TableView, keys: Sequence[Sequence[KeyValue]]) -> Iterator[StoredRow | None]:
+    """As :func:`get` for each key, in the order asked, read in pieces as they are taken. Errors name ``keys[i]``."""
     row_keys = [view.row_key(view.encode_key(key, f"keys[{place}]")) for place, key in enumerate(keys)]
-    return [_stored(version) for version in reader.get_many(row_keys)]
+    return map(_stored, chain.from_iterable(get_in_pieces(reader, row_keys, max_bytes=PIECE_BYTES)))
 
 
 def document_of(view: TableView, row: StoredRow, schema_id: int = 0) -> dict[str, Any]:
@@ -38,7 +42,11 @@ def transcode(view: TableView, row: StoredRow, schema_id: int) -> StoredRow:
     """The row as if the schema of that id had written it; 0 leaves it as it was written."""
     if schema_id in (0, row.schema_id):
         return row
-    return StoredRow(schema_id, encode_document(view.writer(schema_id), document_of(view, row, schema_id)), row.ts)
+    return StoredRow(
+        schema_id,
+        encode_document(view.writer(schema_id), document_of(view, row, schema_id), bytes_max=READ_BYTES_MAX),
+        row.ts,
+    )
 
 
 def json_of(view: TableView, row: StoredRow, schema_id: int = 0) -> str:

@@ -24,7 +24,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cortado.errors import DataLoss, InvalidArgument, NotFound
+from cortado.errors import DataLoss, InvalidArgument, NotFound, TooLarge
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
@@ -58,6 +58,19 @@ FILTER_SLICE_ROWS_MAX: Final = 8_000
 
 JSON_SLICE_ROWS_MAX: Final = 250
 """JSON is made row by row, some ten microseconds each, and a slice should take a few milliseconds."""
+
+
+CONVERTED_BYTES_MAX: Final = 2 << 20
+"""Of a slice's rows in the form that was asked for, unless one alone has more."""
+
+PAGE_BYTES_MAX: Final = 3 << 20
+"""Of a page's rows, unless one alone has more: the reply then fits what gRPC lets a caller take unasked, 4 MiB."""
+
+ROW_BYTES_MAX: Final = 7 << 20
+"""Of one row in the form that was asked for."""
+
+# JSON has about four times the bytes of what it is made of.
+_JSON_GROWTH: Final = 4
 
 
 class ScanSource(Protocol):
@@ -158,6 +171,14 @@ class ScanPage:
     next: PageToken | None = None
     rows: int = 0
     bytes: int = 0
+    is_full: bool = False
+
+    def take(self, made: ScanPage) -> None:
+        """Add the rows of a slice."""
+        self.runs += made.runs
+        self.json_rows += made.json_rows
+        self.rows += made.rows
+        self.bytes += made.bytes
 
     def etags(self) -> list[str]:
         """Of each row, where versions were asked for."""
@@ -221,7 +242,7 @@ def scan_step(source: ScanSource, plan: ScanPlan, token: PageToken | None, budge
     page = ScanPage(next=token if token is not None else PageToken(plan.read_ts, _first(plan), plan.limit))
     while page.next is not None:
         _scan_slice(source, plan, page, budget)
-        if page.rows >= budget.rows or page.bytes >= budget.bytes or budget.clock_ms() >= deadline_ms:
+        if page.is_full or page.rows >= budget.rows or page.bytes >= budget.bytes or budget.clock_ms() >= deadline_ms:
             break
     return page
 
@@ -247,30 +268,41 @@ def _scan_slice(source: ScanSource, plan: ScanPlan, page: ScanPage, budget: Budg
     if start >= end or wanted <= 0:
         page.next = None
         return
+    max_bytes = min(SLICE_BYTES_MAX, max(1, budget.bytes - page.bytes))
+    if plan.conversion.json:
+        max_bytes //= _JSON_GROWTH
     chunk = source.scan_chunk(
-        start,
-        end,
-        token.read_ts,
-        reverse=plan.reverse,
-        max_rows=_rows_max(plan, wanted),
-        max_bytes=min(SLICE_BYTES_MAX, max(1, budget.bytes - page.bytes)),
+        start, end, token.read_ts, reverse=plan.reverse, max_rows=_rows_max(plan, wanted), max_bytes=max_bytes
     )
-    payloads, versions = _rows(source, plan, token.read_ts, chunk)
+    payloads, versions = _rows(source, plan, token.read_ts, chunk, max_bytes)
     chosen: Sequence[int] = range(len(payloads))
-    position = chunk.resume
     if plan.filter is not None:
-        chosen = np.flatnonzero(_mask(plan, plan.filter, payloads)).tolist()
-        if len(chosen) > wanted:
-            # Go on at the first row not looked at; reversed, the end is exclusive, so that is the last one taken.
-            position = chunk.keys[chosen[wanted - 1] if plan.reverse else chosen[wanted - 1] + 1]
-            chosen = chosen[:wanted]
-        payloads = [payloads[row] for row in chosen]
+        payloads, chosen = _filtered(plan, plan.filter, payloads)
+    looked_at = len(payloads)
+    if len(chosen) > wanted:
+        chosen = chosen[:wanted]
+        looked_at = chosen[-1] + 1
     suffixes: Sequence[bytes] = ()
     if plan.with_versions:
         suffixes = chunk.suffixes_of(chosen) if versions is None else [suffix_of(versions[row].ts) for row in chosen]
-    _add(plan, page, payloads, suffixes)
-    remaining = None if token.remaining is None else token.remaining - len(payloads)
+    made = _converted(plan, [payloads[row] for row in chosen], suffixes)
+    if page.rows and page.bytes + made.bytes > PAGE_BYTES_MAX:
+        page.is_full = True
+        return
+    if made.rows < len(chosen):
+        looked_at = chosen[made.rows - 1] + 1
+    page.take(made)
+    position = _position_after(plan, chunk, looked_at)
+    remaining = None if token.remaining is None else token.remaining - made.rows
     page.next = None if position is None or remaining == 0 else PageToken(token.read_ts, position, remaining)
+
+
+def _position_after(plan: ScanPlan, chunk: ScanChunk, looked_at: int) -> LogicalKey | None:
+    """Where to go on after the chunk's first rows; None where nothing follows."""
+    if looked_at == len(chunk.payloads):
+        return chunk.resume
+    # At the first row not looked at; reversed, the end is exclusive, so that is the last one that was.
+    return chunk.keys[looked_at - 1 if plan.reverse else looked_at]
 
 
 def _rows_max(plan: ScanPlan, wanted: int) -> int:
@@ -284,19 +316,47 @@ def _rows_max(plan: ScanPlan, wanted: int) -> int:
     return rows_max if plan.filter is not None else min(rows_max, wanted)
 
 
-def _add(plan: ScanPlan, page: ScanPage, payloads: Sequence[bytes], suffixes: Sequence[bytes]) -> None:
-    runs = plan.conversion.runs(payloads, join_versions(suffixes) if plan.with_versions else b"")
-    page.runs += runs
-    page.rows += len(payloads)
-    page.bytes += sum(len(run.bodies) for run in runs)
-    if plan.conversion.json:
-        page.json_rows += plan.conversion.json_rows(runs)
+def _converted(plan: ScanPlan, payloads: Sequence[bytes], suffixes: Sequence[bytes]) -> ScanPage:
+    """As many of the first rows as fit, one at least, in the form that was asked for.
+
+    There a row may be many times as large as it is stored, by a reader's defaults or by the names in JSON.
+    """
+    conversion, count = plan.conversion, len(payloads)
+    while True:
+        made = ScanPage(rows=count)
+        try:
+            made.runs = conversion.runs(
+                payloads[:count], join_versions(suffixes[:count]) if plan.with_versions else b""
+            )
+        except TooLarge:
+            # What the defaults would take is known before they are made.
+            if count <= 1:
+                raise
+            count //= 2
+            continue
+        fitting = count
+        if conversion.json:
+            made.json_rows, made.bytes = conversion.json_rows(made.runs, CONVERTED_BYTES_MAX)
+            fitting = len(made.json_rows)
+        else:
+            made.bytes = sum(len(run.bodies) for run in made.runs)
+            if made.bytes > CONVERTED_BYTES_MAX:
+                fitting = max(1, count * CONVERTED_BYTES_MAX // made.bytes)
+        if fitting >= count:
+            break
+        count = fitting
+    if made.bytes > ROW_BYTES_MAX:
+        problem = (
+            f"one document has {made.bytes} bytes in the form that was asked for, a reply may have {ROW_BYTES_MAX}"
+        )
+        raise TooLarge("document", f"{problem}: read it as it was written", "", made.bytes, ROW_BYTES_MAX)
+    return made
 
 
 def _rows(
-    source: ScanSource, plan: ScanPlan, read_ts: Timestamp, chunk: ScanChunk
+    source: ScanSource, plan: ScanPlan, read_ts: Timestamp, chunk: ScanChunk, max_bytes: int
 ) -> tuple[Sequence[bytes], Sequence[Version] | None]:
-    """Row payloads: of the slice itself, or of the rows that its entries name, whose versions are given then."""
+    """Row payloads: of the slice itself, or of the rows that its first entries name, whose versions are given then."""
     if plan.index is None:
         return chunk.payloads, None
     index = plan.index
@@ -304,14 +364,27 @@ def _rows(
         primary_key_of_entry(key, payload, len(index.parts), unique=index.unique)
         for key, payload in zip(chunk.keys, chunk.payloads, strict=True)
     ]
-    found = source.snapshot(read_ts).get_many(list(map(plan.view.row_key, primary_keys)))
+    row_keys = list(map(plan.view.row_key, primary_keys))
+    found = source.snapshot(read_ts).get_many(row_keys, max_bytes=max_bytes) if row_keys else []
     versions: list[Version] = []
-    for primary_key, version in zip(primary_keys, found, strict=True):
+    for primary_key, version in zip(primary_keys[: len(found)], found, strict=True):
         if version is None:
             where = index_label(plan.view.table, index)
             raise DataLoss(where, f"an entry names row {plan.view.show_key(primary_key)}, which does not exist")
         versions.append(version)
     return [version.payload for version in versions], versions
+
+
+def _filtered(plan: ScanPlan, bound: BoundFilter, payloads: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[int]]:
+    """As many of the first rows as can be looked at together, and the places of those that the filter is true of."""
+    while True:
+        try:
+            return payloads, np.flatnonzero(_mask(plan, bound, payloads)).tolist()
+        except TooLarge:
+            # A reader's default, repeated for every row, would take too much.
+            if len(payloads) <= 1:
+                raise
+            payloads = payloads[: len(payloads) // 2]
 
 
 def _mask(plan: ScanPlan, bound: BoundFilter, payloads: Sequence[bytes]) -> NDArray[np.bool_]:

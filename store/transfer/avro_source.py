@@ -23,6 +23,7 @@ from typing import BinaryIO, Final
 from cortado.errors import CortadoError, IncompatibleSchema, InvalidArgument, InvalidDocument
 from cortado.schema.compatibility import check_reader_writer
 from cortado.schema.documents import decode_document, encode_document
+from cortado.schema.limits import READ_BYTES_MAX
 from cortado.schema.model import Array, AvroType, Field, Fixed, Map, Primitive, Record, Schema, Union
 from cortado.schema.skipping import ends_of
 from cortado.store.transfer.avro_file import Block, Container
@@ -100,7 +101,7 @@ class _Cut:
         for place, (start, end) in enumerate(zip([begin, *ends], ends, strict=False), first):
             try:
                 row = decode_document(self._writer, data[start:end], self._reader)
-                bodies.append(encode_document(self._target.schema, row))
+                bodies.append(encode_document(self._target.schema, row, bytes_max=READ_BYTES_MAX))
                 good.append(place)
             except CortadoError as error:
                 refused.append(BadRow(self._name, place, error, self._plain_text(data[start:end])))

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument, InvalidDocument
 from cortado.schema.documents import encode_document
+from cortado.schema.limits import READ_BYTES_MAX
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_document_schema
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
@@ -42,6 +43,11 @@ def pair_from_json(value: Any) -> tuple[bytes, bytes]:
     return _bytes(value, "key"), _bytes(value, "value")
 
 
+def pair_body(key: bytes, value: bytes) -> bytes:
+    """A pair as a row of :data:`PAIR_SCHEMA`. The value alone may have what a document may."""
+    return encode_document(PAIR_SCHEMA, {"key": key, "value": value}, bytes_max=READ_BYTES_MAX)
+
+
 def _bytes(value: dict[str, Any], name: str) -> bytes:
     text = value.get(name)
     if not isinstance(text, str):
@@ -59,7 +65,7 @@ class PairTarget(Target):
 
     def body_of(self, value: Any) -> bytes:
         key, held = pair_from_json(value)
-        return encode_document(PAIR_SCHEMA, {"key": key, "value": held})
+        return pair_body(key, held)
 
     def json_of(self, row: dict[str, Any], _schema: Schema, /) -> Any:
         return pair_to_json(row["key"], row["value"])

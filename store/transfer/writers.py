@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import to_json_value
 from cortado.schema.json_text import json_text
+from cortado.schema.limits import READ_BYTES_MAX
 from cortado.schema.model import Schema
 from cortado.store.client import Table
 from cortado.store.client.documents import RowBatch
@@ -28,7 +29,7 @@ from cortado.store.client.values import At, Key
 from cortado.store.transfer.avro_file import ContainerWriter
 from cortado.store.transfer.files import Sink
 from cortado.store.transfer.formats import Compression, Encoding, Format, pyarrow_for
-from cortado.store.transfer.pairs import PAIR_SCHEMA, PAIR_SCHEMA_TEXT, pair_to_json
+from cortado.store.transfer.pairs import PAIR_SCHEMA_TEXT, pair_body, pair_to_json
 
 SCHEMA_KEY: Final = "cortado.avro.schema"
 """In a Parquet file's metadata: the Avro schema of the rows, from which a table can be made again."""
@@ -84,7 +85,7 @@ def write_pairs(
         case Format.AVRO:
             writer = ContainerWriter(sink, PAIR_SCHEMA_TEXT, encoding.compression, name=name, metadata=metadata)
             for piece in pieces:
-                bodies = [encode_document(PAIR_SCHEMA, {"key": pair.key, "value": pair.value}) for pair in piece]
+                bodies = [pair_body(pair.key, pair.value) for pair in piece]
                 writer.add(b"".join(bodies), len(bodies))
                 yield len(piece)
             writer.close()
@@ -137,7 +138,8 @@ def _write_avro(scan: RowScan, encoding: Encoding, sink: Sink, name: str, metada
             writer.add(batch.bodies, len(batch))
         else:
             bodies = [
-                encode_document(reader, decode_document(batch.schema, body, reader)) for body in batch.each_body()
+                encode_document(reader, decode_document(batch.schema, body, reader), bytes_max=READ_BYTES_MAX)
+                for body in batch.each_body()
             ]
             writer.add(b"".join(bodies), len(bodies))
         yield len(batch)

@@ -102,8 +102,15 @@ class DictReader:
     def get(self, key: LogicalKey) -> Version | None:
         return self._store.get(key, self._read_ts)
 
-    def get_many(self, keys: Sequence[LogicalKey]) -> list[Version | None]:
-        return [self.get(key) for key in keys]
+    def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
+        found: list[Version | None] = []
+        for key in keys:
+            found.append(self.get(key))
+            if max_bytes is not None and found[-1] is not None:
+                max_bytes -= len(found[-1].payload)
+                if max_bytes <= 0:
+                    break
+        return found
 
     def scan(
         self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None

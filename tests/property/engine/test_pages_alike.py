@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -54,9 +53,7 @@ def test_lmdb_and_its_twin_give_the_same_pages(
     pages = []
     for engine in both:
         with engine.read() as txn:
-            pages.append(
-                txn.page(Space.DATA, first, last, reverse=reverse, max_items=max_items, max_bytes=max_bytes)
-            )
+            pages.append(txn.page(Space.DATA, first, last, reverse=reverse, max_items=max_items, max_bytes=max_bytes))
     assert pages[0] == pages[1]
     page = pages[0]
     sizes = [len(key) + len(value) for key, value in zip(page.keys, page.values, strict=True)]

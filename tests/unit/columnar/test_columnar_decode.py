@@ -127,7 +127,7 @@ def test_documents_of_nothing_have_no_bytes() -> None:
 
 
 def test_a_document_over_the_limit_is_refused() -> None:
-    body = long(MIB) + bytes(MIB)
+    body = long(8 * MIB) + bytes(8 * MIB)
     decoded = decode_rows(document("bytes"), body + b"\x00", [len(body), 1])
     assert str(len(body)) in str(decoded.errors[0])
     assert decoded.columns["f0"].to_pylist() == [None, b""]

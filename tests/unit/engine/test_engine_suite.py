@@ -141,7 +141,15 @@ def test_seeks_of_many_stop_with_the_item_that_reaches_their_bytes(engine: Engin
     asked = [b"a", key(5), LAST, key(6), key(7), key(8)]
     whole = [key(0), key(5), None, key(6), key(7), key(8)]
     with engine.read() as txn:
-        for max_bytes, count in ((1, 1), (60_015, 2), (120_028, 2), (120_029, 4), (180_000, 4), (1 << 20, 6), (None, 6)):
+        for max_bytes, count in (
+            (1, 1),
+            (60_015, 2),
+            (120_028, 2),
+            (120_029, 4),
+            (180_000, 4),
+            (1 << 20, 6),
+            (None, 6),
+        ):
             found = txn.seek_many(Space.DATA, asked, max_bytes=max_bytes)
             assert [None if item is None else item[0] for item in found] == whole[:count]
 

@@ -246,8 +246,16 @@ def test_a_document_over_the_limit_is_too_large() -> None:
     with pytest.raises(TooLarge, match="the limit is 1048576"):
         encode_document(schema, {"a": bytes(1 << 20)})
     validate_body(schema, encode_document(schema, {"a": bytes((1 << 20) - 3)}))
-    with pytest.raises(TooLarge):
-        validate_body(schema, bytes((1 << 20) + 1))
+
+
+def test_a_document_that_is_read_may_be_longer_than_one_that_is_stored() -> None:
+    schema = of("bytes")
+    longer = encode_document(schema, {"a": bytes((8 << 20) - 5)}, bytes_max=8 << 20)
+    validate_body(schema, longer)
+    with pytest.raises(TooLarge, match="the limit is 8388608"):
+        encode_document(schema, {"a": bytes(8 << 20)}, bytes_max=8 << 20)
+    with pytest.raises(TooLarge, match="the limit is 8388608"):
+        validate_body(schema, bytes((8 << 20) + 1))
 
 
 def test_a_document_that_holds_itself_is_refused() -> None:

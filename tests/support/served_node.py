@@ -1,0 +1,85 @@
+"""A node in this process, served on a real port: as a server serves one, over whichever engine a test gives it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from google.protobuf.descriptor import ServiceDescriptor
+
+from cortado.proto.v1 import calls_pb2, cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, watch_pb2
+from cortado.store.engine.interface import Engine
+from cortado.store.node.node import Node
+from cortado.store.server.calls_service import CallsService
+from cortado.store.server.cluster_service import ClusterService
+from cortado.store.server.documents_service import DocumentsService
+from cortado.store.server.kv_service import KeyValueService
+from cortado.store.server.listening import new_server
+from cortado.store.server.rpc import rpc_handler
+from cortado.store.server.schemas_service import SchemasService
+from cortado.store.server.tables_service import TablesService
+from cortado.store.server.watch_service import WatchService
+from support.nodes import SetClock, make_node
+
+T = TypeVar("T")
+WAIT_S = 60.0
+
+
+@dataclass
+class Served:
+    """``endpoint`` is where clients find it; ``call`` runs a coroutine on the node's own loop."""
+
+    endpoint: str
+    node: Node
+    call: Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@contextmanager
+def served_node(engine: Engine) -> Iterator[Served]:
+    """Serve a node alone over ``engine`` until the block ends. Its physical clock is the true one."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def call(coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(WAIT_S)
+
+    clock = SetClock(time.time_ns() // 1_000_000)
+    node = make_node(engine, clock=clock)
+    server, endpoint = call(_start(node))
+    try:
+        yield Served(endpoint, node, call)
+    finally:
+        call(_stop(server, node))
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(WAIT_S)
+        loop.close()
+
+
+async def _start(node: Node) -> tuple[Any, str]:
+    server = new_server()
+    port = server.add_insecure_port("127.0.0.1:0")
+    await node.start()
+    services: list[tuple[ServiceDescriptor, object]] = [
+        (kv_pb2.DESCRIPTOR.services_by_name["KeyValue"], KeyValueService(node)),
+        (documents_pb2.DESCRIPTOR.services_by_name["Documents"], DocumentsService(node)),
+        (tables_pb2.DESCRIPTOR.services_by_name["Tables"], TablesService(node)),
+        (schemas_pb2.DESCRIPTOR.services_by_name["Schemas"], SchemasService(node)),
+        (watch_pb2.DESCRIPTOR.services_by_name["Watch"], WatchService(node)),
+        (cluster_pb2.DESCRIPTOR.services_by_name["Cluster"], ClusterService(node, Path(), state=lambda: "serving")),
+    ]
+    services.append((calls_pb2.DESCRIPTOR.services_by_name["Calls"], CallsService(services)))
+    server.add_generic_rpc_handlers([rpc_handler(descriptor, servicer) for descriptor, servicer in services])
+    await server.start()
+    return server, f"127.0.0.1:{port}"
+
+
+async def _stop(server: Any, node: Node) -> None:
+    await server.stop(0)
+    await node.stop()
