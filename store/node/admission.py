@@ -46,20 +46,26 @@ class Gate:
     def enter(self, size_bytes: int = 0) -> None:
         """Take a place of ``size_bytes``. Raises ResourceExhausted where there is none; nothing is taken then.
 
-        One that is larger than the whole bound is let in when it is alone, since waiting would never help it.
+        One that is larger than the whole bound is let in when it is alone, since waiting would never help it. The place
+        that the first who waits will take is no place for others: many small ones would keep a large one out.
         """
-        if self._count >= self._count_max:
+        kept_count, kept_bytes = (1, self._waiting[0][1]) if self._waiting else (0, 0)
+        if self._count + kept_count >= self._count_max:
             raise self._refusal(f"{self._count} {self.name} are in flight", self._count_max)
-        if not self._has_room(size_bytes):
+        if not self._has_room(kept_bytes + size_bytes):
             raise self._refusal(f"{self._bytes} bytes of {self.name} are in flight", self._bytes_max)
-        self._count += 1
-        self._bytes += size_bytes
+        self._take(size_bytes)
+
+    def take(self, size_bytes: int = 0) -> GatePlace:
+        """As :meth:`enter`, for who gives the place back elsewhere."""
+        self.enter(size_bytes)
+        return GatePlace(self, size_bytes)
 
     async def wait(self, size_bytes: int = 0) -> None:
         """As :meth:`enter`, but wait for a place, first come first served: for who is one of a bounded number himself,
         and whose caller feels the wait as back pressure."""
         if not self._waiting and self._has_room(size_bytes):
-            self.enter(size_bytes)
+            self._take(size_bytes)
             return
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((granted, size_bytes))
@@ -77,7 +83,7 @@ class Gate:
         while self._waiting and self._has_room(self._waiting[0][1]):
             granted, next_bytes = self._waiting.popleft()
             if not granted.done():
-                self.enter(next_bytes)
+                self._take(next_bytes)
                 granted.set_result(None)
 
     @contextmanager
@@ -92,6 +98,10 @@ class Gate:
     def use(self) -> GateUse:
         return GateUse(self.name, self._count, self._count_max, self._bytes, self._bytes_max)
 
+    def _take(self, size_bytes: int) -> None:
+        self._count += 1
+        self._bytes += size_bytes
+
     def _has_room(self, size_bytes: int) -> bool:
         if self._count >= self._count_max:
             return False
@@ -102,3 +112,15 @@ class Gate:
         return ResourceExhausted(
             problem=f"{problem}, the limit is {limit}", retry_delay_ms=RETRY_DELAY_MS, resource=self.name, limit=limit
         )
+
+
+@dataclass(frozen=True, slots=True)
+class GatePlace:
+    """A place that was taken, to be left once."""
+
+    gate: Gate
+    size_bytes: int
+
+    def leave(self) -> None:
+        """Give it back."""
+        self.gate.leave(self.size_bytes)

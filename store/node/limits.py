@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from cortado.errors import InvalidArgument
+
+REQUESTS_BYTES_MIN: Final = 128 << 20
+"""What must be left for requests beside entries: a part of it holds the largest one."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLimits:
     """Bounds. Past the first group a caller is refused with ResourceExhausted at once; the others shape the work.
 
+    - ``in_flight_bytes_max``: about what everything in flight may hold in memory, see
+      :mod:`cortado.store.node.budget`. Calls past it are refused; chunks of bulk streams wait.
     - ``writes_max``, ``write_bytes_max``: proposals in flight, and the bytes of their requests.
     - ``reads_max``: unary reads in flight.
     - ``scans_max``: streamed scans and table checks in flight; their slices take turns on one thread.
@@ -41,6 +47,7 @@ class NodeLimits:
     - ``watch_leaderless_ms``: so long after the last leader was known, watches are ended, to go on at another node.
     """
 
+    in_flight_bytes_max: int = 512 << 20
     writes_max: int = 8_192
     write_bytes_max: int = 64 << 20
     reads_max: int = 2_048
@@ -76,6 +83,17 @@ class NodeLimits:
     def entry_bytes_max(self) -> int:
         """What one turn may write: several commands, or a single one that is larger."""
         return max(self.turn_bytes_max, self.command_bytes_max)
+
+    @property
+    def entries_bytes_set_aside(self) -> int:
+        """What entries may hold of ``in_flight_bytes_max``: those in flight, the open turn, and the head of the next,
+        each as keys and values, and encoded."""
+        return 2 * (self.turns_in_flight_bytes_max + 2 * self.entry_bytes_max)
+
+    @property
+    def in_flight_bytes_min(self) -> int:
+        """The least that ``in_flight_bytes_max`` may be."""
+        return self.entries_bytes_set_aside + REQUESTS_BYTES_MIN
 
 
 def check_bound(field: str, value: int, low: int, high: int) -> None:

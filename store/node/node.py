@@ -49,6 +49,7 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.verifying import ABOVE_KEYS
 from cortado.store.node.admission import Gate
+from cortado.store.node.budget import Budget, Share
 from cortado.store.node.commands import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
 from cortado.store.node.compaction import Compaction
 from cortado.store.node.controls import epoch_after, higher_ceiling
@@ -59,7 +60,7 @@ from cortado.store.node.membership import Membership
 from cortado.store.node.opening import open_log
 from cortado.store.node.patrol import Patrol
 from cortado.store.node.peer_clocks import PeerClocks
-from cortado.store.node.proposals import EncodeReply, Proposal, WriteResult
+from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResult
 from cortado.store.node.reads import ReadPoints, Stale
 from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.snapshots.spools import SpoolDirectory
@@ -150,6 +151,9 @@ class Node:
             check_bound(f"limits.{name}", getattr(self.limits, name), 1, entry_bytes_max)
         in_flight_max = self.limits.turns_in_flight_bytes_max
         check_bound("limits.turns_in_flight_bytes_max", in_flight_max, self.limits.entry_bytes_max, 1 << 40)
+        budget_max, budget_min = self.limits.in_flight_bytes_max, self.limits.in_flight_bytes_min
+        check_bound("limits.in_flight_bytes_max", budget_max, budget_min, 1 << 40)
+        self.budget = Budget(self.limits)
         self.store = VersionStore(engine)
         self._engine = engine
         self._group_id = group_id
@@ -259,7 +263,6 @@ class Node:
                 applied_index=self._machine.state.index,
             ),
             monotonic_ms=self.monotonic_ms,
-            on_finished=self._finished,
             on_leading=self._leads,
             on_lost=self._catalog_cache.clear,
             on_failure=self._fail,
@@ -501,13 +504,14 @@ class Node:
         request_id: bytes = b"",
         request_hash: bytes = b"",
         encode_reply: EncodeReply = no_reply,
-        place_taken: bool = False,
+        places: Sequence[Place] = (),
     ) -> Submitted:
         """The first half of :meth:`write`: put it in line, to be evaluated after everything submitted before.
 
-        Where ``place_taken``, the caller has taken a place of ``size_bytes`` in ``writes``, which is given back for it.
+        ``places`` are what the caller holds for it, one of ``writes`` among them. They are left when the write has its
+        answer, or now where it is not put in line.
         """
-        is_held = place_taken
+        held = list(places)
         try:
             self._check_serving()
             if request_id:
@@ -516,18 +520,17 @@ class Node:
                     return known
                 evaluate = self._known_requests.admit(evaluate, request_id)
             self._engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES)
-            if not is_held:
-                self.writes.enter(size_bytes)
-                is_held = True
-            proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, waiters=1)
+            if not held:
+                held.append(self.writes.take(size_bytes))
+            proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)
             self._turns.propose(proposal)
-            is_held = False
+            held = []
             call = CURRENT.get()
             if call is not None:
                 call.write = proposal
         finally:
-            if is_held:
-                self.writes.leave(size_bytes)
+            for place in held:
+                place.leave()
         return proposal
 
     async def answer(self, submitted: Submitted) -> WriteResult:
@@ -554,13 +557,9 @@ class Node:
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
         """Housekeeping: it is not counted as a write, and may use the reserve."""
-        proposal = Proposal(higher_ceiling(ceiling), no_reply, 0, b"", b"", is_housekeeping=True, waiters=1)
+        proposal = Proposal(higher_ceiling(ceiling), no_reply, 0, b"", b"", waiters=1)
         self._turns.propose(proposal)
         await self.answer(proposal)
-
-    def _finished(self, proposal: Proposal) -> None:
-        if not proposal.is_housekeeping:
-            self.writes.leave(proposal.size_bytes)
 
     def _check_serving(self) -> None:
         if self._is_stopping:
@@ -668,9 +667,10 @@ class Node:
         return self._engine
 
     @property
-    def gates(self) -> tuple[Gate, ...]:
+    def queues(self) -> tuple[Gate | Share, ...]:
         """What stands before each queue of requests."""
-        return (self.writes, self.reads, self.scans, self.bulk_streams, self.watches.gate)
+        gates = (self.writes, self.reads, self.scans, self.bulk_streams, self.watches.gate)
+        return (*gates, self.budget.calls, self.budget.chunks)
 
     @property
     def parts(self) -> NodeParts:
@@ -725,7 +725,7 @@ class Node:
             map_used_bytes=use.used_bytes,
             map_limit_bytes=use.limit_bytes,
             disk_free_bytes=self._engine.disk_free_bytes(),
-            queues=[gate.use() for gate in self.gates],
+            queues=[queue.use() for queue in self.queues],
             loop_lag_ms_max=self.lag.max_ms(),
             clock_offsets=self._peer_clocks.offsets(self.monotonic_ms(), self.host_time.offsets_ms()[0]),
             snapshot="" if self.snapshots is None else snapshot_text(self.snapshots.progress),

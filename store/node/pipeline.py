@@ -66,15 +66,12 @@ class Pipeline:
         machine: StateMachine,
         limits: NodeLimits,
         monotonic_ms: Callable[[], float],
-        on_finished: Callable[[Proposal], None],
     ) -> None:
-        """``on_finished`` hears of each proposal once, when it is answered."""
         self._log = log
         self._clock = clock
         self._machine = machine
         self._limits = limits
         self._monotonic_ms = monotonic_ms
-        self._on_finished = on_finished
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
         self._forgetting = Forgetting(machine, memory)
         self._waiting: deque[Proposal] = deque()
@@ -303,13 +300,11 @@ class Pipeline:
         if answer.rests:
             self.leave(answer.proposal, answer.outcome)
         else:
-            self._on_finished(answer.proposal)
             answer.proposal.finish(answer.outcome)
 
     def leave(self, proposal: Proposal, outcome: Outcome) -> None:
         """Answer a proposal that changed nothing, or of which nobody knows."""
         self._forget(proposal)
-        self._on_finished(proposal)
         proposal.finish(outcome)
 
     def advance(self, state: AppliedState) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
-from cortado.errors import CortadoError
+from cortado.errors import CortadoError, Internal
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.mvcc.evaluation import BumpEpoch, Evaluate, RaiseCeiling
+from cortado.store.mvcc.evaluation import BumpEpoch, Evaluate, Evaluation, RaiseCeiling
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.versions import Item, encode_version, encode_versions
 from cortado.store.node.commands import LogEntry
 from cortado.store.node.overlay import Layer
@@ -38,9 +39,19 @@ class WriteResult:
 Outcome: TypeAlias = WriteResult | CortadoError
 
 
+class Place(Protocol):
+    """What is held for a write while it is under way: of a queue, of the budget."""
+
+    def leave(self) -> None:
+        """Give it back."""
+
+
 @dataclass(slots=True, eq=False)
 class Proposal:
     """One write. ``waiters`` counts the callers who still want the answer (a retry joins the first call).
+
+    With its outcome it leaves its ``places``, and keeps nothing of what was asked: who remembers it for its outcome
+    does not hold the request, and all that hangs on it.
 
     When it came to stand in line and when its turn came is kept, in monotonic milliseconds, and the times of the entry
     that carries it.
@@ -51,7 +62,7 @@ class Proposal:
     size_bytes: int
     request_id: bytes
     request_hash: bytes
-    is_housekeeping: bool = False
+    places: Sequence[Place] = ()
     waiters: int = 0
     outcome: Outcome | None = None
     proposed_ms: float = 0.0
@@ -75,9 +86,21 @@ class Proposal:
         """Answer every waiter, once."""
         if self.outcome is None:
             self.outcome = outcome
+            self.evaluate, self.encode_reply = _evaluated, _encoded
+            for place in self.places:
+                place.leave()
+            self.places = ()
             for each in self._waiting:
                 if not each.done():
                     each.set_result(None)
+
+
+def _evaluated(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+    raise Internal("a write that has its outcome cannot be evaluated again")
+
+
+def _encoded(_ts: Timestamp, _reply: object) -> bytes:
+    raise Internal("a write that has its outcome has its reply")
 
 
 @dataclass(frozen=True, slots=True)

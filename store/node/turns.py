@@ -86,13 +86,12 @@ class Turns:
         limits: NodeLimits,
         compaction: Compaction,
         monotonic_ms: Callable[[], float],
-        on_finished: Callable[[Proposal], None],
         on_leading: Callable[[], None],
         on_lost: Callable[[], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """``on_finished`` hears of each proposal once, when it is answered; ``on_leading`` when this node may evaluate
-        in a new term, ``on_lost`` when a term of its own ended; ``on_failure`` once, when the node must stop.
+        """``on_leading`` hears when this node may evaluate in a new term, ``on_lost`` when a term of its own ended;
+        ``on_failure`` once, when the node must stop.
         """
         self.log = log
         self._loop = loop
@@ -114,7 +113,6 @@ class Turns:
             machine=machine,
             limits=limits,
             monotonic_ms=monotonic_ms,
-            on_finished=on_finished,
         )
         self._rounds = ReadRounds(loop, log, self.pipeline.answer)
         self.after_turn: Callable[[], None] = _nothing

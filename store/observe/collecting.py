@@ -116,7 +116,7 @@ def _requests(requests: Requests) -> Iterator[Found]:
 
 def _queues(sources: Sources) -> Iterator[Found]:
     node, turns = sources.node, sources.node.parts.turns
-    for gate in node.gates:
+    for gate in node.queues:
         use, queue = gate.use(), (gate.name.replace(" ", "_"),)
         yield "queue_entries", queue, use.count
         yield "queue_entries_limit", queue, use.count_max

@@ -2,13 +2,14 @@
 
 ::
 
-    caller ──chunk 1, 2, 3 ...──► read ──► prepare ──► the node ────┐  each a proposal of its own;
-           ◄──answers 1, 2 ...──── in the order of the chunks ◄─────┘  several fit into one turn
+    caller ──chunk 1, 2, 3 ...──► read ──► budget ──► prepare ──► the node ────┐  each a proposal of its own;
+           ◄──answers 1, 2 ...────────── in the order of the chunks ◄──────────┘  several fit into one turn
 
 Reading runs ahead of answering by a bounded number of chunks, so a caller may send without waiting, and one that does
-wait gets its answer at once. Where the node's queue of writes is full, reading waits: the caller feels it as back
-pressure. A chunk's rows are refused one by one in its answer; what is wrong with a chunk as a whole ends the stream,
-and chunks without an answer may be sent again under their request ids.
+wait gets its answer at once. Where the process's budget (:mod:`cortado.store.node.budget`) has no room for a chunk, or
+the node's queue of writes is full, reading waits: the caller feels it as back pressure. A chunk's rows are refused one
+by one in its answer; what is wrong with a chunk as a whole ends the stream, and chunks without an answer may be sent
+again under their request ids.
 
 Chunks are written in their order, or not at all: where one is refused, those behind it are too, even if they would fit
 into what room there is. Else a chunk that is sent again would overwrite later rows of its own load.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +29,8 @@ from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
+from cortado.store.node.admission import GatePlace
+from cortado.store.node.budget import CHUNK_COST, ROW_BYTES, Held
 from cortado.store.node.proposals import Proposal, WriteResult
 from cortado.store.node.requests import HASH_BYTES
 from cortado.store.rpc_errors import to_row_error
@@ -34,6 +38,7 @@ from cortado.store.server.document_messages import bulk_chunk
 from cortado.store.tables.bulk import evaluate_bulk
 from cortado.store.tables.chunk import PreparedChunk, prepare_chunk
 from cortado.store.tables.operations import BulkChunk, BulkWritten, JsonRows
+from cortado.store.tables.rows import BATCH_ROWS_MAX
 
 if TYPE_CHECKING:
     from cortado.store.server.service import Service
@@ -41,6 +46,24 @@ if TYPE_CHECKING:
 # Above it, the errors of further rows come without their fields, so that the answer fits into a message.
 _ERROR_BYTES_MAX: Final = 4 << 20
 _SHORT_MESSAGE_CHARS: Final = 100
+LENGTH_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """A chunk, and what else its message said."""
+
+    chunk: BulkChunk
+    sequence: int
+    request_id: bytes
+    request_hash: bytes
+    size_bytes: int
+
+    @classmethod
+    def of(cls, start: documents_pb2.BulkStart, message: documents_pb2.BulkChunk, size_bytes: int) -> _Arrived:
+        """Raises InvalidArgument."""
+        request_hash = _hash(start, message) if message.request_id else b""
+        return cls(bulk_chunk(start, message), message.sequence, message.request_id, request_hash, size_bytes)
 
 
 class BulkStream:
@@ -87,16 +110,28 @@ class BulkStream:
                     continue
                 if request.WhichOneof("message") != "chunk":
                     raise InvalidArgument("message", "must be a chunk: the stream has started")
-                await self._slots.acquire()
-                self._answers.put_nowait(await self._submit(start, request.chunk))
+                message = request.chunk
+                del request
+                size_bytes = message.ByteSize()
+                held = self._node.budget.chunks.add(size_bytes)
+                try:
+                    await self._slots.acquire()
+                    cost_bytes = CHUNK_COST * size_bytes + ROW_BYTES * _rows_of(message)
+                    await self._node.budget.chunks.enter(held, cost_bytes)
+                    arrived = _Arrived.of(start, message, size_bytes)
+                    # The chunk has its own copy of the rows.
+                    del message
+                    self._answers.put_nowait(await self._submit(arrived, held))
+                    del arrived
+                except BaseException:
+                    held.leave()
+                    raise
         finally:
             self._answers.put_nowait(None)
 
-    async def _submit(
-        self, start: documents_pb2.BulkStart, message: documents_pb2.BulkChunk
-    ) -> asyncio.Future[WriteResult]:
-        """Put a chunk in line, when there is room for it; what is awaited then is its answer."""
-        chunk = bulk_chunk(start, message)
+    async def _submit(self, arrived: _Arrived, held: Held) -> asyncio.Future[WriteResult]:
+        """Put a chunk in line, which has been let in; what is awaited then is its answer."""
+        chunk, sequence = arrived.chunk, arrived.sequence
         prepared = await self._prepare(chunk)
         before: Proposal | None = None
 
@@ -110,21 +145,20 @@ class BulkStream:
             assert isinstance(value, BulkWritten)
             return documents_pb2.BulkResponse(
                 header=self._service.header(ts),
-                sequence=message.sequence,
+                sequence=sequence,
                 written=value.written,
                 errors=_row_errors(value.errors),
             ).SerializeToString()
 
-        size_bytes = message.ByteSize()
-        await self._node.writes.wait(size_bytes)
+        await self._node.writes.wait(arrived.size_bytes)
         before = self._newest
         submitted = self._node.submit(
             evaluate,
-            size_bytes=size_bytes,
-            request_id=message.request_id,
-            request_hash=_hash(start, message) if message.request_id else b"",
+            size_bytes=arrived.size_bytes,
+            request_id=arrived.request_id,
+            request_hash=arrived.request_hash,
             encode_reply=encode_reply,
-            place_taken=True,
+            places=(GatePlace(self._node.writes, arrived.size_bytes), held),
         )
         self._newest = submitted if isinstance(submitted, Proposal) else None
         return asyncio.ensure_future(self._node.answer(submitted))
@@ -145,6 +179,11 @@ def _start_of(request: documents_pb2.BulkRequest) -> documents_pb2.BulkStart:
     if request.WhichOneof("message") != "start":
         raise InvalidArgument("message", "must be start, first and once")
     return request.start
+
+
+def _rows_of(message: documents_pb2.BulkChunk) -> int:
+    """How many there are, or seem to be. More than a chunk may have are refused before they cost anything."""
+    return min(max(len(message.json_rows), len(message.rows.lengths) // LENGTH_BYTES), BATCH_ROWS_MAX)
 
 
 def _row_errors(errors: tuple[tuple[int, CortadoError], ...]) -> list[common_pb2.RowError]:

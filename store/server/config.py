@@ -134,6 +134,9 @@ class ServerConfig:
         if in_flight_max < entry_max:
             problem = f"must be at least {entry_max}, so that it holds an entry of limit.command-bytes-max"
             raise InvalidArgument("limit.turns-in-flight-bytes-max", problem, str(in_flight_max))
+        if self.limits.in_flight_bytes_max < self.limits.in_flight_bytes_min:
+            problem = f"must be at least {self.limits.in_flight_bytes_min}: the entries' part, and 128MiB for requests"
+            raise InvalidArgument("limit.in-flight-bytes-max", problem, str(self.limits.in_flight_bytes_max))
 
     def _check_addresses(self) -> None:
         host, _ = self.address()

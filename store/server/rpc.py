@@ -126,7 +126,10 @@ def _parse(method: MethodDescriptor, measures: MethodMeasures) -> Parse:
 
 async def _parsed(requests: AsyncIterator[bytes], parse: Parse) -> AsyncIterator[Message]:
     async for encoded in requests:
-        yield parse(encoded)
+        message = [parse(encoded)]
+        # While somebody works on a message, nothing here holds it, nor the bytes that it came in.
+        del encoded
+        yield message.pop()
 
 
 def _serialized(reply: Reply) -> bytes:

@@ -54,6 +54,7 @@ from cortado.store.observe.logs import log_to_stderr
 from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
+from cortado.store.server.allocator import give_back_large_blocks
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.config import ServerConfig
@@ -95,6 +96,7 @@ def serve(config: ServerConfig) -> None:
     if config.parent_fd is not None:
         end_with_parent(config.parent_fd)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    give_back_large_blocks()
     engine = open_engine(config)
     _log_as(config, engine)
     try:

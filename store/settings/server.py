@@ -191,6 +191,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "breaks that can answer with what is old.",
         TIMERS,
     ),
+    _limit(
+        "in_flight_bytes_max",
+        "About what all that is in flight may hold in memory: requests until they are answered, chunks of bulk "
+        "streams, entries until they are applied. Calls past it are refused, chunks wait.",
+        SIZE,
+    ),
     _limit("writes_max", "Writes in flight. More are refused, with a delay after which to try again."),
     _limit("write_bytes_max", "Bytes of the requests of writes in flight. More are refused.", SIZE),
     _limit("reads_max", "Single reads in flight. More are refused."),

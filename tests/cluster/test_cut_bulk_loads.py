@@ -72,7 +72,9 @@ def test_a_load_whose_client_was_killed_is_finished_by_another(tmp_path: Path) -
 
         acknowledged = cut_load(server, run=1, after_rows=1_000)
         # What the server still had of it is done when nothing is in flight any more.
-        wait_until(lambda: all(queue.count == 0 for queue in client.status().queues), "the cut load has ended", 60)
+        wait_until(
+            lambda: all(queue.count == 0 for queue in client.status().queues if queue.name != "calls"), "it ended", 60
+        )
         there = [found.value for found in table.scan()]
         assert len(there) >= acknowledged
         # Whole chunks, in their order: what was sent is a beginning of the rows.

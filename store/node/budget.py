@@ -1,0 +1,166 @@
+"""One budget of memory for everything that is in flight in a process.
+
+::
+
+    limit.in-flight-bytes-max
+    ├─ entries   set aside: what is evaluated, appended and not applied has bounds of its own
+    ├─ calls     requests that are received and not answered: refused where there is no room
+    └─ chunks    those of bulk streams: they wait in line, which their callers feel as back pressure
+
+Calls and chunks are counted by about what they cost in memory, a few times their encoded size, from before they are
+parsed until they are answered. Each of the two keeps a quarter of what they share: the other never takes the last of
+it, so neither a bulk load nor a flood of calls keeps the other out.
+
+Nobody waits for ever:
+
+- Who has been let in never asks for more. So it comes to its end whatever the budget says, and gives back.
+- A chunk that waits holds what its message has, which had arrived before anybody could ask. Where all of the budget is
+  held so, nobody has been let in; then the head of the line is let in all the same.
+- The line is first come, first served, and what the chunks keep is enough for any one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from cortado.errors import ResourceExhausted
+from cortado.store.node.admission import RETRY_DELAY_MS, GateUse
+from cortado.store.node.limits import NodeLimits
+
+CALLS_MAX: Final = 65_536
+"""More calls than this are refused, however small they are."""
+CALL_COST: Final = 3
+"""What a call's request costs for each byte: the message, what is parsed of it, and what is written."""
+CALL_BYTES: Final = 8 << 10
+"""What a call costs beside its request: its task, and gRPC's own state."""
+CHUNK_COST: Final = 4
+"""What a chunk costs for each byte while it is prepared, at the most (measured: 3.4) ..."""
+ROW_BYTES: Final = 512
+"""... and for each row (measured: 400)."""
+_KEPT_PARTS: Final = 4
+
+
+class Budget:
+    """What calls and chunks share. Everything here runs on the node's loop."""
+
+    def __init__(self, limits: NodeLimits) -> None:
+        self.bytes_max = limits.in_flight_bytes_max - limits.entries_bytes_set_aside
+        kept_bytes = self.bytes_max // _KEPT_PARTS
+        self.calls = Share(self, "calls", kept_bytes)
+        self.chunks = Line(self, "bulk chunks", kept_bytes)
+
+    def room(self, share: Share) -> int:
+        """How many bytes ``share`` may still take; below 0 where too much arrived already."""
+        other = self.chunks if share is self.calls else self.calls
+        # What arrived unasked may be more than the other's part. What this one keeps is its own all the same.
+        taken = min(max(other.bytes, other.kept_bytes), self.bytes_max - share.kept_bytes)
+        return self.bytes_max - share.bytes - taken
+
+
+class Share:
+    """One of the two sides."""
+
+    def __init__(self, budget: Budget, name: str, kept_bytes: int) -> None:
+        self._budget = budget
+        self.name = name
+        self.kept_bytes = kept_bytes
+        self.count = 0
+        self.bytes = 0
+        self.refused = 0
+        """Who found no room, since the start."""
+
+    def has_room(self, size_bytes: int) -> bool:
+        return self.count < CALLS_MAX and size_bytes <= self._budget.room(self)
+
+    def take(self, size_bytes: int) -> Held:
+        """Raises ResourceExhausted where there is no room; nothing is taken then."""
+        if not self.has_room(size_bytes):
+            raise self.refusal()
+        return self.add(size_bytes)
+
+    def add(self, size_bytes: int) -> Held:
+        """What is there already, room or not."""
+        self.count += 1
+        self.bytes += size_bytes
+        return Held(self, size_bytes)
+
+    def refusal(self) -> ResourceExhausted:
+        self.refused += 1
+        limit = self._budget.bytes_max
+        problem = f"{self.count} {self.name} hold {self.bytes} bytes, all that is in flight may hold {limit}"
+        return ResourceExhausted(problem, RETRY_DELAY_MS, self.name, limit)
+
+    def use(self) -> GateUse:
+        return GateUse(self.name, self.count, CALLS_MAX, self.bytes, self._budget.bytes_max)
+
+    def _gave_back(self) -> None:
+        self._budget.chunks.let_in()
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """Bytes of a share, until :meth:`leave`."""
+
+    share: Share
+    bytes: int
+    is_inside: bool = False
+    """Of a chunk: it has been let in."""
+
+    def leave(self) -> None:
+        """Give it back, once."""
+        share, size_bytes, self.bytes = self.share, self.bytes, -1
+        if size_bytes >= 0:
+            share.count -= 1
+            share.bytes -= size_bytes
+            if isinstance(share, Line):
+                share.left(self)
+            share._gave_back()
+
+
+class Line(Share):
+    """The share whose takers wait."""
+
+    def __init__(self, budget: Budget, name: str, kept_bytes: int) -> None:
+        super().__init__(budget, name, kept_bytes)
+        self._waiting: deque[tuple[asyncio.Future[None], Held, int]] = deque()
+        self._inside = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many stand in line."""
+        return len(self._waiting)
+
+    async def enter(self, held: Held, size_bytes: int) -> None:
+        """Wait until ``held`` may be ``size_bytes`` in all. A caller who is cancelled still has what it held."""
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        place = granted, held, size_bytes
+        self._waiting.append(place)
+        self.let_in()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if place in self._waiting:
+                self._waiting.remove(place)
+                self.let_in()
+            raise
+
+    def let_in(self) -> None:
+        """Let in who may be, in order."""
+        while self._waiting:
+            granted, held, size_bytes = self._waiting[0]
+            more_bytes = max(size_bytes - held.bytes, 0)
+            if self._inside and more_bytes > self._budget.room(self):
+                return
+            self._waiting.popleft()
+            held.is_inside = True
+            held.bytes += more_bytes
+            self.bytes += more_bytes
+            self._inside += 1
+            if not granted.done():
+                granted.set_result(None)
+
+    def left(self, held: Held) -> None:
+        self._inside -= held.is_inside

@@ -1,0 +1,79 @@
+"""What is in flight has one budget: a real server's memory stays within it, whatever is sent.
+
+Bounds are generous: Python and gRPC keep some of what they once had.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cortado.proto.v1 import common_pb2, documents_pb2, tables_pb2
+from cortado.schema.documents import encode_document
+from cortado.schema.parse import parse_schema
+from support.memory import peak_of
+from support.server_process import running_server
+from support.wire import Wire, table_name
+
+pytestmark = pytest.mark.process
+
+FIELDS = ({"name": "id", "type": "long"}, {"name": "text", "type": "string"})
+SCHEMA = parse_schema(json.dumps({"type": "record", "name": "R", "fields": FIELDS}))
+SMALL_BUDGET = ("--limit.in-flight-bytes-max", "256MiB")
+
+
+def make_table(wire: Wire) -> int:
+    """The table db.t; its schema's id."""
+    wire.tables.CreateDatabase(tables_pb2.CreateDatabaseRequest(database="db"))
+    schema_id = wire.register("db.t", *FIELDS)
+    wire.create_table("db", "t", ["id"])
+    return schema_id
+
+
+def chunks(schema_id: int, first: int, count: int, rows: int) -> Iterator[documents_pb2.BulkRequest]:
+    """``count`` chunks of so many ``rows`` of 1 KB."""
+    yield documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=table_name("db.t")))
+    for sequence in range(count):
+        at = first + sequence * rows
+        bodies = [encode_document(SCHEMA, {"id": at + row, "text": "x" * 1_000}) for row in range(rows)]
+        lengths = b"".join([len(body).to_bytes(4, "little") for body in bodies])
+        batch = common_pb2.RowBatch(schema_id=schema_id, bodies=b"".join(bodies), lengths=lengths)
+        yield documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk(sequence=sequence, rows=batch))
+
+
+def test_a_long_bulk_stream_keeps_no_chunk_that_was_answered(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data") as server:
+        wire = Wire(server.endpoint)
+        schema_id = make_table(wire)
+        with peak_of(server.pid) as peak:
+            written = sum(reply.written for reply in wire.documents.Bulk(chunks(schema_id, 0, 300, 1_000)))
+        assert written == 300_000
+        assert peak.mib < 200
+
+
+def test_many_bulk_streams_of_large_chunks_wait_for_the_budget_and_all_are_written(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", *SMALL_BUDGET) as server:
+        wire = Wire(server.endpoint)
+        schema_id = make_table(wire)
+        made = [list(chunks(schema_id, 4_000 * stream, 2, 4_000)) for stream in range(4)]
+        written: list[int] = []
+
+        def load(stream: int) -> None:
+            # A channel of its own: what arrives is held up by no other stream's flow control.
+            own = Wire(server.endpoint)
+            written.append(sum(reply.written for reply in own.documents.Bulk(iter(made[stream % 4]), timeout=120)))
+            own.channel.close()
+
+        with peak_of(server.pid) as peak:
+            streams = [threading.Thread(target=load, args=(stream,)) for stream in range(48)]
+            for each in streams:
+                each.start()
+            for each in streams:
+                each.join()
+        assert written == [8_000] * 48
+        # The budget, and of each stream that waits a message, and what gRPC has read of the next.
+        assert peak.mib < 256 + 48 * 12

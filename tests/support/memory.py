@@ -1,0 +1,54 @@
+"""How much memory a process of its own takes, as the system counts it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MIB = 1 << 20
+_SAMPLE_S = 0.01
+
+
+def anonymous_bytes(pid: int) -> int:
+    """What it holds beside mapped files: of a server, everything but the pages of its data that were touched."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("the system does not say")
+
+
+class Peak:
+    """The most that was seen above what there was at first."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._first_bytes = anonymous_bytes(pid)
+        self.bytes = 0
+
+    @property
+    def mib(self) -> float:
+        return self.bytes / MIB
+
+    def look(self) -> None:
+        self.bytes = max(self.bytes, anonymous_bytes(self._pid) - self._first_bytes)
+
+
+@contextmanager
+def peak_of(pid: int) -> Iterator[Peak]:
+    """Look all the while."""
+    peak, over = Peak(pid), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_SAMPLE_S):
+            peak.look()
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield peak
+        peak.look()
+    finally:
+        over.set()
+        watching.join()
