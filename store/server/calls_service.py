@@ -13,9 +13,10 @@ All calls of a batch begin in one piece, in their order and before anything else
 to stand in one turn of the node, and a batch of point reads needs no task at all.
 
 Bounds. A stream has so many calls in flight, and so many bytes of their requests, and refuses more at once with
-``RESOURCE_EXHAUSTED``. Where the caller does not take its replies, no more calls are read. A call whose caller's time
-is over, or who took it back, ends as a cancelled gRPC call does; its reply, if it has one, goes nowhere. A stream that
-breaks ends its calls; a write that was evaluated goes on, as always.
+``RESOURCE_EXHAUSTED``; so does the budget of the process, in which each call counts that waits for something. Where the
+caller does not take its replies, no more calls are read. A call whose caller's time is over, or who took it back, ends
+as a cancelled gRPC call does; its reply, if it has one, goes nowhere. A stream that breaks ends its calls; a write that
+was evaluated goes on, as always.
 
 Caveat: until it first waits, an answer runs in the task that reads the stream. It must not look at
 ``asyncio.current_task()`` before that, which ``asyncio.timeout`` and ``TaskGroup`` do.
@@ -42,9 +43,12 @@ from cortado.errors import (
     Unsupported,
 )
 from cortado.proto.v1 import calls_pb2
+from cortado.store.node.budget import Budget, Held, Share
+from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import TRACEPARENT, Requests
 from cortado.store.rpc_errors import rpc_status
 from cortado.store.server.config import MESSAGE_BYTES_MAX
+from cortado.store.server.receiving import call_cost
 from cortado.store.server.rpc import UnaryMethod, unary_methods
 
 # A reply travels in an envelope (its id, and lengths), and the message as a whole has the bound of any message.
@@ -90,11 +94,13 @@ class CallsService:
         *,
         limits: CallsLimits | None = None,
         requests: Requests | None = None,
+        budget: Share | None = None,
     ) -> None:
-        """``requests`` measures the calls."""
+        """``requests`` measures the calls; those that wait take what they hold from ``budget``."""
         self._requests = requests or Requests()
         self._methods = unary_methods(services, self._requests)
         self._limits = limits or CallsLimits()
+        self._budget = budget or Budget(NodeLimits()).calls
         self._streams: set[_Exchange] = set()
         self._is_stopping = False
 
@@ -106,7 +112,7 @@ class CallsService:
             limit = self._limits.streams_max
             problem = f"{limit} streams of calls are open, the limit is {limit}"
             raise ResourceExhausted(problem, _RETRY_DELAY_MS, "streams of calls", limit)
-        stream = _Exchange(self._methods, self._limits, self._requests)
+        stream = _Exchange(self._methods, self._limits, self._requests, self._budget)
         self._streams.add(stream)
         try:
             async for batch in stream.replies(requests):
@@ -132,6 +138,7 @@ class _Running:
 
     call_id: int
     size_bytes: int
+    held: Held
     deadline_s: float
     task: asyncio.Task[None] | None = None
 
@@ -139,10 +146,13 @@ class _Running:
 class _Exchange:
     """One stream. Everything here runs on the loop."""
 
-    def __init__(self, methods: Mapping[str, UnaryMethod], limits: CallsLimits, requests: Requests) -> None:
+    def __init__(
+        self, methods: Mapping[str, UnaryMethod], limits: CallsLimits, requests: Requests, budget: Share
+    ) -> None:
         self._methods = methods
         self._limits = limits
         self._requests = requests
+        self._budget = budget
         self._loop = asyncio.get_running_loop()
         self._running: dict[int, _Running] = {}
         self._running_bytes = 0
@@ -247,7 +257,8 @@ class _Exchange:
             self._finish(call_id, _dropped())
         else:
             deadline_s = self._loop.time() + call.timeout_ms / 1_000 if call.timeout_ms else float("inf")
-            running = _Running(call_id, len(call.request), deadline_s)
+            held = self._budget.add(call_cost(len(call.request)))
+            running = _Running(call_id, len(call.request), held, deadline_s)
             running.task = self._loop.create_task(self._rest(running, answer, first))
             self._running[call_id] = running
             self._running_bytes += running.size_bytes
@@ -261,6 +272,8 @@ class _Exchange:
             raise self._full(f"{limits.calls_max} calls are in flight on this stream", limits.calls_max)
         if self._running and self._running_bytes + len(call.request) > limits.request_bytes_max:
             raise self._full(f"{self._running_bytes} bytes of calls are in flight", limits.request_bytes_max)
+        if not self._budget.has_room(call_cost(len(call.request))):
+            raise self._refused(self._budget.refusal())
         if call.id in self._running:
             raise InvalidArgument("id", "is that of a call in flight on this stream", str(call.id))
         method = self._methods.get(call.method)
@@ -269,7 +282,10 @@ class _Exchange:
         return method.answer(method.parse(call.request))
 
     def _full(self, problem: str, limit: int) -> ResourceExhausted:
-        error = ResourceExhausted(f"{problem}, the limit is {limit}", _RETRY_DELAY_MS, "calls of a stream", limit)
+        problem = f"{problem}, the limit is {limit}"
+        return self._refused(ResourceExhausted(problem, _RETRY_DELAY_MS, "calls of a stream", limit))
+
+    def _refused(self, error: ResourceExhausted) -> ResourceExhausted:
         self._requests.refused(error)
         return error
 
@@ -293,6 +309,7 @@ class _Exchange:
             return False
         del self._running[running.call_id]
         self._running_bytes -= running.size_bytes
+        running.held.leave()
         return True
 
     # --- ends --------------------------------------------------------------------------------------------------
@@ -324,6 +341,8 @@ class _Exchange:
         left = [running.task for running in self._running.values() if running.task is not None]
         if self._reading is not None:
             left.append(self._reading)
+        for running in self._running.values():
+            running.held.leave()
         for task in left:
             task.cancel()
         for task in left:

@@ -27,6 +27,10 @@ def new_server() -> grpc.aio.Server:
             ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
             # Two servers must not share a port by accident.
             ("grpc.so_reuseport", 0),
+            # What nobody has asked for yet stays with its sender, but for 64 KiB of each call. gRPC's habit is to widen
+            # that window as the link allows, to megabytes: thousands of calls that wait would fill the memory. A
+            # message that is being read is not held up by it, since the window grows to what is missing of it.
+            ("grpc.http2.bdp_probe", 0),
             # What arrived and was not looked at yet must not be dropped at random, as CANCELLED, which is gRPC's habit
             # from 1,000 calls on: the node's gates refuse, with a reason. (A bound on streams is no help: its own
             # refusals reach the caller as broken connections.)

@@ -32,17 +32,19 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 
-from cortado.errors import CortadoError, Internal, InvalidArgument, TooLarge
+from cortado.errors import CortadoError, Internal, InvalidArgument, ResourceExhausted, TooLarge
 from cortado.proto import message_class, streams_of
 from cortado.store.api_level import check_api_level
+from cortado.store.node.budget import Budget
+from cortado.store.node.limits import NodeLimits
 from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, MethodMeasures, Requests
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.config import MESSAGE_BYTES_MAX
+from cortado.store.server.receiving import Context, Receiving
 
 _LOG: Final = logging.getLogger(__name__)
 
 Reply: TypeAlias = Message | bytes
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Answer: TypeAlias = "Callable[[Any], Coroutine[Any, Any, bytes]]"
 """What a unary method does: from the request to the reply's bytes. Raises CortadoError, and nothing else."""
 Parse: TypeAlias = Callable[[bytes], Message]
@@ -59,15 +61,21 @@ class UnaryMethod:
 
 
 def rpc_handler(
-    service: ServiceDescriptor, servicer: object, requests: Requests | None = None
+    service: ServiceDescriptor,
+    servicer: object,
+    requests: Requests | None = None,
+    receiving: Receiving | None = None,
 ) -> grpc.GenericRpcHandler:
-    """Serve every call of ``service`` by the methods of ``servicer``, and measure them in ``requests``.
+    """Serve every call of ``service`` by the methods of ``servicer``, and measure them in ``requests``; what single
+    requests take is counted by ``receiving``.
 
     Raises AttributeError where a method is missing.
     """
     requests = requests or Requests()
+    receiving = receiving or Receiving(Budget(NodeLimits()).calls)
     handlers = {
-        each.name: _handler(each, getattr(servicer, _snake_case(each.name)), requests) for each in service.methods
+        each.name: _handler(each, getattr(servicer, _snake_case(each.name)), requests, receiving)
+        for each in service.methods
     }
     return grpc.method_handlers_generic_handler(service.full_name, handlers)
 
@@ -94,20 +102,36 @@ def _full_name(method: MethodDescriptor) -> str:
 
 
 def _handler(
-    method: MethodDescriptor, behaviour: Callable[..., Any], requests: Requests
+    method: MethodDescriptor, behaviour: Callable[..., Any], requests: Requests, receiving: Receiving
 ) -> grpc.RpcMethodHandler[Any, Any]:
+    """Where the caller sends one message it is served as a stream of one, see :mod:`cortado.store.server.receiving`."""
     streams = streams_of(method)
     if not streams.server:
         unary = _unary_method(method, behaviour, requests)
-        return grpc.unary_unary_rpc_method_handler(_unary(unary, requests), _as_it_is, _as_it_is)
+        return grpc.stream_unary_rpc_method_handler(_unary(unary, requests, receiving), _as_it_is, _as_it_is)
     measures = requests.method(_full_name(method))
     measures.is_stream = True
     parse = _parse(method, measures)
     if streams.client:
-        streaming = _streaming(measures, lambda encoded: behaviour(_parsed(encoded, parse)))
-        return grpc.stream_stream_rpc_method_handler(streaming, _as_it_is, _as_it_is)
-    streaming = _streaming(measures, lambda encoded: behaviour(parse(encoded)))
-    return grpc.unary_stream_rpc_method_handler(streaming, _as_it_is, _as_it_is)
+        streaming = _streaming(measures, lambda arriving, _: behaviour(_parsed(arriving, parse)))
+    else:
+        streaming = _streaming(measures, lambda _, context: _of_one(context, receiving, parse, behaviour))
+    return grpc.stream_stream_rpc_method_handler(streaming, _as_it_is, _as_it_is)
+
+
+async def _of_one(
+    context: Context, receiving: Receiving, parse: Parse, behaviour: Callable[[Message], AsyncGenerator[Reply, None]]
+) -> AsyncGenerator[Reply, None]:
+    """The replies to a single request."""
+    encoded, held = await receiving.request(context)
+    try:
+        replies = behaviour(parse(encoded))
+        del encoded
+        async with aclosing(replies):
+            async for reply in replies:
+                yield reply
+    finally:
+        held.leave()
 
 
 def _parse(method: MethodDescriptor, measures: MethodMeasures) -> Parse:
@@ -170,19 +194,26 @@ def _unary_method(
     return UnaryMethod(measures.name, _parse(method, measures), answer)
 
 
-def _unary(method: UnaryMethod, requests: Requests) -> Callable[[bytes, Context], Awaitable[bytes]]:
-    async def serve(request: bytes, context: Context) -> bytes:
+def _unary(method: UnaryMethod, requests: Requests, receiving: Receiving) -> Callable[[Any, Context], Awaitable[bytes]]:
+    async def serve(_arriving: Any, context: Context) -> bytes:
         CALLER.set(context)
         if requests.tracer is not None:
             TRACEPARENT.set(_metadata(context, "traceparent"))
         try:
             check_api_level(_metadata(context, "user-agent"))
-            return await method.answer(method.parse(request))
+            request, held = await receiving.request(context)
+            try:
+                answer = method.answer(method.parse(request))
+                del request
+                return await answer
+            finally:
+                held.leave()
         except CortadoError as error:
             ended = error
+        if isinstance(ended, ResourceExhausted) and ended.resource == receiving.calls.name:
+            requests.refused(ended)
         # gRPC keeps what an abort raises, in a cycle with the call. Nothing of what was sent may hang on that until the
         # collector comes, neither by the frames of a traceback nor by this one: an overload would fill the memory.
-        del request
         ended.__context__ = None
         return await _end(context, ended.with_traceback(None))
 
@@ -196,15 +227,17 @@ def _metadata(context: Context, name: str) -> str:
 
 
 def _streaming(
-    measures: MethodMeasures, behaviour: Callable[[Any], AsyncGenerator[Reply, None]]
+    measures: MethodMeasures, behaviour: Callable[[Any, Context], AsyncGenerator[Reply, None]]
 ) -> Callable[[Any, Context], AsyncIterator[bytes]]:
-    async def serve(request: Any, context: Context) -> AsyncIterator[bytes]:
+    """``behaviour`` gets the messages that arrive, and the call."""
+
+    async def serve(arriving: Any, context: Context) -> AsyncIterator[bytes]:
         CALLER.set(context)
         measures.opened()
         code, problem = CANCELLED, None
         try:
             check_api_level(_metadata(context, "user-agent"))
-            async with aclosing(behaviour(request)) as replies:
+            async with aclosing(behaviour(arriving, context)) as replies:
                 async for reply in replies:
                     encoded = _serialized(reply)
                     measures.replied(len(encoded))

@@ -65,6 +65,7 @@ from cortado.store.server.joining import join_cluster, joined_members, open_engi
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.listening import announce, bind, new_server
 from cortado.store.server.observing import Observing
+from cortado.store.server.receiving import Receiving
 from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.settings_service import SettingsService
@@ -208,9 +209,11 @@ def _register(
         (_descriptor(statistics_pb2, "Statistics"), statistics),
     ]
     requests = observing.requests
-    calls = CallsService(services, requests=requests)
+    calls = CallsService(services, requests=requests, budget=node.budget.calls)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
-    server.add_generic_rpc_handlers([rpc_handler(descriptor, servicer, requests) for descriptor, servicer in services])
+    receiving = Receiving(node.budget.calls)
+    handlers = [rpc_handler(descriptor, servicer, requests, receiving) for descriptor, servicer in services]
+    server.add_generic_rpc_handlers(handlers)
     server.add_generic_rpc_handlers([PeersService(node, transport).handler()])
     healthy = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)

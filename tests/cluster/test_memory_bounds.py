@@ -10,11 +10,14 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
-from cortado.proto.v1 import common_pb2, documents_pb2, tables_pb2
+from cortado.errors import ResourceExhausted
+from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, tables_pb2
 from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_schema
+from cortado.store.rpc_errors import from_rpc_error, was_answered
 from support.memory import peak_of
 from support.server_process import running_server
 from support.wire import Wire, table_name
@@ -77,3 +80,30 @@ def test_many_bulk_streams_of_large_chunks_wait_for_the_budget_and_all_are_writt
         assert written == [8_000] * 48
         # The budget, and of each stream that waits a message, and what gRPC has read of the next.
         assert peak.mib < 256 + 48 * 12
+
+
+def test_two_thousand_callers_of_256_kib_are_answered_or_refused_within_the_budget(tmp_path: Path) -> None:
+    with running_server(tmp_path / "data", *SMALL_BUDGET) as server:
+        request = kv_pb2.KvPutRequest(namespace="t", key=b"k", value=bytes(256 << 10)).SerializeToString()
+        # Connections of their own.
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        channels = [grpc.insecure_channel(server.endpoint, options) for _ in range(8)]
+        puts = [channel.unary_unary("/cortado.v1.KeyValue/Put") for channel in channels]
+        with peak_of(server.pid) as peak:
+            calls = [puts[number % 8].future(request, timeout=120) for number in range(2_000)]
+            errors = [call.exception() for call in calls]
+        done = sum(error is None for error in errors)
+        resources = set()
+        for error in errors:
+            if error is not None:
+                assert was_answered(error), error
+                refusal = from_rpc_error(error)
+                assert isinstance(refusal, ResourceExhausted)
+                assert refusal.retry_delay_ms > 0
+                resources.add(refusal.resource)
+        assert done > 0
+        assert resources <= {"calls", "writes"}
+        # The budget, and of each call that waits for its turn a window of HTTP/2.
+        assert peak.mib < 256 + 2_000 / 16
+        found = Wire(server.endpoint).kv.Get(kv_pb2.KvGetRequest(namespace="t", key=b"k"), timeout=10)
+        assert len(found.pair.value) == 256 << 10

@@ -1,0 +1,122 @@
+"""How the request of a call comes in: when there is room for it, and not before.
+
+::
+
+    a call arrives ──► a place to receive ──► its message ──► its bytes in the budget ──► answered ──► given back
+                       (one of 32, in order)                  or RESOURCE_EXHAUSTED
+
+gRPC's own unary handlers take a message as soon as it comes: of 2,000 callers with 256 KiB each, everything was in
+memory, twice, before anybody could refuse it. So such calls are served as streams of one message, which is the same on
+the wire, and the message is asked for here. What is not asked for stays with the caller, but for the window of HTTP/2.
+
+Nobody waits for ever: who has a place waits for the caller alone, never for the budget. A caller whose message does
+not come while others wait gives the place up after ``SLOW_MS`` and goes on beside; of more than ``SLOW_MAX`` of those,
+the slowest is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, Final, TypeAlias
+
+import grpc
+
+from cortado.errors import InvalidArgument, ResourceExhausted
+from cortado.store.node.budget import CALL_BYTES, CALL_COST, Held, Share
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+RECEIVING_MAX: Final = 32
+"""Messages that come in at once. With the slow ones, and the size of a message, it bounds what gRPC holds of them."""
+SLOW_MS: Final = 200.0
+"""So long a message may take that others wait for."""
+SLOW_MAX: Final = 64
+"""So many messages may take longer."""
+_RETRY_DELAY_MS: Final = 50
+
+
+def call_cost(request_bytes: int) -> int:
+    """What a call with so large a request takes of the budget."""
+    return CALL_BYTES + CALL_COST * request_bytes
+
+
+class Receiving:
+    """For one server. Everything here runs on the loop."""
+
+    def __init__(self, calls: Share) -> None:
+        self.calls = calls
+        self._taken = 0
+        # Whose message comes in, and since when; in the order of their beginnings.
+        self._receiving: dict[asyncio.Task[Any], float] = {}
+        self._slow: dict[asyncio.Task[Any], float] = {}
+        self._ended: set[asyncio.Task[Any]] = set()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def request(self, context: Context) -> tuple[bytes, Held]:
+        """The call's message, and what it takes of the budget, to be left when it is answered.
+
+        Raises ResourceExhausted, and InvalidArgument where the caller sent none.
+        """
+        if self._taken < RECEIVING_MAX:
+            self._taken += 1
+        else:
+            await self._place()
+        task = asyncio.current_task()
+        assert task is not None
+        self._receiving[task] = asyncio.get_running_loop().time()
+        try:
+            encoded = await context.read()
+        except asyncio.CancelledError:
+            if task not in self._ended:
+                raise
+            task.uncancel()
+            problem = f"the request did not arrive within {SLOW_MS:.0f} ms, nor did those of {SLOW_MAX} other callers"
+            raise ResourceExhausted(problem, _RETRY_DELAY_MS, "requests that arrive", SLOW_MAX) from None
+        finally:
+            self._ended.discard(task)
+            if self._slow.pop(task, None) is None:
+                del self._receiving[task]
+                self._leave()
+        if encoded is grpc.aio.EOF:
+            raise InvalidArgument("request", "is missing")
+        return encoded, self.calls.take(call_cost(len(encoded)))
+
+    async def _place(self) -> None:
+        granted = asyncio.get_running_loop().create_future()
+        self._waiting.append(granted)
+        self._look_later()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
+        """Give a place back, or on to who waits first."""
+        while self._waiting:
+            granted = self._waiting.popleft()
+            if not granted.done():
+                granted.set_result(None)
+                return
+        self._taken -= 1
+
+    def _look_later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(SLOW_MS / 1_000, self._look)
+
+    def _look(self) -> None:
+        """Give the places of the slow to those who wait."""
+        self._timer = None
+        slow_s = asyncio.get_running_loop().time() - SLOW_MS / 1_000
+        waiting = sum(not each.done() for each in self._waiting)
+        for task in [task for task, began_s in self._receiving.items() if began_s <= slow_s][:waiting]:
+            self._slow[task] = self._receiving.pop(task)
+            self._leave()
+        for task in list(self._slow)[: max(len(self._slow) - SLOW_MAX, 0)]:
+            self._ended.add(task)
+            task.cancel()
+        if any(not each.done() for each in self._waiting):
+            self._look_later()
