@@ -4,12 +4,12 @@
 option             for         meaning
 =================  ==========  ====================================================================================
 ``endpoint``       both        address of a node, or of some, with commas; default ``127.0.0.1:7621``
-``table``          both        ``database.table``; required
+``table``          both        ``database.table``; required, unless ``load()`` or ``save()`` is given it
 ``timeoutSeconds`` both        of each call; default 30
-``tls_ca``         both        PEM file of the servers' authorities: encrypts; default: no encryption
-``tls_cert``       both        PEM file of our own certificate, with ``tls_key``; needs ``tls_ca``
-``tls_key``        both        PEM file of its private key
-``at``             read        ``epoch.wall_ms.logical`` or RFC 3339 time to read at; default: now, once for the job
+``tlsCa``          both        PEM file of the servers' authorities: encrypts; default: no encryption
+``tlsCert``        both        PEM file of our own certificate, with ``tlsKey``; needs ``tlsCa``
+``tlsKey``         both        PEM file of its private key
+``at``             read        ``epoch.wall_ms.logical`` or RFC 3339 time to read at; default: that of ``load()``
 ``columns``        read        comma-separated fields, in that order; default: all
 ``keyLower``       read        JSON array: the first parts of the key to start from, inclusive
 ``keyUpper``       read        JSON array: the first parts of the key to end before, exclusive
@@ -21,6 +21,8 @@ option             for         meaning
 ``chunkRows``      write       rows a commit; default 2000
 =================  ==========  ====================================================================================
 
+Options of the other direction are left aside: a view of SQL has one set of options, to be read and inserted into with.
+
 The files of certificates are read where a connection is made: on the driver, and on each executor under the same path.
 """
 
@@ -31,7 +33,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from cortado.errors import InvalidArgument
+from cortado.errors import InvalidArgument, Unsupported
 from cortado.store.client import DEFAULT_ENDPOINT, Tls
 
 PARTITIONS_MAX = 4096
@@ -74,19 +76,18 @@ class WriteOptions:
     chunk_rows: int
 
 
-_BOTH = ("endpoint", "table", "timeoutSeconds", "tls_ca", "tls_cert", "tls_key")
+_BOTH = ("endpoint", "table", "timeoutSeconds", "tlsCa", "tlsCert", "tlsKey")
 _READ = (*_BOTH, "at", "columns", "keyLower", "keyUpper", "partitions", "schemaVersion")
 _WRITE = (*_BOTH, "writeMode", "onConflict", "chunkRows")
-# Spark adds these by itself, for load(path) and save(path); they mean nothing here.
-_SPARK = ("path",)
+_PATH = "path"
+"""How Spark calls what load() and save() are given."""
+# With which Spark describes a table of its own catalogue that is to be made.
+_OF_CATALOGUE = "provider"
 
 
-def read_options(options: Mapping[str, str], version: int | None = None) -> ReadOptions:
-    """Raises InvalidArgument that names the option, its value and what it may be.
-
-    ``version`` is the schema's version to read with where the options name none.
-    """
-    given = _known(options, _READ, "a read")
+def read_options(options: Mapping[str, str]) -> ReadOptions:
+    """Raises InvalidArgument that names the option, its value and what it may be."""
+    given = _known(options, _READ, _WRITE, "a read")
     return ReadOptions(
         connection=_connection(given),
         at=given.get("at"),
@@ -94,13 +95,13 @@ def read_options(options: Mapping[str, str], version: int | None = None) -> Read
         key_lower=_key(given, "keyLower"),
         key_upper=_key(given, "keyUpper"),
         partitions=_whole(given, "partitions", 4, PARTITIONS_MAX),
-        schema_version=_whole(given, "schemaVersion", 1, 2**31 - 1) if "schemaVersion" in given else version,
+        schema_version=_whole(given, "schemaVersion", 1, 2**31 - 1) if "schemaVersion" in given else None,
     )
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
     """Raises InvalidArgument that names the option, its value and what it may be."""
-    given = _known(options, _WRITE, "a write")
+    given = _known(options, _WRITE, _READ, "a write")
     return WriteOptions(
         connection=_connection(given),
         mode=_one_of(given, "writeMode", ("upsert", "insert", "replace")),
@@ -109,21 +110,29 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     )
 
 
-def _known(options: Mapping[str, str], names: tuple[str, ...], what: str) -> dict[str, str]:
-    """Options by their documented names, whatever case they came in."""
-    by_lower = {name.lower(): name for name in names}
+def _known(options: Mapping[str, str], names: tuple[str, ...], others: tuple[str, ...], what: str) -> dict[str, str]:
+    """Options by their documented names, whatever case they came in, without those of the other direction."""
+    if _OF_CATALOGUE in options:
+        # It would be made, and could never be read: Spark keeps no options for it.
+        instead = "CREATE TEMPORARY VIEW ... USING cortado OPTIONS (...)"
+        raise Unsupported("CREATE TABLE ... USING cortado", instead)
+    by_lower = {name.lower(): name for name in (*others, *names, _PATH)}
     known: dict[str, str] = {}
     for key, value in options.items():
         name = by_lower.get(key.lower())
-        if name is not None:
-            known[name] = value
-        elif key.lower() not in _SPARK:
+        if name is None:
             raise InvalidArgument(f"option {key}", f"is not an option of {what}; there are {', '.join(names)}", value)
+        known[name] = value
     return known
 
 
 def _connection(given: Mapping[str, str]) -> Connection:
-    table = given.get("table", "")
+    table = given.get("table", given.get(_PATH, ""))
+    if given.get(_PATH, table) != table:
+        raise InvalidArgument("option table", f"is not what load() or save() is given, {given[_PATH]}", table)
+    if not given:
+        problem = 'is required, as "database.table": what saveAsTable() leaves in Spark\'s catalogue has no options'
+        raise InvalidArgument("option table", f"{problem}, and is read by load() alone")
     if table.count(".") != 1 or not all(table.split(".")):
         raise InvalidArgument("option table", 'is required, as "database.table"', table)
     timeout_s = _parsed(given, "timeoutSeconds", 30.0, float, "a number of seconds")
@@ -134,13 +143,13 @@ def _connection(given: Mapping[str, str]) -> Connection:
 
 
 def _tls(given: Mapping[str, str]) -> Tls | None:
-    own = [name for name in ("tls_cert", "tls_key") if name in given]
-    if own and "tls_ca" not in given:
-        raise InvalidArgument("option tls_ca", f"must be given with {own[0]}")
+    own = [name for name in ("tlsCert", "tlsKey") if name in given]
+    if own and "tlsCa" not in given:
+        raise InvalidArgument("option tlsCa", f"must be given with {own[0]}")
     if len(own) == 1:
-        other = "tls_key" if own == ["tls_cert"] else "tls_cert"
+        other = "tlsKey" if own == ["tlsCert"] else "tlsCert"
         raise InvalidArgument(f"option {other}", f"must be given with {own[0]}")
-    return Tls(given["tls_ca"], given.get("tls_cert"), given.get("tls_key")) if "tls_ca" in given else None
+    return Tls(given["tlsCa"], given.get("tlsCert"), given.get("tlsKey")) if "tlsCa" in given else None
 
 
 def _columns(given: Mapping[str, str]) -> tuple[str, ...] | None:

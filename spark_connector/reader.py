@@ -2,13 +2,14 @@
 
 ::
 
-    driver    schema() ── newest version of the subject, as Spark types
-              partitions() ── the cluster chooses the timestamp and cuts the key range ──┐
+    driver    load() ── the cluster's timestamp, then the newest version of the subject, as Spark types
+              partitions() ── at the first action: the cluster cuts the key range ───────┐
     executor  read(partition) ── rows of one range, as Avro, each run of one version  <──┘
                               ── decoded by column, resolved to the reader's version ── record batches
 
-``partitions()`` runs once per ``load()``, so that is where the timestamp is chosen. It travels in each partition: Spark
-has made its copy of the reader for the executors by then. The version of the schema is chosen with the columns.
+``load()`` chooses timestamp and version together: before the first action rows may change, and rows of versions may be
+written that the DataFrame's columns cannot show. The timestamp comes first: no row at it is of a later version than the
+newest one afterwards.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from pyspark.sql.types import StructType
 from cortado.errors import InvalidArgument
 from cortado.schema.model import Schema
 from cortado.store.client import Client
+from cortado.store.client.values import parse_at
 from pyspark_cortado.keys import key_part
 from pyspark_cortado.options import Connection, ReadOptions
-from pyspark_cortado.types import check_columns, spark_schema
+from pyspark_cortado.types import check_columns, field_names, spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,11 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class KeyRangePartition(InputPartition):
-    """Rows of ``[lower, upper)`` at the timestamp ``at``; None is an open end."""
+    """Rows of ``[lower, upper)``; None is an open end."""
 
     lower: tuple[Any, ...] | None
     upper: tuple[Any, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a DataFrame reads: the table at the time ``at``, as ``version`` of its subject shows it."""
+
     at: str
+    version: int
 
 
 def open_client(connection: Connection) -> Client:
@@ -45,50 +54,69 @@ def open_client(connection: Connection) -> Client:
     return Client(connection.endpoint, timeout_s=connection.timeout_s, tls=connection.tls)
 
 
-def table_schema(options: ReadOptions) -> tuple[StructType, int]:
-    """The table's columns, or those that the options name, as Spark types, and the schema's version."""
+def choose(options: ReadOptions) -> Chosen:
+    """What a read is to see from now on. Raises InvalidArgument, NotFound, Unavailable."""
     with open_client(options.connection) as client:
-        schema, version = _reading_schema(client, options)
-    return spark_schema(schema, options.columns, options.connection.table), version
+        return _choose(client, options)
 
 
-def _reading_schema(client: Client, options: ReadOptions) -> tuple[Schema, int]:
-    """The version of the table's subject that the job reads with."""
+def table_schema(options: ReadOptions) -> tuple[StructType, Chosen]:
+    """The table's columns, or those that the options name, as Spark types; and what is chosen with them."""
+    table = options.connection.table
+    with open_client(options.connection) as client:
+        chosen = _choose(client, options)
+        schema = _reading_schema(client, table, chosen)
+    named = None if options.columns is None else field_names(options.columns, schema, table)
+    return spark_schema(schema, named, table), chosen
+
+
+def _choose(client: Client, options: ReadOptions) -> Chosen:
+    if options.at is not None:
+        parse_at(options.at)
+    at = options.at or str(client.now())
     subject = client.describe(options.connection.table).subject
-    found = client.schemas.get(subject, options.schema_version)
-    return client.schemas.by_id(found.schema_id), found.version
+    return Chosen(at, client.schemas.get(subject, options.schema_version).version)
 
 
-def prepare_read(options: ReadOptions, schema: StructType) -> TableReader:
+def _reading_schema(client: Client, table: str, chosen: Chosen) -> Schema:
+    """The version of the table's subject that the job reads with."""
+    found = client.schemas.get(client.describe(table).subject, chosen.version)
+    return client.schemas.by_id(found.schema_id)
+
+
+def prepare_read(options: ReadOptions, schema: StructType, chosen: Chosen) -> TableReader:
     """A reader of the columns in ``schema``. Raises NotFound, InvalidArgument where they are not the table's."""
     if not schema.fields:
         # Spark would count no rows where it is given no columns.
         raise InvalidArgument("schema", "must name at least one column")
-    with open_client(options.connection) as client:
-        own, version = _reading_schema(client, options)
     table = options.connection.table
-    check_columns(schema, spark_schema(own, schema.names, table), table)
-    return TableReader(options, schema, version)
+    with open_client(options.connection) as client:
+        own = _reading_schema(client, table, chosen)
+    fields = field_names(schema.names, own, table)
+    check_columns(schema, spark_schema(own, fields, table), table)
+    return TableReader(options, schema, fields, chosen)
 
 
 class TableReader(DataSourceReader):
-    """Reads the columns in ``schema``, some or all of the table's, with one version of the table's schema."""
+    """Reads the columns in ``schema``, which are the table's ``fields``, some or all of them."""
 
-    def __init__(self, options: ReadOptions, schema: StructType, version: int) -> None:
+    def __init__(self, options: ReadOptions, schema: StructType, fields: Sequence[str], chosen: Chosen) -> None:
         self._options = options
         self._schema = schema
-        self._version = version
+        self._fields = fields
+        self._chosen = chosen
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One timestamp for all, and ranges that hold about equally many rows."""
+        """Ranges that hold about equally many rows."""
         options = self._options
         with open_client(options.connection) as client:
             lower = _bound(client, options, "keyLower", options.key_lower)
             upper = _bound(client, options, "keyUpper", options.key_upper)
-            at, ranges = client.table(options.connection.table).split(options.partitions, lower, upper, at=options.at)
-        found = [KeyRangePartition(each.lower, each.upper, str(at)) for each in ranges]
+            table = client.table(options.connection.table)
+            _, ranges = table.split(options.partitions, lower, upper, at=self._chosen.at)
+        found = [KeyRangePartition(each.lower, each.upper) for each in ranges]
         # Spark would ask for a partition of its own where there is none.
-        return found or [KeyRangePartition(lower, upper, str(at))]
+        return found or [KeyRangePartition(lower, upper)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches that match the schema to the letter."""
@@ -97,11 +125,12 @@ class TableReader(DataSourceReader):
         assert isinstance(partition, KeyRangePartition)
         target = to_arrow_schema(self._schema, timezone="UTC")
         with open_client(self._options.connection) as client:
-            table = client.table(self._options.connection.table, schema_version=self._version)
-            columns = self._schema.names
-            for batch in table.scan_arrow(partition.lower, partition.upper, columns=columns, at=partition.at):
-                # They differ where Spark's schema says "may be null", and the table's does not.
-                yield batch if batch.schema.equals(target) else batch.cast(target)
+            table = client.table(self._options.connection.table, schema_version=self._chosen.version)
+            rows = table.scan_arrow(partition.lower, partition.upper, columns=self._fields, at=self._chosen.at)
+            for batch in rows:
+                # They differ in the case of letters, and where Spark's schema alone says "may be null".
+                named = batch.rename_columns(target.names)
+                yield named if named.schema.equals(target) else named.cast(target)
 
 
 def _bound(client: Client, options: ReadOptions, name: str, parts: tuple[Any, ...] | None) -> tuple[Any, ...] | None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
-    from pyspark_cortado.reader import TableReader
+    from pyspark_cortado.reader import Chosen, TableReader
     from pyspark_cortado.writer import TableWriter
 
 
 class DefaultSource(DataSource):
-    """``format("cortado")``. The options are those of :mod:`pyspark_cortado.options`."""
+    """``format("cortado")``. The options are those of :mod:`pyspark_cortado.options`.
 
-    # Spark carries the source from schema() to reader(): the version whose columns it was told is the one it reads.
-    _version: int | None = None
+    ``load()`` asks for the schema, and so chooses what the DataFrame reads: a timestamp and a version of the schema.
+    Spark carries both in a pickle of this object to the DataFrame's first action, perhaps hours later, and makes the
+    reader there. Where ``spark.read.schema(...)`` gave a schema, the first action makes this object and chooses.
+    """
+
+    _chosen: Chosen | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -27,15 +31,16 @@ class DefaultSource(DataSource):
         from pyspark_cortado.options import read_options
         from pyspark_cortado.reader import table_schema
 
-        schema, self._version = table_schema(read_options(self.options))
+        schema, self._chosen = table_schema(read_options(self.options))
         return schema
 
     def reader(self, schema: StructType) -> TableReader:
         """``schema`` is the table's, or the subset that ``spark.read.schema(...)`` named."""
         from pyspark_cortado.options import read_options
-        from pyspark_cortado.reader import prepare_read
+        from pyspark_cortado.reader import choose, prepare_read
 
-        return prepare_read(read_options(self.options, self._version), schema)
+        options = read_options(self.options)
+        return prepare_read(options, schema, self._chosen or choose(options))
 
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
         """``schema`` is the DataFrame's. ``overwrite`` (Spark's mode "overwrite") is refused."""
@@ -43,3 +48,15 @@ class DefaultSource(DataSource):
         from pyspark_cortado.writer import prepare_write
 
         return prepare_write(write_options(self.options), schema, overwrite)
+
+    def streamReader(self, schema: StructType) -> Any:  # noqa: N802, ARG002
+        """Raises Unsupported. Spark asks when the query starts: nothing tells ``load()`` that it is for a stream."""
+        from cortado.errors import Unsupported
+
+        raise Unsupported("spark.readStream", "read a batch, or watch the table with a client")
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802, ARG002
+        """Raises Unsupported."""
+        from cortado.errors import Unsupported
+
+        raise Unsupported("writeStream", "append each batch with foreachBatch")

@@ -6,16 +6,38 @@ of its own the same again: so the batches that a read yields match what Spark ex
 Spark says "may be null" of much that never is: of every column that went through an aggregate or a file, and of what is
 inside of it. So a DataFrame that is written need not say "not null": its types are compared without that, and nulls are
 refused by value. A schema that is read with may say "may be null" where the table does not, and not the other way.
+
+A written column may be of a smaller type, all of whose values the table's type has, as in Spark's own tables. A larger
+type is refused before the job, though its values may fit: half of a job is worse than none, and a cast says what is
+meant. Names are found as Spark finds them, whatever the case of their letters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    IntegralType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StructField,
+    StructType,
+)
 
-from cortado.errors import InvalidArgument
+from cortado.errors import InvalidArgument, NotFound
 from cortado.schema.model import NO_DEFAULT, Schema
+
+_DIGITS: Final = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 
 
 def spark_schema(schema: Schema, columns: Sequence[str] | None, table: str) -> StructType:
@@ -49,40 +71,82 @@ def _loosened(kind: DataType, nullable: bool) -> DataType:
             return kind
 
 
+def field_names(columns: Sequence[str], schema: Schema, table: str) -> tuple[str, ...]:
+    """The field that each column is: of that name, or else of that name in other letters, capital or small.
+
+    Raises NotFound where there is none, InvalidArgument where there are several, or two columns are one field.
+    """
+    known = [each.name for each in schema.record.fields]
+    found: list[str] = []
+    for column in columns:
+        alike = [column] if column in known else [name for name in known if name.lower() == column.lower()]
+        if not alike:
+            raise NotFound("field", f"{column} in {table}; there are {', '.join(known)}")
+        if len(alike) > 1:
+            raise InvalidArgument(f"column {column}", f"may be any of {', '.join(alike)} in {table}")
+        if alike[0] in found:
+            raise InvalidArgument(f"column {column}", f"is another column for the field {alike[0]} of {table}")
+        found += alike
+    return tuple(found)
+
+
 def check_columns(wanted: StructType, whole: StructType, table: str) -> None:
     """What ``spark.read.schema(...)`` named, against the same columns as they are. Raises InvalidArgument."""
-    for field in wanted.fields:
-        own = whole[field.name]
-        _check_type(field, own, table)
+    for field, own in zip(wanted.fields, whole.fields, strict=True):
+        if _nullable(field.dataType) != _nullable(own.dataType):
+            raise _other_type(field, own, table)
         if not _admits(field.dataType, own.dataType) or (own.nullable and not field.nullable):
             raise InvalidArgument(f"column {field.name}", f"may be null in {table}", "NOT NULL")
 
 
-def check_frame(frame: StructType, schema: Schema, key_fields: Sequence[str], table: str) -> None:
-    """The columns of a DataFrame that is to be written.
+def check_frame(frame: StructType, schema: Schema, key_fields: Sequence[str], table: str) -> tuple[str, ...]:
+    """The fields that the columns of a DataFrame are which is to be written.
 
     Raises NotFound for one that the table lacks, InvalidArgument for one that is missing or of another type.
     """
+    names = field_names(frame.names, schema, table)
     required = [each.name for each in schema.record.fields if each.default is NO_DEFAULT]
     for name in key_fields:
-        if name not in frame.names:
+        if name not in names:
             raise InvalidArgument(
                 f"column {name}", f"is required: it is part of the primary key of {table}", "no column"
             )
     for name in required:
-        if name not in frame.names:
+        if name not in names:
             raise InvalidArgument(f"column {name}", f"is required: it has no default in {table}", "no column")
-    whole = spark_schema(schema, frame.names, table)
-    for field in frame.fields:
-        own = whole[field.name]
-        if not (isinstance(field.dataType, NullType) and own.nullable):
-            _check_type(field, own, table)
+    for field, own in zip(frame.fields, spark_schema(schema, names, table).fields, strict=True):
+        if not (isinstance(field.dataType, NullType) and own.nullable) and not widens(field.dataType, own.dataType):
+            raise _other_type(field, own, table)
+    return names
 
 
-def _check_type(field: StructField, own: StructField, table: str) -> None:
-    if _nullable(field.dataType) != _nullable(own.dataType):
-        found = field.dataType.simpleString()
-        raise InvalidArgument(f"column {field.name}", f"must be {own.dataType.simpleString()} as in {table}", found)
+def _other_type(field: StructField, own: StructField, table: str) -> InvalidArgument:
+    found = field.dataType.simpleString()
+    return InvalidArgument(f"column {field.name}", f"must be {own.dataType.simpleString()} as in {table}", found)
+
+
+def widens(found: DataType, own: DataType) -> bool:
+    """Whether every value of ``found`` is one of ``own``, nulls aside."""
+    match found, own:
+        case ArrayType(), ArrayType():
+            return widens(found.elementType, own.elementType)
+        case MapType(), MapType():
+            return widens(found.keyType, own.keyType) and widens(found.valueType, own.valueType)
+        case StructType(), StructType():
+            pairs = zip(found.fields, own.fields, strict=False)
+            return found.names == own.names and all(widens(mine.dataType, its.dataType) for mine, its in pairs)
+        case IntegralType(), LongType():
+            return True
+        case ((ByteType() | ShortType()), IntegerType()):
+            return True
+        case ((ByteType() | ShortType() | IntegerType() | FloatType()), DoubleType()):
+            return True
+        case IntegralType(), DecimalType():
+            return own.precision - own.scale >= _DIGITS[type(found)]
+        case DecimalType(), DecimalType():
+            return own.scale >= found.scale and own.precision - own.scale >= found.precision - found.scale
+        case _:
+            return found == own
 
 
 def _nullable(kind: DataType) -> DataType:

@@ -10,7 +10,7 @@ sources in Python; "overwrite" is refused here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -52,18 +52,19 @@ def prepare_write(options: WriteOptions, frame: StructType, overwrite: bool) -> 
         table = client.describe(name)
         version = client.schemas.get(table.subject)
         schema: Schema = client.schemas.by_id(version.schema_id)
-        check_frame(frame, schema, [part.path.partition(".")[0] for part in table.key], name)
-        return TableWriter(options, version.version, client.now())
+        fields = check_frame(frame, schema, [part.path.partition(".")[0] for part in table.key], name)
+        return TableWriter(options, fields, version.version, client.now())
 
 
 class TableWriter(DataSourceArrowWriter):
     """Writes record batches as they come from Spark, with one version of the table's schema.
 
-    ``began`` is the timestamp before the job's first row.
+    ``fields`` are what its columns are called in the table; ``began`` is the timestamp before the job's first row.
     """
 
-    def __init__(self, options: WriteOptions, version: int, began: Timestamp) -> None:
+    def __init__(self, options: WriteOptions, fields: Sequence[str], version: int, began: Timestamp) -> None:
         self._options = options
+        self._fields = list(fields)
         self._version = version
         self._began = began
 
@@ -73,7 +74,7 @@ class TableWriter(DataSourceArrowWriter):
         with open_client(options.connection) as client:
             table = client.table(options.connection.table, schema_version=self._version)
             result = table.bulk_arrow(
-                iterator,
+                (batch.rename_columns(self._fields) for batch in iterator),
                 mode=cast("PutMode", options.mode),
                 chunk_rows=options.chunk_rows,
                 unchanged_since=self._began if options.refuse_conflicts else None,

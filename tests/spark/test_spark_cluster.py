@@ -32,7 +32,7 @@ def test_a_job_reads_and_writes_over_tls(spark: SparkSession, tmp_path: Path) ->
     certifier = Certifier(tmp_path / "certs")
     node, own = certifier.node("n1"), certifier.client("spark")
     served = ("--tls-cert", str(node.cert), "--tls-key", str(node.key), "--tls-ca", str(node.ca))
-    options = {"tls_ca": str(own.ca), "tls_cert": str(own.cert), "tls_key": str(own.key)}
+    options = {"tlsCa": str(own.ca), "tlsCert": str(own.cert), "tlsKey": str(own.key)}
     with (
         running_server(tmp_path / "data", "--node-id", "n1", *served) as server,
         Client(server.endpoint, tls=Tls(own.ca, own.cert, own.key)) as client,

@@ -15,6 +15,7 @@ from support.spark_tables import SparkTables
 pytestmark = pytest.mark.spark
 
 PERSON = {"id": "long", "name": "string", "score": (["null", "double"], None)}
+ACCOUNT = {"id": "long", "total": "long"}
 
 
 def _people(count: int, first: int = 0) -> list[dict[str, Any]]:
@@ -65,6 +66,60 @@ def test_one_load_reads_at_one_timestamp_whatever_is_written_meanwhile(tables: S
     again = tables.read(table)
     assert again.count() == 1_499
     assert again.where("id = 4").first()["name"] == "changed"
+
+
+def test_a_load_chooses_its_timestamp_and_not_its_first_action(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    table.bulk(_people(10))
+    frame, with_schema = tables.read(table), tables.read(table, "id bigint")
+    table.bulk(_people(5, first=10))
+    assert frame.count() == 10
+    # Spark asks the source for nothing before the first action.
+    assert with_schema.count() == 15
+    table.delete(0)
+    assert (frame.count(), with_schema.count()) == (10, 15)
+    assert tables.read(table).count() == 14
+
+
+def test_a_transfer_between_two_loads_and_their_join_is_not_seen_by_halves(tables: SparkTables) -> None:
+    one, two = tables.make(ACCOUNT, suffix="a"), tables.make(ACCOUNT, suffix="b")
+    one.put({"id": 1, "total": 50})
+    two.put({"id": 1, "total": 50})
+    left, right = tables.read(one), tables.read(two)
+    assert left.first()["total"] == 50
+    one.put({"id": 1, "total": 0})
+    two.put({"id": 1, "total": 100})
+    joined = left.join(right.withColumnRenamed("total", "other"), "id").first()
+    assert joined["total"] + joined["other"] == 100
+
+
+def test_rows_of_a_version_that_came_after_the_load_are_not_read_with_it(tables: SparkTables) -> None:
+    table = tables.make({"id": "long", "name": "string"})
+    table.bulk({"id": n, "name": "a"} for n in range(10))
+    frame = tables.read(table)
+    # By the rules: readers of the new version can read old rows. Those of the old one cannot read what comes now.
+    tables.evolve(table, {"id": "long"})
+    tables.client.table(table.full_name).bulk({"id": n} for n in range(10, 20))
+    assert frame.count() == 10
+    assert {row["name"] for row in frame.collect()} == {"a"}
+    assert tables.read(table).columns == ["id"]
+    assert tables.read(table).count() == 20
+
+
+def test_a_table_may_be_what_load_and_save_are_given(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    frame = tables.spark.range(3).withColumn("name", sql.lit("x"))
+    frame.write.format("cortado").option("endpoint", tables.endpoint).mode("append").save(table.full_name)
+    assert tables.spark.read.format("cortado").option("endpoint", tables.endpoint).load(table.full_name).count() == 3
+
+
+def test_columns_are_chosen_whatever_the_case_of_their_letters(tables: SparkTables) -> None:
+    table = tables.make(PERSON)
+    table.bulk(_people(3))
+    assert tables.read(table, columns="NAME,Id").columns == ["name", "id"]
+    frame = tables.read(table, "NAME string, ID bigint")
+    assert frame.columns == ["NAME", "ID"]
+    assert sorted(tuple(row) for row in frame.collect()) == [("p0", 0), ("p1", 1), ("p2", 2)]
 
 
 def test_a_load_can_read_the_past(tables: SparkTables) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,7 +63,8 @@ def test_an_option_that_is_none_is_refused(tables: SparkTables) -> None:
         "option colums: is not an option of a read; there are endpoint",
     )
     frame = tables.spark.range(1)
-    _in(_refusal(lambda: tables.append(frame, table, partitions=3)), "option partitions: is not an option of a write")
+    expected = "option chunkrow: is not an option of a write; there are endpoint"
+    _in(_refusal(lambda: tables.append(frame, table, chunkRow=3)), expected)
 
 
 def test_an_unknown_table_is_named(tables: SparkTables) -> None:
@@ -88,7 +90,7 @@ def test_a_node_that_does_not_answer_is_named(tables: SparkTables) -> None:
 )
 def test_a_bad_timestamp_is_refused(tables: SparkTables, at: str, expected: str) -> None:
     table = tables.make(ROW)
-    _in(_refusal(tables.read(table, at=at).collect), expected)
+    _in(_refusal(lambda: tables.read(table, at=at).collect()), expected)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +111,41 @@ def test_an_unknown_schema_version_is_refused(tables: SparkTables) -> None:
     _in(_refusal(lambda: tables.read(table, schemaVersion=9)), "cortado.errors.NotFound: no ")
 
 
+def test_what_sparks_catalogue_could_not_read_is_refused(tables: SparkTables) -> None:
+    table = tables.make(ROW)
+    options = f"OPTIONS (endpoint '{tables.endpoint}', table '{table.full_name}', partitions '2')"
+    expected = "cortado.errors.Unsupported: CREATE TABLE ... USING cortado is not supported: CREATE TEMPORARY VIEW"
+    _in(_refusal(lambda: tables.spark.sql(f"CREATE TABLE kept USING cortado {options}")), expected)
+    frame = tables.spark.sql("SELECT 1L id, 'a' name")
+    writer = frame.write.format("cortado").option("endpoint", tables.endpoint).option("table", table.full_name)
+    writer.mode("append").saveAsTable("kept")
+    expected = 'option table: is required, as "database.table": what saveAsTable() leaves in Spark\'s catalogue'
+    try:
+        _in(_refusal(tables.spark.table("kept").collect), expected)
+    finally:
+        tables.spark.sql("DROP TABLE kept")
+    assert len(list(table.scan())) == 1
+
+
+def test_a_view_is_read_and_inserted_into(tables: SparkTables) -> None:
+    table = tables.make(ROW)
+    options = f"OPTIONS (endpoint '{tables.endpoint}', table '{table.full_name}', partitions '2', chunkRows '5')"
+    tables.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW seen USING cortado {options}")
+    tables.spark.sql("INSERT INTO seen VALUES (9L, 'z', NULL)")
+    assert table.get(9) is not None
+
+
+def test_streams_are_refused_when_they_start(tables: SparkTables, tmp_path: Path) -> None:
+    table = tables.make(ROW)
+    options = {"endpoint": tables.endpoint, "table": table.full_name}
+    read = tables.spark.readStream.format("cortado").options(**options).load().writeStream.format("noop")
+    started = read.option("checkpointLocation", str(tmp_path / "a"))
+    _in(_refusal(lambda: started.start().awaitTermination(60)), "spark.readStream is not supported: read a batch")
+    rows = tables.spark.readStream.format("rate").load().selectExpr("value AS id", "'x' AS name")
+    write = rows.writeStream.format("cortado").options(**options).option("checkpointLocation", str(tmp_path / "b"))
+    _in(_refusal(lambda: write.start().awaitTermination(60)), "writeStream is not supported: append each batch")
+
+
 # --- columns of a read ---------------------------------------------------------------------------------------------
 
 
@@ -116,7 +153,7 @@ def test_columns_that_the_table_lacks_are_named(tables: SparkTables) -> None:
     table = tables.make(ROW)
     expected = f"cortado.errors.NotFound: no field nmae in {table.full_name}; there are id, name, score"
     _in(_refusal(lambda: tables.read(table, columns="id,nmae")), expected)
-    _in(_refusal(tables.read(table, "nmae string").collect), expected)
+    _in(_refusal(lambda: tables.read(table, "nmae string").collect()), expected)
 
 
 def test_a_schema_that_does_not_fit_is_refused(tables: SparkTables) -> None:
@@ -144,11 +181,13 @@ def test_a_frame_that_does_not_fit_is_refused_before_it_is_computed(tables: Spar
     extra = frame.withColumn("extra", sql.lit(1))
     _in(refusal(extra), f"cortado.errors.NotFound: no field extra in {name}; there are id, name, score")
     _in(refusal(frame.drop("name")), f"column name: is required: it has no default in {name} (got no column)")
+    twice = frame.toDF("id", "ID")
+    _in(refusal(twice), "column ID: is another column for the field id")
     _in(refusal(frame.drop("id")), f"column id: is required: it is part of the primary key of {name} (got no column)")
     wrong = frame.withColumn("name", sql.lit(5))
     _in(refusal(wrong), f"cortado.errors.InvalidArgument: column name: must be string as in {name} (got int)")
-    narrow = frame.withColumn("id", sql.col("id").cast("int"))
-    _in(refusal(narrow), f"column id: must be bigint as in {name} (got int)")
+    wide = frame.withColumn("id", sql.col("id").cast("decimal(18,0)"))
+    _in(refusal(wide), f"column id: must be bigint as in {name} (got decimal(18,0))")
     void = frame.withColumn("name", sql.lit(None))
     _in(refusal(void), f"column name: must be string as in {name} (got void)")
     assert list(table.scan()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,27 @@ def test_fields_without_a_column_get_their_defaults(tables: SparkTables) -> None
     found = table.get(2)
     assert found is not None
     assert found.value == {"id": 2, "name": "p2", "score": None, "level": 7, "tags": ["a", "b"]}
+
+
+def test_smaller_types_and_other_letters_are_stored_exactly(tables: SparkTables) -> None:
+    money = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    table = tables.make(
+        {"id": "long", "n": "int", "ratio": "double", "price": money, "many": {"type": "array", "items": "long"}}
+    )
+    frame = tables.spark.sql(
+        "SELECT 7 ID, CAST(-32768 AS SMALLINT) N, CAST(0.1 AS FLOAT) Ratio, CAST(-9999.9 AS DECIMAL(5,1)) price, "
+        "array(CAST(1 AS TINYINT), CAST(-128 AS TINYINT)) MANY"
+    )
+    tables.append(frame, table)
+    found = table.get(7)
+    assert found is not None
+    assert found.value == {
+        "id": 7,
+        "n": -32768,
+        "ratio": 0.10000000149011612,
+        "price": Decimal("-9999.90"),
+        "many": [1, -128],
+    }
 
 
 def test_a_column_of_nulls_needs_no_type(tables: SparkTables) -> None:

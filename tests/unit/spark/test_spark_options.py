@@ -14,12 +14,12 @@ from uuid import UUID
 import pytest
 from pyspark.sql.types import StructType
 
-from cortado.errors import InvalidArgument
+from cortado.errors import InvalidArgument, Unsupported
 from cortado.store.client import Tls
 from cortado.store.keys.types import KeyPart, KeyType
 from pyspark_cortado.keys import key_part
 from pyspark_cortado.options import read_options, write_options
-from pyspark_cortado.reader import TableReader, table_schema
+from pyspark_cortado.reader import Chosen, TableReader, table_schema
 
 
 def test_a_table_is_all_that_a_read_needs() -> None:
@@ -41,20 +41,20 @@ def test_names_of_options_are_known_in_any_case() -> None:
 
 
 def test_the_files_of_certificates_are_the_clients() -> None:
-    authority = {"table": "a.b", "endpoint": "h1:1,h2:2", "tls_ca": "ca.crt"}
+    authority = {"table": "a.b", "endpoint": "h1:1,h2:2", "tlsCa": "ca.crt"}
     assert read_options({"table": "a.b"}).connection.tls is None
     assert read_options(authority).connection.tls == Tls("ca.crt")
-    own = {**authority, "TLS_CERT": "me.crt", "tls_key": "me.key"}
+    own = {**authority, "TLSCERT": "me.crt", "tlsKey": "me.key"}
     assert write_options(own).connection.tls == Tls("ca.crt", "me.crt", "me.key")
 
 
 @pytest.mark.parametrize(
     ("given", "field", "with_option"),
     [
-        (("tls_cert", "tls_key"), "tls_ca", "tls_cert"),
-        (("tls_key",), "tls_ca", "tls_key"),
-        (("tls_ca", "tls_cert"), "tls_key", "tls_cert"),
-        (("tls_ca", "tls_key"), "tls_cert", "tls_key"),
+        (("tlsCert", "tlsKey"), "tlsCa", "tlsCert"),
+        (("tlsKey",), "tlsCa", "tlsKey"),
+        (("tlsCa", "tlsCert"), "tlsKey", "tlsCert"),
+        (("tlsCa", "tlsKey"), "tlsCert", "tlsKey"),
     ],
 )
 def test_files_of_certificates_that_need_each_other_are_named(
@@ -69,15 +69,15 @@ def test_files_of_certificates_that_need_each_other_are_named(
 def test_a_file_of_certificates_that_is_not_there_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "ca.crt"
     with pytest.raises(InvalidArgument) as refused:
-        table_schema(read_options({"table": "a.b", "tls_ca": str(missing)}))
+        table_schema(read_options({"table": "a.b", "tlsCa": str(missing)}))
     assert (refused.value.field, refused.value.value) == ("tls.ca", str(missing))
 
 
 def test_what_goes_to_the_executors_names_every_endpoint_and_the_files() -> None:
     options = read_options(
-        {"table": "a.b", "endpoint": "h1:1,h2:2", "tls_ca": "ca.crt", "tls_cert": "me.crt", "tls_key": "me.key"}
+        {"table": "a.b", "endpoint": "h1:1,h2:2", "tlsCa": "ca.crt", "tlsCert": "me.crt", "tlsKey": "me.key"}
     )
-    there = pickle.loads(pickle.dumps(TableReader(options, StructType(), 1)))
+    there = pickle.loads(pickle.dumps(TableReader(options, StructType(), (), Chosen("0.1.0", 1))))
     assert there._options == options
     assert there._options.connection.endpoint == "h1:1,h2:2"
     assert there._options.connection.tls == Tls("ca.crt", "me.crt", "me.key")
@@ -85,11 +85,6 @@ def test_what_goes_to_the_executors_names_every_endpoint_and_the_files() -> None
 
 def test_columns_are_trimmed_and_keep_their_order() -> None:
     assert read_options({"table": "a.b", "columns": "b, a"}).columns == ("b", "a")
-
-
-def test_the_version_of_the_plan_yields_to_one_that_is_asked_for() -> None:
-    assert read_options({"table": "a.b"}, 7).schema_version == 7
-    assert read_options({"table": "a.b", "schemaVersion": "2"}, 7).schema_version == 2
 
 
 @pytest.mark.parametrize(
@@ -116,8 +111,8 @@ def test_the_version_of_the_plan_yields_to_one_that_is_asked_for() -> None:
         ("partitions", "many"),
         ("schemaVersion", "0"),
         ("endpoitn", "localhost:1"),
-        ("writeMode", "insert"),
-        ("chunkRows", "10"),
+        ("tls_ca", "ca.crt"),
+        ("paths", '["a.b"]'),
     ],
 )
 def test_a_bad_option_of_a_read_is_named(name: str, value: str) -> None:
@@ -128,7 +123,7 @@ def test_a_bad_option_of_a_read_is_named(name: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("writeMode", "append"), ("onConflict", "ignore"), ("chunkRows", "0"), ("chunkRows", "10001"), ("at", "0.1.2")],
+    [("writeMode", "append"), ("onConflict", "ignore"), ("chunkRows", "0"), ("chunkRows", "10001"), ("att", "0.1.2")],
 )
 def test_a_bad_option_of_a_write_is_named(name: str, value: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
@@ -136,8 +131,30 @@ def test_a_bad_option_of_a_write_is_named(name: str, value: str) -> None:
     assert refused.value.field == f"option {name}"
 
 
-def test_the_path_that_spark_adds_is_no_option() -> None:
-    assert read_options({"table": "a.b", "path": "x"}).connection.table == "a.b"
+def test_a_table_may_be_what_load_and_save_are_given() -> None:
+    assert read_options({"path": "a.b"}).connection.table == "a.b"
+    assert write_options({"path": "a.b", "table": "a.b"}).connection.table == "a.b"
+    with pytest.raises(
+        InvalidArgument, match=r"option table: is not what load\(\) or save\(\) is given, x.y \(got a.b\)"
+    ):
+        read_options({"table": "a.b", "path": "x.y"})
+    with pytest.raises(InvalidArgument, match="option table: is required"):
+        read_options({"path": "file:/tmp/x"})
+
+
+def test_a_view_is_read_and_inserted_into_with_one_set_of_options() -> None:
+    both = {"table": "a.b", "partitions": "2", "columns": "a", "at": "0.1.2", "writeMode": "insert", "chunkRows": "9"}
+    assert read_options(both).partitions == 2
+    assert write_options(both).chunk_rows == 9
+
+
+def test_a_table_of_sparks_catalogue_is_refused_where_it_could_never_be_read() -> None:
+    made = {"provider": "cortado", "option.table": "a.b", "table": "a.b", "owner": "root"}
+    with pytest.raises(Unsupported, match=r"CREATE TABLE ... USING cortado is not supported: CREATE TEMPORARY VIEW"):
+        read_options(made)
+    for options in (read_options, write_options):
+        with pytest.raises(InvalidArgument, match=r"what saveAsTable.. leaves in Spark's catalogue has no options"):
+            options({})
 
 
 @pytest.mark.parametrize(
