@@ -309,6 +309,7 @@ class Connection:
         )
         if delay_s:
             await self.runtime.sleep(delay_s)
+            attempts.check_time_left(failure, self._now_s())
 
     async def _redirect(self, failure: Failure, address: str, left_s: float) -> bool:
         """Turns to where the next attempt should go; True where that is known to be better than here."""

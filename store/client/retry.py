@@ -25,7 +25,6 @@ known needs no pause. Source of the backoff: *Exponential Backoff And Jitter*, B
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -40,6 +39,7 @@ from cortado.errors import (
     DeadlineExceeded,
     DidNotHappen,
     Internal,
+    InvalidArgument,
     OutcomeUnknown,
     ResourceExhausted,
     TooLarge,
@@ -47,6 +47,7 @@ from cortado.errors import (
     Unavailable,
     Unsupported,
 )
+from cortado.store.client import grpc_words
 from cortado.store.rpc_errors import from_rpc_error, was_answered
 
 BACKOFF_FIRST_S: Final = 0.02
@@ -55,32 +56,9 @@ SEARCH_BACKOFF_MAX_S: Final = 0.2
 """Where there are several nodes, one of them may lead again at any moment."""
 MOVES_MAX: Final = 6
 """So often a call goes to a leader that was named to it without a pause."""
-
-# How gRPC's core words that no connection could be made, so that nothing was sent.
-_NEVER_SENT: Final = ("failed to connect to all addresses", "DNS resolution failed")
-# How it words that a server took the call and did not begin it,
-_NEVER_BEGUN: Final = "Too many pending requests"
-# that the request was over a bound (a reply over one has words of its own, and was worked out by then; older versions
-# do not say who received it, but it is never the client, which takes replies of any size),
-_REQUEST_TOO_LARGE: Final = re.compile(
-    r"(?<!CLIENT: )Received message larger than max|CLIENT: Sent message larger than max"
-)
-# and, under codes that say less, that the connection broke.
-_BROKEN: Final = ("Stream removed", "RST_STREAM", "GOAWAY", "Socket closed", "Connection reset")
-
-# What stands in gRPC's words for why, and what it means for who reads it.
-_UNREACHED: Final = (
-    ("Hostname Verification Check failed", "its certificate is not for that host"),
-    ("certificate has expired", "its certificate has expired"),
-    ("CERTIFICATE_VERIFY_FAILED", "its certificate does not come from the authority in tls-ca, or has expired"),
-    ("WRONG_VERSION_NUMBER", "it does not speak TLS"),
-    ("Connection refused", "nothing listens there"),
-    ("Socket closed", "it closed the connection: it stops, wants TLS, or does not accept the client's certificate"),
-    ("Connection reset", "it closed the connection: it stops, wants TLS, or does not accept the client's certificate"),
-    ("timed out before receiving SETTINGS", "it took the connection, and says nothing"),
-    ("Failed parsing HTTP/2", "what answers there is no Cortado server"),
-    ("Domain name not found", "there is no such host"),
-)
+ATTEMPT_S_MIN: Final = 0.05
+"""With less time than this no further attempt is begun: it would be late, and of a write nobody would know."""
+_LATE: Final = "no answer within the deadline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,38 +82,39 @@ class Failure:
 
 def failure_of(error: grpc.RpcError) -> Failure:
     """What gRPC reports about an attempt, in our terms."""
-    translated = from_rpc_error(error)
     if was_answered(error):
-        return Failure(translated, answered=True, sent=True)
-    problem = str(error.details() or "")
-    if problem.startswith(_NEVER_SENT):
-        if isinstance(translated, Unavailable):
-            translated = replace(translated, problem=_why_unreached(problem))
-        return Failure(translated, answered=False, sent=False)
-    if _NEVER_BEGUN in problem:
-        return Failure(ResourceExhausted(problem), answered=False, sent=False)
-    match translated:
-        case Unsupported():
+        return Failure(from_rpc_error(error), answered=True, sent=True)
+    code, words = error.code(), str(error.details() or "")
+    why = grpc_words.meaning(code, words)
+    if grpc_words.never_sent(words):
+        is_late = code is grpc.StatusCode.DEADLINE_EXCEEDED
+        unreached = DeadlineExceeded(problem=_LATE) if is_late else Unavailable(why)
+        return Failure(unreached, answered=False, sent=False)
+    if grpc_words.never_begun(words):
+        return Failure(ResourceExhausted(why), answered=False, sent=False)
+    match code:
+        case grpc.StatusCode.UNIMPLEMENTED:
             # There is no such method, so nothing ran.
-            return Failure(translated, answered=False, sent=False)
-        case ResourceExhausted() if _REQUEST_TOO_LARGE.search(problem):
-            # No retry gets under it.
-            too_large = TooLarge("request", f"is larger than a message may be: {problem}")
-            return Failure(too_large, answered=True, sent=True)
-        case Cancelled():
-            # Not by our caller, who is told so elsewhere: a server that ends cancels what it has begun.
-            translated = Unavailable("the server dropped the call")
-        case Internal() if any(sign in problem for sign in _BROKEN):
-            translated = Unavailable(problem)
+            return Failure(Unsupported("this call", why), answered=False, sent=False)
+        case grpc.StatusCode.RESOURCE_EXHAUSTED:
+            too_large = grpc_words.too_large(words)
+            if too_large:
+                # No retry gets under it.
+                return Failure(TooLarge("request", too_large), answered=True, sent=True)
+            translated: CortadoError = ResourceExhausted(why)
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            translated = DeadlineExceeded(problem=_LATE)
+        case grpc.StatusCode.INVALID_ARGUMENT | grpc.StatusCode.OUT_OF_RANGE:
+            translated = InvalidArgument("", why)
+        # A call that is cancelled was not by our caller, who is told so elsewhere: a server that ends cancels what it
+        # has begun.
+        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
+            translated = Unavailable(why)
+        case _ if grpc_words.is_broken(words):
+            translated = Unavailable(why)
+        case _:
+            translated = Internal(why)
     return Failure(translated, answered=False, sent=True)
-
-
-def _why_unreached(problem: str) -> str:
-    for sign, meaning in _UNREACHED:
-        if sign in problem:
-            return meaning
-    # gRPC wraps the cause in several sentences.
-    return problem.rpartition("last error: ")[2]
 
 
 @contextmanager
@@ -214,6 +193,11 @@ class Attempts:
         if now_s + delay_s >= deadline_s:
             raise self._ending(error, failure)
         return delay_s
+
+    def check_time_left(self, failure: Failure, now_s: float) -> None:
+        """After the pause that followed ``failure``: raises how the call ends where an attempt would be late."""
+        if self.deadline_s - now_s < min(ATTEMPT_S_MIN, self.timeout_s / 4):
+            raise self._ending(failure.error, failure)
 
     def _delay_s(self, error: CortadoError, is_known: bool, is_search: bool) -> float:
         if is_known and self._moves < MOVES_MAX:

@@ -35,7 +35,7 @@ from cortado.store.client.runtime import Stream, WireClosed
 from cortado.store.client.stubs import Method
 from cortado.store.client.values import At, Stale, at_to_proto, parse_at, timestamp_of, timestamp_to_proto
 from cortado.store.clock.text import wall_ms_of
-from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
+from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp, lag_ms
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -155,6 +155,7 @@ class AsyncWatch(Generic[K, V]):
         self._is_over = False
         self._events: deque[Event[K, V]] = deque()
         self._applied: Timestamp | None = None
+        self._began: Timestamp | None = None
         self._cluster_id = ""
         self._resolved: Timestamp | None = None
 
@@ -167,10 +168,11 @@ class AsyncWatch(Generic[K, V]):
     @property
     def lag_ms(self) -> int:
         """How far what was given out is behind what its node had applied when it last spoke: a slow consumer is told
-        here. His changes wait at the node, and are read from disk again where they become too many."""
-        if self.resolved is None or self._applied is None:
+        here. His changes wait at the node, and are read from disk again where they become too many. From the beginning,
+        or out of an earlier epoch, it counts since the watch began."""
+        if self.resolved is None or self._applied is None or self._began is None:
             return 0
-        return max(self._applied.wall_ms - self.resolved.wall_ms, 0)
+        return lag_ms(self._applied, self.resolved, self._began)
 
     def __aiter__(self) -> Self:
         return self
@@ -287,6 +289,7 @@ class AsyncWatch(Generic[K, V]):
         self._connection.observe(header)
         self._attempts = None
         self._applied = timestamp_of(header.timestamp)
+        self._began = self._began or self._applied
         if self._cluster_id not in ("", header.cluster_id):
             self.leave()
             raise Unsupported(

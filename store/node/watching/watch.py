@@ -87,6 +87,8 @@ class Watch:
         self._last_place = place_after(after)
         self.sent = after
         """Everything at or below it was handed over."""
+        self.began = feed.position
+        """What was applied when it began."""
         self.events = 0
         self._queue = WatchQueue(start, end, self._wake)
         feed.open(self._queue)

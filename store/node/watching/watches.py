@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from cortado.errors import CortadoError, Unavailable
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import Timestamp, lag_ms
 from cortado.store.engine.interface import Engine
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item
@@ -47,7 +47,8 @@ class WatchStatistics:
     - ``recent_bytes``: changes that are kept in memory for who comes back.
     - ``events``: changes handed over since the start, by all; ``overflows``: how often a watch was too slow for its
       queue, and caught up from the engine instead; ``passes``: how often versions of a range were searched.
-    - ``resolved_lag_ms``: how far the slowest watch is behind what is applied, 0 without watches.
+    - ``resolved_lag_ms``: how far the slowest watch is behind what is applied, 0 without watches; of one that comes
+      from the beginning, since it began.
     """
 
     watches: int
@@ -129,7 +130,6 @@ class Watches:
     def statistics(self) -> WatchStatistics:
         """Cheap: to be asked at any time."""
         feed = self.feed
-        slowest = min((watch.sent for watch in self._watches), default=feed.position)
         return WatchStatistics(
             watches=len(self._watches),
             ranges=feed.ranges,
@@ -140,7 +140,7 @@ class Watches:
             events=self._events_of_closed + sum(watch.events for watch in self._watches),
             overflows=feed.overflows,
             passes=self._history.passes,
-            resolved_lag_ms=max(feed.position.wall_ms - slowest.wall_ms, 0),
+            resolved_lag_ms=max((lag_ms(feed.position, watch.sent, watch.began) for watch in self._watches), default=0),
         )
 
     # --- what is looked at from time to time -------------------------------------------------------------------

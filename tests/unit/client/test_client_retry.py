@@ -48,6 +48,15 @@ def late() -> Failure:
     return Failure(DeadlineExceeded(), answered=False, sent=True)
 
 
+def test_no_attempt_is_begun_that_would_be_late() -> None:
+    call = attempts(WRITE_ID, timeout_s=1.0)
+    refused = answered(NotLeader())
+    call.delay_after(refused, 0.5)
+    call.check_time_left(refused, 0.94)
+    with pytest.raises(NotLeader):
+        call.check_time_left(refused, 0.96)
+
+
 @pytest.mark.parametrize("request_id", [b"", WRITE_ID])
 @pytest.mark.parametrize("error", [InvalidArgument("field", "is wrong"), ConditionFailed("k", "absent", "present")])
 def test_a_refusal_of_the_server_ends_the_call(error: CortadoError, request_id: bytes) -> None:

@@ -218,6 +218,18 @@ def test_a_slow_consumer_is_told_how_far_he_is_behind() -> None:
         assert watch.lag_ms == 600
 
 
+def test_a_watch_from_the_beginning_is_behind_since_it_began() -> None:
+    """And not since 1970, which is where the beginning of time stands."""
+    server = FakeServer()
+    replies = [reply([], 0, header=header(1_763_643_600_000)), reply([], 0, header=header(1_763_643_600_070))]
+    server.handlers["Watch.KeyValue"] = lambda request, context: iter(replies)
+    with server.running(), Client(server.endpoint) as client, client.kv("n").watch(after=at(0)) as watch:
+        next(watch)
+        assert watch.lag_ms == 0
+        next(watch)
+        assert watch.lag_ms == 70
+
+
 def test_a_watch_that_is_closed_ends_for_who_waits_in_it() -> None:
     server = FakeServer()
     gone = threading.Event()

@@ -44,6 +44,27 @@ def test_a_watch_begins_with_what_it_is_complete_up_to_and_then_sees_every_commi
     world.run(scenario)
 
 
+def test_a_watch_from_the_beginning_is_behind_since_it_began_and_not_since_1970() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        (node,) = await world.grow("n1")
+        await write(node, "a")
+        release = asyncio.Event()
+
+        async def pause() -> None:
+            await release.wait()
+
+        watcher = Watcher(node, ZERO, pause=pause)
+        await world.until(lambda: bool(watcher.history), "it says where it begins")
+        await world.sleep(300)
+        await write(node, "b")
+        assert 0 < node.watches.statistics().resolved_lag_ms <= 400
+        watcher.stop()
+
+    world.run(scenario)
+
+
 def test_what_is_decided_and_not_applied_is_above_every_resolved_mark() -> None:
     world = World()
 
