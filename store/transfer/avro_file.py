@@ -2,13 +2,14 @@ r"""Avro's object container files, written and read: what Java's Avro, Spark, fa
 
 ::
 
-    "Obj" 1 │ metadata: avro.schema, avro.codec, ... │ sync marker │ block │ block │ ...
+    "Obj" 1 │ head: metadata (avro.schema, avro.codec, ...) and sync marker │ block │ block │ ...
 
-    block =  number of rows │ number of bytes │ rows end to end, compressed │ sync marker
+    block = number of rows │ rows end to end, compressed │ sync marker
 
-Rows stand in a block without their lengths, so only whoever knows the schema finds where one ends. The sync marker,
-sixteen bytes that each file chooses, shows damage; ours is made of what names the file, so that the same export gives
-the same bytes. Source: Apache Avro specification 1.12, *Object Container Files*.
+Head and blocks are Avro records themselves, of schemas that the specification gives: fastavro reads and writes them.
+The rows in a block have no lengths, so only whoever knows their schema finds where one ends. The sync marker, sixteen
+bytes that each file chooses, shows damage. Ours is made of what names the file: the same export gives the same bytes.
+Source: Apache Avro specification 1.12, *Object Container Files*.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
+
+import fastavro
 
 from cortado.errors import InvalidArgument
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
-from cortado.schema.varint import append_long
 from cortado.store.transfer.avro_codecs import BLOCK_BYTES_MAX, decompressor
 from cortado.store.transfer.avro_codecs import compressor as compressor_of
 from cortado.store.transfer.files import Sink
@@ -34,6 +36,18 @@ BLOCK_BYTES: Final = 256 << 10
 
 _METADATA_BYTES_MAX: Final = 4 << 20
 _ROWS_MAX: Final = 1 << 32
+_NUMBERS_BYTES: Final = 20
+"""Of a block's two numbers, at most."""
+_SYNC: Final = {"type": "fixed", "name": "Sync", "size": SYNC_BYTES}
+
+
+def _record(name: str, **types: Any) -> Any:
+    fields = [{"name": each, "type": kind} for each, kind in types.items()]
+    return fastavro.parse_schema({"type": "record", "name": name, "fields": fields})
+
+
+_HEAD: Final = _record("Head", metadata={"type": "map", "values": "bytes"}, sync=_SYNC)
+_BLOCK: Final = _record("Block", rows="long", data="bytes", sync=_SYNC)
 
 
 class ContainerWriter:
@@ -49,14 +63,8 @@ class ContainerWriter:
         self._bodies: list[bytes] = []
         self._bytes = 0
         entries = {"avro.schema": schema_text, "avro.codec": codec, **metadata}
-        header = bytearray(MAGIC)
-        append_long(header, len(entries))
-        for key, value in entries.items():
-            for text in (key.encode(), value.encode()):
-                append_long(header, len(text))
-                header += text
-        append_long(header, 0)
-        sink.write(bytes(header + self._sync))
+        sink.write(MAGIC)
+        self._write(_HEAD, {"metadata": {key: value.encode() for key, value in entries.items()}, "sync": self._sync})
 
     def add(self, bodies: bytes, rows: int) -> None:
         """Rows end to end. They stay together in one block."""
@@ -73,12 +81,12 @@ class ContainerWriter:
 
     def _end_block(self) -> None:
         data = self._compress(b"".join(self._bodies))
-        block = bytearray()
-        append_long(block, self._rows)
-        append_long(block, len(data))
-        self._sink.write(bytes(block) + data + self._sync)
+        self._write(_BLOCK, {"rows": self._rows, "data": data, "sync": self._sync})
         self._rows = self._bytes = 0
         self._bodies = []
+
+    def _write(self, schema: Any, record: dict[str, Any]) -> None:
+        fastavro.schemaless_writer(cast(Any, self._sink), schema, record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +107,12 @@ class Container:
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file
         self._name = name
+        self._begun, self._left, self._place = b"", 0, ""
         if file.read(len(MAGIC)) != MAGIC:
             raise self._wrong("is no Avro container file: it does not begin with Obj and 1")
-        self.metadata = self._read_metadata()
+        head = self._record(_HEAD, _METADATA_BYTES_MAX, "in its head")
+        self.metadata: dict[str, bytes] = head["metadata"]
+        self._sync: bytes = head["sync"]
         declared = self.metadata.get("avro.schema")
         if declared is None:
             raise self._wrong("has no avro.schema in its head")
@@ -111,72 +122,51 @@ class Container:
             raise self._wrong("has a schema that is no UTF-8") from None
         self.codec = self.metadata.get("avro.codec", b"null").decode("ascii", "replace")
         self._decompress = decompressor(self.codec)
-        self._sync = self._read(SYNC_BYTES)
 
     def blocks(self, rows_skipped: int = 0) -> Iterator[Block]:
         """The blocks in their order, but for those that hold only the first ``rows_skipped`` rows."""
         first = 1
-        while (rows := self._read_count()) is not None:
-            size = self._read_long()
-            if not 0 <= size <= BLOCK_BYTES_MAX or not 0 <= rows <= _ROWS_MAX:
-                raise self._wrong(f"is damaged at row {first}: a block of {rows} rows and {size} bytes")
-            if first + rows - 1 > rows_skipped:
-                yield self._block(first, rows, self._read(size))
-            elif self._file.seekable():
-                self._file.seek(size, 1)
-            else:
-                self._read(size)
-            if self._read(SYNC_BYTES) != self._sync:
-                raise self._wrong(f"is damaged: no sync marker behind the block of rows {first} to {first + rows - 1}")
+        while self._first_byte():
+            block = self._record(_BLOCK, BLOCK_BYTES_MAX + _NUMBERS_BYTES + SYNC_BYTES, f"at row {first}, in a block")
+            rows: int = block["rows"]
+            if not 0 <= rows <= _ROWS_MAX:
+                raise self._wrong(f"is damaged at row {first}: a block of {rows} rows")
+            last = first + rows - 1
+            if block["sync"] != self._sync:
+                raise self._wrong(f"is damaged: no sync marker behind the block of rows {first} to {last}")
+            if last > rows_skipped:
+                yield self._block(first, rows, block["data"])
             first += rows
+
+    def read(self, size: int) -> bytes:
+        """For fastavro: the next bytes of the record that it reads, all of them or an error."""
+        if not 0 <= size <= self._left:
+            raise self._wrong(f"is damaged or too large {self._place}: {size} bytes are to follow, {self._left} may")
+        self._left -= size
+        begun, self._begun = self._begun[:size], self._begun[size:]
+        data = begun + self._file.read(size - len(begun))
+        if len(data) < size:
+            raise self._wrong("is cut off: it ends in the middle of a block")
+        return data
+
+    def _record(self, schema: Any, limit: int, place: str) -> dict[str, Any]:
+        """The record that follows, of at most ``limit`` bytes."""
+        self._left, self._place = limit, place
+        try:
+            return cast("dict[str, Any]", fastavro.schemaless_reader(cast(Any, self), schema, None))
+        except (ValueError, IndexError, OverflowError, EOFError) as error:
+            raise self._wrong(f"is damaged {place}: {error}") from None
+
+    def _first_byte(self) -> bool:
+        """Whether another block follows: fastavro would take a number that is cut off for the end of the file."""
+        self._begun = self._file.read(1)
+        return bool(self._begun)
 
     def _block(self, first: int, rows: int, data: bytes) -> Block:
         try:
             return Block(first, rows, self._decompress(data))
         except InvalidArgument as error:
             raise self._wrong(f"at rows {first} to {first + rows - 1}, the block {error.problem}") from None
-
-    def _read_metadata(self) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
-        left = _METADATA_BYTES_MAX
-        while count := self._read_long():
-            if count < 0:
-                # Its size in bytes follows, for whoever wants to skip it.
-                self._read_long()
-            for _ in range(abs(count)):
-                key, value = (self._read_sized(left) for _ in range(2))
-                left -= len(key) + len(value)
-                found[key.decode("utf-8", "replace")] = value
-        return found
-
-    def _read_sized(self, limit: int) -> bytes:
-        size = self._read_long()
-        if not 0 <= size <= limit:
-            raise self._wrong(f"has {size} bytes in its head, the limit is {_METADATA_BYTES_MAX}")
-        return self._read(size)
-
-    def _read_count(self) -> int | None:
-        """The next block's number of rows; None at the end of the file."""
-        byte = self._file.read(1)
-        return None if not byte else self._read_long(byte)
-
-    def _read_long(self, first: bytes = b"") -> int:
-        value = shift = 0
-        while True:
-            byte = (first or self._read(1))[0]
-            first = b""
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return (value >> 1) ^ -(value & 1)
-            if shift > 63:
-                raise self._wrong("is damaged: a number takes more than ten bytes")
-
-    def _read(self, size: int) -> bytes:
-        data = self._file.read(size)
-        if len(data) < size:
-            raise self._wrong("is cut off: it ends in the middle of a block")
-        return data
 
     def _wrong(self, problem: str) -> InvalidArgument:
         return InvalidArgument("file", problem, self._name)

@@ -11,7 +11,7 @@ parquet *  ``.parquet``                snappy (default), none, gzip,     what py
                                        zstd
 =========  ==========================  ================================  =====================================
 
-Those with a star need pyarrow, which ``pip install 'cortado[spark]'`` brings; the rest needs nothing but Python.
+Those with a star need pyarrow, which ``pip install 'cortado[spark]'`` brings; the rest needs nothing more.
 """
 
 from __future__ import annotations

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import io
 import json
+import lzma
+import tracemalloc
 import zlib
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import avro.datafile
@@ -14,10 +19,11 @@ import avro.schema
 import fastavro
 import pytest
 
-from cortado.errors import InvalidArgument, Unsupported
+from cortado.errors import CortadoError, InvalidArgument, Unsupported
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.parse import parse_schema
 from cortado.schema.skipping import ends_of
+from cortado.schema.varint import append_long
 from cortado.store.transfer import avro_codecs
 from cortado.store.transfer.avro_file import Container, ContainerWriter
 from cortado.store.transfer.formats import Compression
@@ -136,7 +142,7 @@ def test_damage_is_named(damage: Any, problem: str) -> None:
 
 def test_a_block_that_would_become_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(avro_codecs, "BLOCK_BYTES_MAX", 10_000)
-    for name, data in (("deflate", _deflated(bytes(20_000))), ("bzip2", __import__("bz2").compress(bytes(20_000)))):
+    for name, data in (("deflate", _deflated(bytes(20_000))), ("bzip2", bz2.compress(bytes(20_000)))):
         with pytest.raises(InvalidArgument, match="10000"):
             avro_codecs.decompressor(name)(data)
 
@@ -150,3 +156,87 @@ def test_an_unknown_codec_is_named() -> None:
 def _deflated(data: bytes) -> bytes:
     deflater = zlib.compressobj(wbits=-15)
     return deflater.compress(data) + deflater.flush()
+
+
+# --- files that somebody made to do harm ---------------------------------------------------------------------------
+
+
+def number(value: int) -> bytes:
+    out = bytearray()
+    append_long(out, value)
+    return bytes(out)
+
+
+def head(**metadata: bytes) -> bytes:
+    out = bytearray(b"Obj\x01" + number(len(metadata)))
+    for key, value in metadata.items():
+        name = key.replace("_", ".").encode()
+        out += number(len(name)) + name + number(len(value)) + value
+    return bytes(out + number(0) + b"s" * 16)
+
+
+SOUND = head(avro_schema=b'"long"', avro_codec=b"null")
+BOMB = bytes(avro_codecs.BLOCK_BYTES_MAX + 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"Obj\x01" + number(-1), "cut off"),
+        (b"Obj\x01" + number(1) + number(1 << 40), "too large in its head"),
+        (b"Obj\x01" + number(1) + number(-5) + b"x" * 100, "too large in its head"),
+        (b"Obj\x01" + number(1 << 62), "cut off"),
+        (head(x=bytes(5 << 20)), "too large in its head"),
+        (head(a=b"b"), "no avro.schema"),
+        (head(avro_schema=b"\xff"), "no UTF-8"),
+        (b"Obj\x01" + number(1) + number(2) + b"\xff\xfe" + number(0) + number(0) + b"s" * 16, "damaged in its head"),
+        (SOUND[:-1], "cut off"),
+        (SOUND + b"\x80", "cut off"),
+        (SOUND + number(1), "cut off"),
+        (SOUND + number(1) + number(1 << 40), "too large at row 1, in a block"),
+        (SOUND + number(1) + number(-1) + b"x" * 100, "too large at row 1, in a block"),
+        (SOUND + number(-1) + number(0) + b"s" * 16, "a block of -1 rows"),
+        (SOUND + number(1 << 40) + number(0) + b"s" * 16, "rows"),
+        (SOUND + number(1) + number(1) + b"\x02" + b"t" * 16, "no sync marker"),
+        (SOUND + b"\xff" * 400, "cut off"),
+    ],
+)
+def test_a_hostile_file_is_refused_by_what_is_wrong_in_it(data: bytes, problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=problem):
+        for block in Container(io.BytesIO(data), "rows.avro").blocks():
+            ends_of(parse_schema('"long"'), block.data, 0, block.rows)
+
+
+@pytest.mark.parametrize("codec", ["deflate", "bzip2", "xz", "snappy", "zstandard"])
+def test_a_small_block_that_would_fill_the_memory_is_refused_before_it_does(codec: str) -> None:
+    match codec:
+        case "deflate":
+            bomb = _deflated(BOMB)
+        case "bzip2":
+            bomb = bz2.compress(BOMB, 1)
+        case "xz":
+            bomb = lzma.compress(BOMB, preset=0)
+        case _:
+            arrow = pytest.importorskip("pyarrow")
+            bomb = arrow.compress(BOMB, codec="zstd" if codec == "zstandard" else codec, asbytes=True) + bytes(4)
+    data = head(avro_schema=b'"long"', avro_codec=codec.encode()) + number(1) + number(len(bomb)) + bomb + b"s" * 16
+    tracemalloc.start()
+    with pytest.raises(
+        InvalidArgument, match=f"at rows 1 to 1, the block may become {avro_codecs.BLOCK_BYTES_MAX} bytes"
+    ):
+        list(Container(io.BytesIO(data), "rows.avro").blocks())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2.1 * avro_codecs.BLOCK_BYTES_MAX
+
+
+def test_random_damage_is_an_error_of_ours_or_reads_on() -> None:
+    whole = written(Compression.DEFLATE)
+    random = Random(7)
+    for _ in range(3_000):
+        data = bytearray(whole[: random.choice([len(whole), random.randrange(len(whole))])])
+        for _ in range(random.randrange(1, 4)):
+            if data:
+                data[random.randrange(len(data))] = random.randrange(256)
+        with suppress(CortadoError):
+            read(bytes(data))
