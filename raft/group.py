@@ -23,7 +23,8 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from cortado.errors import DataLoss, Internal, NotLeader, TooLarge
+from cortado.errors import DataLoss, Internal, InvalidArgument, NotLeader, TooLarge
+from cortado.proto.bounds import MessageBounds
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.bootstrap import check_term
 from cortado.raft.bounds import problem_of
@@ -51,6 +52,17 @@ _COMMITTED_ENTRIES_MAX = 4096
 _REFUSED_MAX = 64
 # When nothing is due.
 _IDLE_MS = 60_000.0
+# What a message may hold: more than fits of the smallest records, and of members.
+_BOUNDS = MessageBounds(
+    pb.RaftMessage,
+    {
+        "cortado.internal.AppendEntries.records": 65_536,
+        "cortado.internal.Configuration.voters": 1_000,
+        "cortado.internal.Configuration.learners": 1_000,
+    },
+    bytes_max=8 << 20,
+    what="message",
+)
 
 
 class RaftLog:
@@ -218,8 +230,9 @@ class RaftLog:
     def step(self, sender: str, body: bytes) -> None:
         """Take a message. Raises DataLoss where a leader contradicts what was decided here: the node must stop."""
         try:
+            _BOUNDS.check(body)
             message = pb.RaftMessage.FromString(body)
-        except DecodeError:
+        except (DecodeError, InvalidArgument):
             return
         kind = message.WhichOneof("kind")
         if kind is None or sender == self._core.node_id:

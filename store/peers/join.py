@@ -18,7 +18,7 @@ from cortado.errors import CortadoError, InvalidArgument, NotLeader, TryAgain, U
 from cortado.proto.internal.peers_pb2 import JoinRequest, JoinResponse
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.credentials import Certificates
-from cortado.store.peers.streams import JOIN, as_it_is, explain, open_channel
+from cortado.store.peers.streams import JOIN, JOINED_BOUNDS, as_it_is, explain, open_channel
 from cortado.store.peers.versions import OURS
 
 ATTEMPT_TIMEOUT_S = 5.0
@@ -97,10 +97,12 @@ async def _ask(endpoint: str, request: bytes, certificates: Certificates | None,
     channel = open_channel(endpoint, certificates)
     try:
         call = channel.unary_unary(JOIN, request_serializer=as_it_is, response_deserializer=as_it_is)
-        return JoinResponse.FromString(await call(request, timeout=timeout_s))
+        reply: bytes = await call(request, timeout=timeout_s)
+        JOINED_BOUNDS.check(reply)
+        return JoinResponse.FromString(reply)
     except grpc.RpcError as error:
         raise _reason(error, endpoint, timeout_s, secure=certificates is not None) from None
-    except DecodeError:
+    except (DecodeError, InvalidArgument):
         raise Unavailable("its answer is not one of a Cortado server") from None
     finally:
         await channel.close()

@@ -19,11 +19,12 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from cortado.errors import PeerRefused, Unavailable
+from cortado.errors import InvalidArgument, PeerRefused, TooLarge, Unavailable
 from cortado.proto.internal.peers_pb2 import PeerBatch
 from cortado.store.observe.measures import Traffic
 from cortado.store.peers.clock_echo import ClockEcho
 from cortado.store.peers.interface import PeerLimits, PeerNode, Stream
+from cortado.store.peers.streams import BATCH_BOUNDS
 
 
 class Link:
@@ -144,9 +145,12 @@ class Link:
             self.traffic.received_batches += 1
             self.traffic.received_bytes += len(message)
             try:
+                BATCH_BOUNDS.check(message)
                 batch = PeerBatch.FromString(message)
-            except DecodeError:
-                raise PeerRefused(f"node {self.peer} sent a message that is not of the peers' protocol") from None
+            except (DecodeError, InvalidArgument) as problem:
+                why = f": {problem}" if isinstance(problem, TooLarge) else ""
+                what = f"node {self.peer} sent a message that is not of the peers' protocol{why}"
+                raise PeerRefused(what) from None
             if batch.refused:
                 raise PeerRefused(f"node {self.peer} refuses this node: {batch.refused}")
             if batch.HasField("hello"):

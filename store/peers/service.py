@@ -27,7 +27,7 @@ from cortado.proto.internal.raft_pb2 import Configuration as ConfigurationMessag
 from cortado.store.peers.hello import check_certificate
 from cortado.store.peers.identity import check_name, identity_of
 from cortado.store.peers.interface import PeerNode
-from cortado.store.peers.streams import SERVICE, ServedStream, as_it_is
+from cortado.store.peers.streams import FETCH_BOUNDS, JOIN_BOUNDS, SERVICE, ServedStream, as_it_is
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.peers.versions import check_versions, versions_of
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
@@ -64,6 +64,7 @@ class PeersService:
         await self._transport.accept(ServedStream(context), self._certificate(context))
 
     async def _fetch_snapshot(self, message: bytes, context: Context) -> None:
+        FETCH_BOUNDS.check(message)
         request = _decoded(FetchSnapshotRequest(), message)
         self._transport.check(request.hello, self._certificate(context))
         if len(request.snapshot_id) > _ID_LENGTH_MAX:
@@ -86,6 +87,7 @@ class PeersService:
         return VouchResponse(is_member=is_member, last_term=term, last_index=index).SerializeToString()
 
     async def _join(self, message: bytes, context: Context) -> bytes:
+        JOIN_BOUNDS.check(message)
         request = _decoded(JoinRequest(), message)
         check_certificate(request.node_id, self._certificate(context))
         self._check_join(request)

@@ -13,6 +13,8 @@ from typing import Any, Final
 import grpc
 
 from cortado.errors import CortadoError, Unavailable
+from cortado.proto.bounds import MessageBounds
+from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, JoinRequest, JoinResponse, PeerBatch
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.identity import dns_name_of
 from cortado.store.rpc_errors import from_rpc_error
@@ -23,6 +25,23 @@ FETCH_SNAPSHOT: Final = f"/{SERVICE}/FetchSnapshot"
 JOIN: Final = f"/{SERVICE}/Join"
 VOUCH: Final = f"/{SERVICE}/Vouch"
 MESSAGE_BYTES_MAX: Final = 8 << 20
+
+MESSAGES_MAX: Final = 16_384
+"""In one batch: four times what waits for a peer at most."""
+MEMBERS_MAX: Final = 1_000
+_MEMBERS: Final = {
+    "cortado.internal.Configuration.voters": MEMBERS_MAX,
+    "cortado.internal.Configuration.learners": MEMBERS_MAX,
+}
+BATCH_BOUNDS: Final = MessageBounds(
+    PeerBatch,
+    {"cortado.internal.PeerBatch.messages": MESSAGES_MAX},
+    bytes_max=MESSAGE_BYTES_MAX,
+    what="message",
+)
+FETCH_BOUNDS: Final = MessageBounds(FetchSnapshotRequest, {}, bytes_max=64 << 10)
+JOIN_BOUNDS: Final = MessageBounds(JoinRequest, {}, bytes_max=64 << 10)
+JOINED_BOUNDS: Final = MessageBounds(JoinResponse, _MEMBERS, bytes_max=MESSAGE_BYTES_MAX, what="reply")
 
 _OPTIONS: Final[list[tuple[str, Any]]] = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),

@@ -41,6 +41,7 @@ from cortado.store.observe.requests import CALLER, CANCELLED, OK, TRACEPARENT, M
 from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.receiving import Context, Receiving
+from cortado.store.server.request_limits import bounds_of
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ Reply: TypeAlias = Message | bytes
 Answer: TypeAlias = "Callable[[Any], Coroutine[Any, Any, bytes]]"
 """What a unary method does: from the request to the reply's bytes. Raises CortadoError, and nothing else."""
 Parse: TypeAlias = Callable[[bytes], Message]
-"""From bytes to the request. Raises InvalidArgument where they are none."""
+"""From bytes to the request. Raises InvalidArgument where they are none, or hold too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +136,14 @@ async def _of_one(
 
 
 def _parse(method: MethodDescriptor, measures: MethodMeasures) -> Parse:
-    """Not gRPC's part: where it parses, bytes that are no message end as ``INTERNAL``, and fill the log."""
+    """Not gRPC's part: where it parses, bytes that are no message end as ``INTERNAL``, and fill the log. What is too
+    much to parse is refused before."""
     from_string = message_class(method.input_type).FromString
+    check = bounds_of(method).check
 
     def parse(encoded: bytes) -> Message:
         measures.received_bytes += len(encoded)
+        check(encoded)
         try:
             return from_string(encoded)
         except DecodeError:

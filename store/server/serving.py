@@ -29,8 +29,8 @@ from typing import Final
 import grpc
 import uvloop
 from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1 import health, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_health.v1 import health, health_pb2
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from cortado.proto.v1 import (
     calls_pb2,
@@ -60,6 +60,7 @@ from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.ending import Served, stop_asked, until_stopped
+from cortado.store.server.foreign_services import foreign_handler
 from cortado.store.server.inspect_service import InspectService
 from cortado.store.server.joining import join_cluster, joined_members, open_engine, tell_address
 from cortado.store.server.kv_service import KeyValueService
@@ -216,9 +217,13 @@ def _register(
     server.add_generic_rpc_handlers(handlers)
     server.add_generic_rpc_handlers([PeersService(node, transport).handler()])
     healthy = health.aio.HealthServicer()
-    health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
     names = [descriptor.full_name for descriptor, _ in services]
-    reflection.enable_server_reflection([*names, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+    reflected = reflection.aio.ReflectionServicer([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
+    foreign = [
+        foreign_handler(health_pb2, "Health", healthy),
+        foreign_handler(reflection_pb2, "ServerReflection", reflected),
+    ]
+    server.add_generic_rpc_handlers(foreign)
     return Served(config, server, node, transport, calls, healthy, ["", *names])
 
 

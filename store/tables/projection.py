@@ -69,9 +69,11 @@ def project(schema: Schema, paths: Sequence[str], table_name: str) -> Projection
 def _project(schema: Schema, paths: tuple[str, ...], table_name: str) -> Projection:
     """Kept, because each page of a scan asks again, and a schema that is parsed anew has its codecs compiled anew."""
     tree: Tree = {}
-    for place, path in enumerate(paths):
-        if path in paths[:place]:
+    seen: set[str] = set()
+    for path in paths:
+        if path in seen:
             raise InvalidArgument("columns", "names a field twice", path)
+        seen.add(path)
         _check_path(schema.record, path, table_name)
         recursion = way_through_recursion(schema, path)
         if recursion is not None:

@@ -319,7 +319,7 @@ CASES: dict[str, tuple[Callable[[Wire], Any], type[CortadoError], str]] = {
             documents_pb2.BatchRequest(database="db", operations=[documents_pb2.BatchOperation(table="t")] * 10_001)
         ),
         errors.TooLarge,
-        "operations: a batch may have 10000 operations",
+        "operations: must be at most 10000 (got 10001)",
     ),
     "a large document with a mistake": (
         put(json_document({"a": 1, "b": "x" * 100_000, "c": 1})),

@@ -1,0 +1,71 @@
+"""What a request may hold, method by method: its bytes, and the items of each of its repeated fields.
+
+All of it is looked at before the request is parsed (:mod:`cortado.proto.bounds`). Services refuse more precisely, and
+often less: a key has sixteen parts at most, and so many as a request may hold here are no work to refuse.
+
+A method that is not named below takes a request of :data:`SMALL_BYTES_MAX`. A server does not start with a repeated
+field that has no limit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from google.protobuf.descriptor import MethodDescriptor
+
+from cortado.proto import message_class
+from cortado.proto.bounds import MessageBounds
+from cortado.schema.limits import SCHEMA_FIELDS_MAX
+from cortado.store.catalog.declare import INDEXES_MAX, PARTS_MAX
+from cortado.store.kv.operations import DEFAULT_LIMITS
+from cortado.store.server.config import MESSAGE_BYTES_MAX
+from cortado.store.tables.rows import BATCH_ROWS_MAX
+
+SMALL_BYTES_MAX: Final = 64 << 10
+"""Of a request that carries neither documents, values nor declarations: a few keys, a filter and a token."""
+DECLARATION_BYTES_MAX: Final = 1 << 20
+
+CALLS_MAX: Final = 4_096
+"""In one message of the coalescing stream, which has 2,048 in flight."""
+METRIC_NAMES_MAX: Final = 1_000
+
+_ALL_PARTS_MAX: Final = 2 * PARTS_MAX
+"""Of a key, or of an index's values with the key behind them."""
+
+ITEMS_MAX: Final[dict[str, int]] = {
+    "cortado.v1.CallBatch.calls": CALLS_MAX,
+    "cortado.v1.CallBatch.cancelled": CALLS_MAX,
+    "cortado.v1.Key.parts": _ALL_PARTS_MAX,
+    "cortado.v1.MultiGetRequest.keys": BATCH_ROWS_MAX,
+    "cortado.v1.BatchRequest.operations": BATCH_ROWS_MAX,
+    "cortado.v1.BulkChunk.json_rows": BATCH_ROWS_MAX,
+    "cortado.v1.ScanRequest.columns": SCHEMA_FIELDS_MAX,
+    "cortado.v1.KvBatchRequest.operations": DEFAULT_LIMITS.batch_operations_max,
+    "cortado.v1.KvPackedOperations.deletes": DEFAULT_LIMITS.batch_operations_max,
+    "cortado.v1.KvPackedOperations.conditions": DEFAULT_LIMITS.batch_operations_max,
+    "cortado.v1.CreateTableRequest.key": _ALL_PARTS_MAX,
+    "cortado.v1.CreateTableRequest.indexes": 4 * INDEXES_MAX,
+    "cortado.v1.Index.parts": _ALL_PARTS_MAX,
+    "cortado.v1.ReadStatisticsRequest.names": METRIC_NAMES_MAX,
+}
+
+BYTES_MAX: Final[dict[str, int]] = {
+    "cortado.v1.Calls.Exchange": MESSAGE_BYTES_MAX,
+    "cortado.v1.KeyValue.Put": MESSAGE_BYTES_MAX,
+    "cortado.v1.KeyValue.Batch": MESSAGE_BYTES_MAX,
+    "cortado.v1.Documents.MultiGet": MESSAGE_BYTES_MAX,
+    "cortado.v1.Documents.Put": MESSAGE_BYTES_MAX,
+    "cortado.v1.Documents.Update": MESSAGE_BYTES_MAX,
+    "cortado.v1.Documents.Batch": MESSAGE_BYTES_MAX,
+    "cortado.v1.Documents.Bulk": MESSAGE_BYTES_MAX,
+    "cortado.v1.Documents.Scan": DECLARATION_BYTES_MAX,
+    "cortado.v1.Schemas.Register": DECLARATION_BYTES_MAX,
+    "cortado.v1.Schemas.Check": DECLARATION_BYTES_MAX,
+    "cortado.v1.Tables.CreateTable": DECLARATION_BYTES_MAX,
+}
+
+
+def bounds_of(method: MethodDescriptor) -> MessageBounds:
+    """What a request of this method may hold. Raises KeyError for a repeated field without a limit."""
+    bytes_max = BYTES_MAX.get(method.full_name, SMALL_BYTES_MAX)
+    return MessageBounds(message_class(method.input_type), ITEMS_MAX, bytes_max=bytes_max)
