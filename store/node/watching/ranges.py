@@ -52,10 +52,6 @@ class RangeIndex(Generic[T]):
             if segment and self._members[segment] == self._members[segment - 1]:
                 del self._bounds[segment], self._members[segment]
 
-    def covering(self, key: bytes) -> tuple[T, ...]:
-        """The members whose range holds ``key``, in the order in which they were added."""
-        return self._members[bisect_right(self._bounds, key) - 1]
-
     def runs(self, items: Sequence[Item]) -> Iterator[tuple[int, int, tuple[T, ...]]]:
         """For items in key order: which neighbouring ones (from, to) have which members. Items of nobody are passed
         over by a bisect for each of their segments, whatever their number."""
