@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from cortado.proto.v1 import documents_pb2
 from cortado.store.client.arguments import flag, optional_text, texts
 from cortado.store.client.kv import check_limit
 from cortado.store.client.values import At, KeyLike, at_to_proto, range_to_proto
 from cortado.store.keys.types import KeyPart
+
+
+class ScanOptions(TypedDict, total=False):
+    """What ``scan``, ``scan_batches`` and ``scan_arrow`` of a table take by name, beside the bounds.
+
+    - ``prefix``: every key that begins with these parts; the way to look something up by an index;
+    - ``index``: the name of the index whose order, and whose key, the bounds and the prefix speak of;
+    - ``filter``: a condition in the filter grammar;
+    - ``columns``: paths of the fields that are wanted, at least one; default: all;
+    - ``limit``: the maximum number of rows;
+    - ``reverse``: from the last key to the first;
+    - ``at``: read the past: a Timestamp, its text, or a datetime with a time zone.
+    """
+
+    prefix: KeyLike
+    index: str | None
+    filter: str | None
+    columns: Sequence[str] | None
+    limit: int | None
+    reverse: bool
+    at: At
 
 
 @dataclass(frozen=True, slots=True)

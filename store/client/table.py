@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, Unpack, overload
 
 from cortado.errors import CortadoError, InvalidArgument, InvalidDocument, NotFound, OutcomeUnknown
 from cortado.proto.v1 import common_pb2, documents_pb2
@@ -20,7 +20,7 @@ from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_
 from cortado.store.client.connection import Connection
 from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch
 from cortado.store.client.retry import before_a_write
-from cortado.store.client.scans import Scan
+from cortado.store.client.scans import Scan, ScanOptions
 from cortado.store.client.schemas import AsyncSchemas
 from cortado.store.client.streams import Rows, items, opened
 from cortado.store.client.tables import AsyncTables
@@ -215,25 +215,17 @@ class AsyncTable(Generic[D]):
         self,
         lower: KeyLike = None,
         upper: KeyLike = None,
-        *,
-        prefix: KeyLike = None,
-        index: str | None = None,
-        filter: str | None = None,
-        columns: Sequence[str] | None = None,
-        limit: int | None = None,
-        reverse: bool = False,
-        at: At = None,
+        **options: Unpack[ScanOptions],
     ) -> AsyncIterator[Document[D]]:
         """Documents in key order, all as of one timestamp.
 
         ``lower`` and ``upper`` bound the primary key, or the ``index``, to ``[lower, upper)``; a bound may leave
-        trailing parts away. ``prefix`` asks for every key that begins with these parts: the way to look something up
-        by an index. ``columns`` are field paths, and ``filter`` follows the filter grammar. Closing the iterator
-        stops the server's work.
+        trailing parts away. The options are those of :class:`ScanOptions`: ``prefix``, ``index``, ``filter``,
+        ``columns``, ``limit``, ``reverse`` and ``at``. Closing the iterator stops the server's work.
 
         Of a table with a document type no columns are to be chosen: there would be nothing to make instances of.
         """
-        scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions=True)
+        scan = Scan(lower, upper, **options, with_versions=True)
         return items(opened(lambda: self.open_scan(scan)))
 
     def scan_batches(
@@ -241,17 +233,11 @@ class AsyncTable(Generic[D]):
         lower: KeyLike = None,
         upper: KeyLike = None,
         *,
-        prefix: KeyLike = None,
-        index: str | None = None,
-        filter: str | None = None,
-        columns: Sequence[str] | None = None,
-        limit: int | None = None,
-        reverse: bool = False,
-        at: At = None,
         with_versions: bool = False,
+        **options: Unpack[ScanOptions],
     ) -> AsyncIterator[RowBatch]:
         """As :meth:`scan`, but many rows at a time as raw Avro, each batch of one schema."""
-        scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions)
+        scan = Scan(lower, upper, **options, with_versions=with_versions)
         return opened(lambda: self.open_batches(scan))
 
     async def open_scan(self, scan: Scan) -> AsyncGenerator[Iterable[Document[D]], None]:
@@ -394,14 +380,8 @@ class AsyncTable(Generic[D]):
         lower: KeyLike = None,
         upper: KeyLike = None,
         *,
-        prefix: KeyLike = None,
-        index: str | None = None,
-        filter: str | None = None,
-        columns: Sequence[str] | None = None,
-        limit: int | None = None,
-        reverse: bool = False,
-        at: At = None,
         batch_rows: int = ARROW_BATCH_ROWS,
+        **options: Unpack[ScanOptions],
     ) -> AsyncIterator[pa.RecordBatch]:
         """As :meth:`scan`, as Arrow record batches of one schema. Needs pyarrow and numpy.
 
@@ -409,7 +389,8 @@ class AsyncTable(Generic[D]):
         of the fields that ``columns`` names, in that order. Old and new rows come alike. Raises NotFound for a field
         that the schema lacks, InvalidDocument for a stored row that the schema cannot read.
         """
-        scan = Scan(lower, upper, prefix, index, filter, None, limit, reverse, at)
+        columns = options.pop("columns", None)
+        scan = Scan(lower, upper, **options)
         return opened(lambda: self.open_arrow(scan, columns, batch_rows))
 
     async def open_arrow(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, overload
+from typing import TYPE_CHECKING, Any, Generic, Unpack, overload
 
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.blocking.documents import DocumentCodec
@@ -12,7 +12,7 @@ from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.bulk import BulkResult
 from cortado.store.client.documents import D, Document, RowBatch
-from cortado.store.client.scans import Scan
+from cortado.store.client.scans import Scan, ScanOptions
 from cortado.store.client.table import ARROW_BATCH_ROWS, AsyncTable, KeyRange, PutMode
 from cortado.store.client.values import At, Key, KeyLike
 from cortado.store.clock.timestamp import Timestamp
@@ -72,16 +72,9 @@ class Table(Generic[D]):
         self,
         lower: KeyLike = None,
         upper: KeyLike = None,
-        *,
-        prefix: KeyLike = None,
-        index: str | None = None,
-        filter: str | None = None,
-        columns: Sequence[str] | None = None,
-        limit: int | None = None,
-        reverse: bool = False,
-        at: At = None,
+        **options: Unpack[ScanOptions],
     ) -> Iterator[Document[D]]:
-        scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions=True)
+        scan = Scan(lower, upper, **options, with_versions=True)
         return each(run(self._core.open_scan(scan)))
 
     def scan_batches(
@@ -89,16 +82,10 @@ class Table(Generic[D]):
         lower: KeyLike = None,
         upper: KeyLike = None,
         *,
-        prefix: KeyLike = None,
-        index: str | None = None,
-        filter: str | None = None,
-        columns: Sequence[str] | None = None,
-        limit: int | None = None,
-        reverse: bool = False,
-        at: At = None,
         with_versions: bool = False,
+        **options: Unpack[ScanOptions],
     ) -> Iterator[RowBatch]:
-        scan = Scan(lower, upper, prefix, index, filter, columns, limit, reverse, at, with_versions)
+        scan = Scan(lower, upper, **options, with_versions=with_versions)
         return steps(run(self._core.open_batches(scan)))
 
     def watch(
@@ -196,16 +183,11 @@ class Table(Generic[D]):
         lower: KeyLike = None,
         upper: KeyLike = None,
         *,
-        prefix: KeyLike = None,
-        index: str | None = None,
-        filter: str | None = None,
-        columns: Sequence[str] | None = None,
-        limit: int | None = None,
-        reverse: bool = False,
-        at: At = None,
         batch_rows: int = ARROW_BATCH_ROWS,
+        **options: Unpack[ScanOptions],
     ) -> Iterator[pa.RecordBatch]:
-        scan = Scan(lower, upper, prefix, index, filter, None, limit, reverse, at)
+        columns = options.pop("columns", None)
+        scan = Scan(lower, upper, **options)
         return steps(run(self._core.open_arrow(scan, columns, batch_rows)))
 
     def bulk_arrow(
