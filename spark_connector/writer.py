@@ -28,7 +28,7 @@ from pyspark_cortado.types import check_frame
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cortado.store.client.table import PutMode
+    from cortado.store.client.put_mode import PutMode
 
 _TWICE = (
     "Two rows of this job have that key, or another writer changed it since the job began. "

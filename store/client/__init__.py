@@ -85,8 +85,9 @@ if TYPE_CHECKING:
     from cortado.store.client.documents import Document, RowBatch
     from cortado.store.client.endpoints import Tls
     from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
+    from cortado.store.client.scans import KeyRange
     from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary
-    from cortado.store.client.table import AsyncTable, KeyRange
+    from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import CheckProblem, CheckReport, Index
     from cortado.store.client.values import Stale
     from cortado.store.client.watch import AsyncWatch, Changed, Deleted, Resolved

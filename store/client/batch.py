@@ -10,8 +10,9 @@ from cortado.errors import InvalidArgument
 from cortado.proto.v1 import documents_pb2
 from cortado.store.client.connection import Connection
 from cortado.store.client.document_types import DataclassInstance
+from cortado.store.client.put_mode import PutMode, put_mode
 from cortado.store.client.retry import before_a_write
-from cortado.store.client.table import AsyncTable, PutMode, put_mode
+from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import KeyLike, etag_condition
 from cortado.store.names import check_database, check_table
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from cortado.proto.v1 import documents_pb2
 from cortado.store.client.arguments import flag, optional_text, texts
 from cortado.store.client.kv import check_limit
-from cortado.store.client.values import At, KeyLike, at_to_proto, range_to_proto
+from cortado.store.client.values import At, Key, KeyLike, at_to_proto, key_from_proto, range_to_proto
 from cortado.store.keys.types import KeyPart
+
+ARROW_BATCH_ROWS: Final = 20_000
 
 
 class ScanOptions(TypedDict, total=False):
@@ -81,3 +83,24 @@ class Scan:
             schema_id=schema_id,
             with_versions=self.with_versions,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The half-open range ``[lower, upper)`` of a table; None is open. ``rows`` is about how many it holds."""
+
+    lower: Key | None
+    upper: Key | None
+    rows: int
+
+
+def key_ranges(reply: documents_pb2.SplitResponse) -> list[KeyRange]:
+    """What a split answered."""
+    return [
+        KeyRange(
+            key_from_proto(each.lower) if each.HasField("lower") else None,
+            key_from_proto(each.upper) if each.HasField("upper") else None,
+            rows,
+        )
+        for each, rows in zip(reply.ranges, reply.rows, strict=True)
+    ]

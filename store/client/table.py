@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, overload
 
 from cortado.errors import CortadoError, InvalidArgument, InvalidDocument, NotFound, OutcomeUnknown
 from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
 from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.client.arguments import callback, iterable, sequence, shown, whole
+from cortado.store.client.arguments import callback, iterable, sequence, whole
 from cortado.store.client.bulk import BulkLoad, BulkResult
 from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_of_documents
 from cortado.store.client.connection import Connection
 from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch
+from cortado.store.client.put_mode import PutMode, put_mode
 from cortado.store.client.retry import before_a_write
-from cortado.store.client.scans import Scan, ScanOptions
+from cortado.store.client.scans import ARROW_BATCH_ROWS, KeyRange, Scan, ScanOptions, key_ranges
 from cortado.store.client.schemas import AsyncSchemas
 from cortado.store.client.streams import Rows, items, opened
 from cortado.store.client.tables import AsyncTables
@@ -30,7 +30,6 @@ from cortado.store.client.values import (
     KeyLike,
     at_to_proto,
     etag_condition,
-    key_from_proto,
     key_to_proto,
     range_to_proto,
     timestamp_of,
@@ -45,27 +44,10 @@ from cortado.store.names import split_table_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PutMode: TypeAlias = Literal["upsert", "insert", "replace"]
-
-ARROW_BATCH_ROWS: Final = 20_000
 KEYS_MAX: Final = 10_000
 """That one request may name."""
 
 _UINT32_MAX: Final = (1 << 32) - 1
-_MODES: Final[dict[str, documents_pb2.PutMode]] = {
-    "upsert": documents_pb2.PUT_MODE_UPSERT,
-    "insert": documents_pb2.PUT_MODE_INSERT,
-    "replace": documents_pb2.PUT_MODE_REPLACE,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """The half-open range ``[lower, upper)`` of a table; None is open. ``rows`` is about how many it holds."""
-
-    lower: Key | None
-    upper: Key | None
-    rows: int
 
 
 class AsyncTable(Generic[D]):
@@ -293,15 +275,7 @@ class AsyncTable(Generic[D]):
             at=at_to_proto(at),
         )
         reply = await self._call(self._stub.Split, request)
-        ranges = [
-            KeyRange(
-                key_from_proto(each.lower) if each.HasField("lower") else None,
-                key_from_proto(each.upper) if each.HasField("upper") else None,
-                rows,
-            )
-            for each, rows in zip(reply.ranges, reply.rows, strict=True)
-        ]
-        return timestamp_of(reply.header.timestamp), ranges
+        return timestamp_of(reply.header.timestamp), key_ranges(reply)
 
     # --- in bulk ---------------------------------------------------------------------------------------------
 
@@ -530,14 +504,6 @@ class AsyncTable(Generic[D]):
 def _decoded(batch: RowBatch, decode: Callable[[bytes], Any], shape: Schema) -> Iterator[Document[Any]]:
     for body, etag in zip(batch.each_body(), batch.etags(), strict=True):
         yield Document(decode(body), etag, shape)
-
-
-def put_mode(mode: str) -> documents_pb2.PutMode:
-    """A mode's number. Raises InvalidArgument naming the modes there are."""
-    known = _MODES.get(mode) if isinstance(mode, str) else None
-    if known is None:
-        raise InvalidArgument("mode", f"must be one of {', '.join(_MODES)}", shown(mode))
-    return known
 
 
 @lru_cache(256)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cortado.errors import AlreadyExists, InvalidArgument
 from cortado.store.client import Client, Index
-from cortado.store.client.table import PutMode
+from cortado.store.client.put_mode import PutMode
 from cortado.store.transfer.files import below, disk_errors, sha256_of
 from cortado.store.transfer.formats import Format
 from cortado.store.transfer.load import Input, Task

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 
 from cortado.errors import InvalidArgument, NotFound
 from cortado.store.client import Client, Index
-from cortado.store.client.table import PutMode, put_mode
+from cortado.store.client.put_mode import PutMode, put_mode
 from cortado.store.names import check_database, check_namespace, split_table_name
 from cortado.store.transfer.bad_rows import BadRows
 from cortado.store.transfer.checkpoint import SUFFIX, Checkpoint, Position, files_identity

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from cortado.errors import Conflict, CortadoError, DidNotHappen
 from cortado.schema.documents import decode_document
 from cortado.store.client import KeyValue, Put, Table
-from cortado.store.client.table import PutMode
+from cortado.store.client.put_mode import PutMode
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.transfer.pairs import PAIR_SCHEMA
 from cortado.store.transfer.rows import RowChunk

@@ -16,7 +16,7 @@ from cortado.store.cli.progress import showing_progress
 from cortado.store.cli.render import count
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-from cortado.store.client.table import PutMode
+from cortado.store.client.put_mode import PutMode
 from cortado.store.transfer.bad_rows import REASONS
 from cortado.store.transfer.checkpoint import SUFFIX
 from cortado.store.transfer.load import BAD_MAX, Loaded

@@ -21,7 +21,7 @@ from cortado.store.cli.render import count
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 from cortado.store.client import KeyValue, KvPair
-from cortado.store.client.table import PutMode
+from cortado.store.client.put_mode import PutMode
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
 from cortado.store.transfer.pairs import pair_target, pair_to_json
 from cortado.store.transfer.stores import PairStore

@@ -10,7 +10,7 @@ from cortado.store.client.batch import AsyncBatch
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.document_types import DataclassInstance
-from cortado.store.client.table import PutMode
+from cortado.store.client.put_mode import PutMode
 from cortado.store.client.values import KeyLike
 
 

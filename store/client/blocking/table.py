@@ -12,8 +12,9 @@ from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.blocking.watch import Watch
 from cortado.store.client.bulk import BulkResult
 from cortado.store.client.documents import D, Document, RowBatch
-from cortado.store.client.scans import Scan, ScanOptions
-from cortado.store.client.table import ARROW_BATCH_ROWS, AsyncTable, KeyRange, PutMode
+from cortado.store.client.put_mode import PutMode
+from cortado.store.client.scans import ARROW_BATCH_ROWS, KeyRange, Scan, ScanOptions
+from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import At, Key, KeyLike
 from cortado.store.clock.timestamp import Timestamp
 

@@ -1,0 +1,25 @@
+"""What a put does with a key that has, or lacks, a document: its names in Python, and on the wire."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from cortado.errors import InvalidArgument
+from cortado.proto.v1 import documents_pb2
+from cortado.store.client.arguments import shown
+
+PutMode: TypeAlias = Literal["upsert", "insert", "replace"]
+
+_MODES: Final[dict[str, documents_pb2.PutMode]] = {
+    "upsert": documents_pb2.PUT_MODE_UPSERT,
+    "insert": documents_pb2.PUT_MODE_INSERT,
+    "replace": documents_pb2.PUT_MODE_REPLACE,
+}
+
+
+def put_mode(mode: str) -> documents_pb2.PutMode:
+    """A mode's number. Raises InvalidArgument naming the modes there are."""
+    known = _MODES.get(mode) if isinstance(mode, str) else None
+    if known is None:
+        raise InvalidArgument("mode", f"must be one of {', '.join(_MODES)}", shown(mode))
+    return known
