@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from cortado.errors import InvalidDocument
@@ -17,6 +18,7 @@ from cortado.proto.v1 import common_pb2
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import from_json_value, to_json_value
 from cortado.schema.model import AvroType, Record, Schema, Union
+from cortado.schema.parse import parse_schema
 from cortado.store.client.arguments import text
 from cortado.store.client.document_types import document_type, to_mapping, to_plain
 from cortado.store.client.schemas import AsyncSchemas, SchemaVersion
@@ -245,3 +247,15 @@ def row_batch(schema_id: int, bodies: Sequence[bytes]) -> common_pb2.RowBatch:
     """Bodies of one schema as a message."""
     lengths = struct.pack(f"<{len(bodies)}I", *map(len, bodies))
     return common_pb2.RowBatch(schema_id=schema_id, bodies=b"".join(bodies), lengths=lengths)
+
+
+def decoded(batch: RowBatch, decode: Callable[[bytes], Any], shape: Schema) -> Iterator[Document[Any]]:
+    """The documents of a batch, each with its etag."""
+    for body, etag in zip(batch.each_body(), batch.etags(), strict=True):
+        yield Document(decode(body), etag, shape)
+
+
+@lru_cache(256)
+def projection(text: str) -> Schema:
+    """The schema of selected columns. Kept, since whoever decodes compiles a schema once per object."""
+    return parse_schema(text)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, overload
 
 from cortado.errors import CortadoError, InvalidArgument, InvalidDocument, NotFound, OutcomeUnknown
 from cortado.proto.v1 import common_pb2, documents_pb2
-from cortado.schema.model import Schema
-from cortado.schema.parse import parse_schema
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.arguments import callback, iterable, sequence, whole
 from cortado.store.client.bulk import BulkLoad, BulkResult
 from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_of_documents
 from cortado.store.client.connection import Connection
-from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch
+from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch, decoded, projection
 from cortado.store.client.put_mode import PutMode, put_mode
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.scans import ARROW_BATCH_ROWS, KeyRange, Scan, ScanOptions, key_ranges
@@ -424,7 +421,7 @@ class AsyncTable(Generic[D]):
                     writer, reader = await codec.reader_of(batch.schema_id)
                 else:
                     writer, reader = batch.schema, None
-                yield _decoded(batch, *codec.decoder(writer, reader))
+                yield decoded(batch, *codec.decoder(writer, reader))
 
     async def _batches(self, request: documents_pb2.ScanRequest, *, is_empty: bool) -> AsyncGenerator[RowBatch, None]:
         if is_empty:
@@ -435,7 +432,7 @@ class AsyncTable(Generic[D]):
             async for reply in replies:
                 if reply.projected_schema and reply.projected_schema != projected_text:
                     projected_text = reply.projected_schema
-                    projected = _projection(projected_text)
+                    projected = projection(projected_text)
                 for batch in reply.batches:
                     schema = await self._schemas.by_id(batch.schema_id) if batch.schema_id else projected
                     if schema is None:
@@ -499,14 +496,3 @@ class AsyncTable(Generic[D]):
             unchanged_since=None if unchanged_since is None else timestamp_to_proto(unchanged_since),
         )
         return BulkLoad(self._connection, start, timeout_s=self._timeout_s, progress=progress)
-
-
-def _decoded(batch: RowBatch, decode: Callable[[bytes], Any], shape: Schema) -> Iterator[Document[Any]]:
-    for body, etag in zip(batch.each_body(), batch.etags(), strict=True):
-        yield Document(decode(body), etag, shape)
-
-
-@lru_cache(256)
-def _projection(text: str) -> Schema:
-    # Kept, since whoever decodes compiles a schema once per object.
-    return parse_schema(text)
