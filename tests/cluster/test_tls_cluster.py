@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from subprocess import run as run_process
 
 import grpc
 import pytest
@@ -17,52 +13,13 @@ from cortado.errors import CortadoError
 from cortado.proto.internal.peers_pb2 import PeerBatch
 from cortado.store.client import Client, Tls
 from cortado.store.engine.data_directory import Identity
-from cortado.store.peers.credentials import TlsFiles
 from cortado.store.peers.hello import make_hello
 from cortado.store.peers.streams import CONNECT, as_it_is
 from support.certificates import DAYS, NOW, Certifier
-from support.cluster import free_ports
-from support.server_process import ServerProcess, wait_until
+from support.server_process import wait_until
+from support.tls_nodes import client_tls, node_process, two_nodes
 
 pytestmark = pytest.mark.process
-
-
-def client_tls(files: TlsFiles) -> Tls:
-    return Tls(ca=files.ca, cert=files.cert, key=files.key)
-
-
-def node_process(folder: Path, files: TlsFiles, node_id: str, *options: str) -> ServerProcess:
-    (port,) = free_ports(1)
-    tls = ("--tls-cert", str(files.cert), "--tls-key", str(files.key), "--tls-ca", str(files.ca))
-    return ServerProcess(folder / node_id, "--node-id", node_id, *tls, *options, listen=f"127.0.0.1:{port}")
-
-
-def command(files: TlsFiles, endpoint: str, *arguments: str) -> str:
-    tls = ("--tls-cert", str(files.cert), "--tls-key", str(files.key), "--tls-ca", str(files.ca))
-    line = [sys.executable, "-m", "cortado.store.cli", *arguments, "--endpoint", endpoint, *tls]
-    ended = run_process(line, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
-@contextmanager
-def two_nodes(tmp_path: Path, certifier: Certifier) -> Iterator[tuple[ServerProcess, ServerProcess]]:
-    """n1 and n2, both voters, with certificates."""
-    n1 = node_process(tmp_path, certifier.node("n1"), "n1")
-    operator = certifier.client("operator")
-    n2: ServerProcess | None = None
-    try:
-        n1.start()
-        n2 = node_process(tmp_path, certifier.node("n2"), "n2", "--join", n1.endpoint)
-        address = n2._listen
-        command(operator, n1.endpoint, "member", "add", "n2", address)
-        n2.start()
-        command(operator, n1.endpoint, "member", "promote", "n2", "--wait")
-        yield n1, n2
-    finally:
-        for each in (n1, n2):
-            if each is not None:
-                each.kill()
 
 
 def test_a_cluster_with_certificates_replicates_and_renews_them_without_a_restart(tmp_path: Path) -> None:

@@ -1,0 +1,171 @@
+"""Who holds a node's certificate, and is no member, can do nothing to a cluster of real nodes: neither with that of a
+removed node and its own data directory, nor with that of one that was never announced."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from cortado.proto.internal import raft_pb2 as pb
+from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, GroupMessage, Hello, PeerBatch, VouchRequest
+from cortado.raft.log import Encoded
+from cortado.raft.records import KIND_DATA, Record, decode_stored
+from cortado.store.client import Client
+from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.credentials import TlsFiles
+from cortado.store.peers.hello import make_hello
+from cortado.store.peers.identity import dns_name_of
+from cortado.store.peers.streams import CONNECT, FETCH_SNAPSHOT, VOUCH, as_it_is
+from cortado.store.server.recovery import GROUP_ID, open_stopped, stored_log
+from support.certificates import Certifier
+from support.server_process import ServerProcess, wait_until
+from support.tls_nodes import client_tls, command, node_process, two_nodes
+
+pytestmark = pytest.mark.process
+
+AHEAD = (1 << 40, 1 << 40)
+UINT64_MAX = (1 << 64) - 1
+
+
+class Attacker:
+    """Speaks the peers' protocol with a node's certificate."""
+
+    def __init__(self, files: TlsFiles, identity: Identity) -> None:
+        self._credentials = grpc.ssl_channel_credentials(
+            files.ca.read_bytes(), files.key.read_bytes(), files.cert.read_bytes()
+        )
+        self._identity = identity
+
+    def _channel(self, target: ServerProcess, node_id: str) -> grpc.Channel:
+        options = [("grpc.ssl_target_name_override", dns_name_of(node_id)), ("grpc.use_local_subchannel_pool", 1)]
+        return grpc.secure_channel(target.endpoint, self._credentials, options=options)
+
+    def hello(self, to: str) -> Hello:
+        return make_hello(self._identity, "127.0.0.1:1", AHEAD, to)
+
+    def speak(self, target: ServerProcess, node_id: str, messages: list[pb.RaftMessage]) -> str:
+        """Opens a stream and sends; returns what it was ended with, or what it was answered."""
+        bodies = [GroupMessage(group_id=GROUP_ID, body=each.SerializeToString()) for each in messages]
+        ended = threading.Event()
+
+        def stream() -> Iterator[bytes]:
+            yield PeerBatch(hello=self.hello(node_id)).SerializeToString()
+            yield PeerBatch(messages=bodies).SerializeToString()
+            ended.wait(10)
+
+        with self._channel(target, node_id) as channel:
+            connect = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)
+            answered = []
+            try:
+                for batch in connect(stream(), timeout=10):
+                    answered += [each.body for each in PeerBatch.FromString(batch).messages]
+            except grpc.RpcError as error:
+                return f"{answered or ''}{error.details()}"  # type: ignore[attr-defined]
+            finally:
+                ended.set()
+        return str(answered)
+
+    def ask(self, target: ServerProcess, node_id: str, method: str, request: bytes) -> str:
+        with self._channel(target, node_id) as channel:
+            call = channel.unary_stream(method, request_serializer=as_it_is, response_deserializer=as_it_is)
+            try:
+                return str(list(call(request, timeout=10)))
+            except grpc.RpcError as error:
+                return str(error.details())  # type: ignore[attr-defined]
+
+
+def forged(term: int) -> list[pb.RaftMessage]:
+    record = Record(KIND_DATA, Encoded(b"forged"), 3, term + 1000).stored(GROUP_ID)
+    append = pb.AppendEntries(prev_index=2, prev_term=1, commit_index=3, records=[record])
+    asks = {"last_index": 1 << 40, "last_term": term + 1000, "is_transfer": True}
+    return [
+        pb.RaftMessage(term=term + 1000, append=append),
+        pb.RaftMessage(term=UINT64_MAX, heartbeat=pb.Heartbeat(round=1)),
+        pb.RaftMessage(term=term + 1, heartbeat=pb.Heartbeat(round=1)),
+        pb.RaftMessage(term=term + 1000, vote_request=pb.VoteRequest(term=term + 1000, **asks)),
+        pb.RaftMessage(term=term + 1000, vote_request=pb.VoteRequest(term=term + 1001, is_pre_vote=True, **asks)),
+        pb.RaftMessage(term=term, timeout_now=pb.TimeoutNow()),
+        pb.RaftMessage(
+            term=term + 1000, snapshot=pb.SnapshotNotice(snapshot_id="s", index=1 << 40, term=term, size_bytes=1)
+        ),
+    ]
+
+
+def stored(node: ServerProcess) -> tuple[int, tuple[int, int], Identity]:
+    """Term and last entry of a stopped node's log, and who it is."""
+    engine = open_stopped(node.data_dir)
+    try:
+        log = decode_stored(GROUP_ID, stored_log(engine))
+        return log.hard_state.term, log.last, engine.identity
+    finally:
+        engine.close()
+
+
+def test_a_certificate_of_a_removed_node_or_of_one_never_announced_changes_nothing(tmp_path: Path) -> None:
+    certifier = Certifier(tmp_path / "certs")
+    operator = certifier.client("operator")
+    with two_nodes(tmp_path, certifier) as (n1, n2):
+        n3 = node_process(tmp_path, certifier.node("n3"), "n3", "--join", n1.endpoint)
+        try:
+            command(operator, n1.endpoint, "member", "add", "n3", n3._listen)
+            n3.start()
+            command(operator, n1.endpoint, "member", "promote", "n3", "--wait")
+            command(operator, n1.endpoint, "member", "remove", "n3", "--yes")
+            # It runs on, and learns that it is out, from either.
+            wait_until(lambda: "n3 is no member of cluster" in n3.log, "a removed node is told", 20)
+        finally:
+            n3.kill()
+        endpoints = f"{n1.endpoint},{n2.endpoint}"
+        with Client(endpoints, timeout_s=20, tls=client_tls(operator)) as client:
+            client.kv("n").put(b"before", b"1")
+        nodes = {"n1": n1, "n2": n2}
+        term, _, removed = stored(n3)
+        never = Identity(removed.cluster_id, "n9", "disk-9")
+        attackers = [Attacker(certifier.node(each.node_id), each) for each in (removed, never)]
+        for attacker in attackers:
+            for node_id, node in nodes.items():
+                said = attacker.speak(node, node_id, forged(term))
+                assert "is no member of cluster" in said
+                assert "vouches for it" in said
+                hello = attacker.hello(node_id)
+                fetch = FetchSnapshotRequest(hello=hello, group_id=GROUP_ID, snapshot_id="since-1")
+                vouch = VouchRequest(hello=hello, node_id="n9", storage_id="disk-9")
+                for method, request in ((FETCH_SNAPSHOT, fetch), (VOUCH, vouch)):
+                    assert "is no member of cluster" in attacker.ask(node, node_id, method, request.SerializeToString())
+        with Client(endpoints, timeout_s=20, tls=client_tls(operator)) as client:
+            client.kv("n").put(b"after", b"1")
+        for node in nodes.values():
+            assert node.stop() == 0
+        # Stopping hands leadership over, which is one term; a forged one would be a thousand.
+        terms = [stored(node)[0] for node in nodes.values()]
+        assert all(each <= term + 10 for each in terms), (terms, term)
+        for node in nodes.values():
+            node.launch()
+        for node in nodes.values():
+            node.await_ready()
+        with Client(endpoints, timeout_s=30, tls=client_tls(operator)) as client:
+            assert client.kv("n").get(b"before") is not None
+            assert client.kv("n").get(b"after") is not None
+
+
+def test_a_removed_node_that_was_down_meanwhile_learns_it_when_it_starts(tmp_path: Path) -> None:
+    certifier = Certifier(tmp_path / "certs")
+    operator = certifier.client("operator")
+    with two_nodes(tmp_path, certifier) as (n1, _):
+        n3 = node_process(tmp_path, certifier.node("n3"), "n3", "--join", n1.endpoint)
+        try:
+            command(operator, n1.endpoint, "member", "add", "n3", n3._listen)
+            n3.start()
+            command(operator, n1.endpoint, "member", "promote", "n3", "--wait")
+            n3.kill()
+            command(operator, n1.endpoint, "member", "remove", "n3", "--yes")
+            n3.start()
+            wait_until(lambda: "n3 is no member of cluster" in n3.log, "it is told", 20)
+            shown = command(operator, n3.endpoint, "status")
+            assert "n3 is no member of cluster" in shown
+        finally:
+            n3.kill()
