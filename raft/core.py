@@ -30,6 +30,10 @@ class Core:
     may_lead: bool = True
     heard_of_leader: bool = False
     """Whether a message of the term's leader came since the last tick."""
+    usual_sync_ms: float = 0.0
+    """The slowest of our last transactions, less and less of it with each that was faster."""
+    counted_alone_to: int = 0
+    """Up to here entries were counted as decided by ourselves alone, when a leadership of ours ended."""
     life: int = 0
     """Drawn at the start: tells times of this process from those of an earlier one."""
     freshness: Freshness = field(default_factory=Freshness)
@@ -49,9 +53,11 @@ class Core:
 
     @property
     def decided(self) -> int:
-        """A leader's own disk may be behind what the engine counts where no other voter is counted."""
-        commit_index = self.engine.commit_index
-        return min(commit_index, self.journal.durable_index) if self.is_leading else commit_index
+        """Where no other voter is counted, the engine counts an entry that our own disk may not have yet."""
+        commit_index, durable_index = self.engine.commit_index, self.journal.durable_index
+        if self.is_leading or durable_index < self.counted_alone_to:
+            return min(commit_index, durable_index)
+        return commit_index
 
     def send(self, to: str, message: pb.RaftMessage, needs: int = AT_ONCE) -> None:
         self.outbox.put(to, message, self.now_ms, needs)

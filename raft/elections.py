@@ -8,6 +8,8 @@ PySyncObj holds the term, the vote and the comparison of logs. This room decides
   request's term. So does a leader. Neither does a process that has just started: it may have been such a voter in its
   last life. The lease rests on this. A request that the leader asked for (a hand-over) is the exception.
 - A vote is counted once per term and voter, and from voters of our own configuration only.
+- While our term or vote is on its way to the disk, no other attempt begins, and afterwards the others' disks are given
+  the time that ours took: on slow disks each attempt would otherwise void the one before it, for ever.
 
 Any replica with a configuration votes by log and term alone, be it a learner in its own eyes: it may have been promoted
 by an entry that it has not seen and that the candidate has, and then the candidate cannot win without it. A replica
@@ -43,6 +45,7 @@ class Elections:
         self._pre_vote_term = 0
         self._votes: set[str] = set()
         self._is_transfer = False
+        self._waits_for_disk = False
         self.pre_vote_rounds = 0
         self.campaigns = 0
         self.votes_given = 0
@@ -88,7 +91,7 @@ class Elections:
         core = self._core
         if core.heard_of_leader:
             self._note_leader()
-        if core.is_leading or core.now_ms < self.deadline_ms:
+        if core.is_leading or not self._is_term_stored() or core.now_ms < self.deadline_ms:
             return
         self.deadline_ms = self._retry_deadline_ms()
         if is_disk_hung or not core.may_lead or not core.configuration.is_voter(core.node_id):
@@ -97,6 +100,21 @@ class Elections:
             self.campaign()
         else:
             self._ask_for_pre_votes()
+
+    def _is_term_stored(self) -> bool:
+        """Whether our term and vote are durable; when they become so, the timer starts anew."""
+        core = self._core
+        if not core.journal.is_vote_durable:
+            self._waits_for_disk = True
+            self.deadline_ms = max(self.deadline_ms, core.now_ms + core.settings.heartbeat_ms)
+        elif self._waits_for_disk:
+            self._waits_for_disk = False
+            if core.engine.role == CANDIDATE:
+                # A voter may have one transaction under way before it comes to ours.
+                self.deadline_ms = self._retry_deadline_ms() + 2 * core.usual_sync_ms
+            else:
+                self.restart_timer()
+        return not self._waits_for_disk
 
     def _ask_for_pre_votes(self) -> None:
         core = self._core

@@ -31,7 +31,7 @@ from cortado.raft.bounds import problem_of
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.core import Core
 from cortado.raft.elections import ElectionCounts, Elections
-from cortado.raft.engine import LEADER, Engine, Sent
+from cortado.raft.engine import CANDIDATE, LEADER, Engine, Sent
 from cortado.raft.following import Following
 from cortado.raft.journal import Journal
 from cortado.raft.log import Entry, Message, Payload, PeerProgress, Ready, SnapshotMeta, SnapshotOffer
@@ -50,6 +50,11 @@ _COMMITTED_BYTES_MAX = 16 << 20
 _COMMITTED_ENTRIES_MAX = 4096
 # Of so many senders it is remembered how often they were refused.
 _REFUSED_MAX = 64
+# A disk hangs where a transaction takes so many times as long as the others', or as the slowest of late where they are
+# not asked for the same; or so many election timeouts.
+_SLOWER_THAN_USUAL = 3
+_HUNG_ELECTIONS = 10
+_USUAL_FADES = 0.9
 # When nothing is due.
 _IDLE_MS = 60_000.0
 # What a message may hold: more than fits of the smallest records, and of members.
@@ -114,6 +119,7 @@ class RaftLog:
         self._handed_index = self._first_to_hand_over() - 1
         self._outstanding: Ready | None = None
         self._outstanding_since_ms = 0.0
+        self._others_stored_ms: float | None = None
         self._is_suffix_kept = True
         self._has_unsent = False
         self._changed()
@@ -295,6 +301,7 @@ class RaftLog:
         core = self._core
         core.now_ms = max(core.now_ms, now_ms)
         core.engine.set_time(core.now_ms)
+        self._see_how_others_store()
         is_disk_hung = self._is_disk_hung()
         self._elections.tick(is_disk_hung=is_disk_hung)
         core.engine.tick()
@@ -315,10 +322,28 @@ class RaftLog:
         self._transfer.tick()
 
     def _is_disk_hung(self) -> bool:
+        """Whether another node could do better than this one. A disk that is slow, and no slower than the others', is
+        no reason to give way: the next leader would be deposed as we are, and the one after it."""
         core = self._core
-        return (
-            self._outstanding is not None and core.now_ms - self._outstanding_since_ms > core.settings.election_ms_max
-        )
+        if self._outstanding is None:
+            return False
+        waits_ms, election_ms = core.now_ms - self._outstanding_since_ms, core.settings.election_ms_max
+        if waits_ms <= election_ms:
+            return False
+        usual_ms = core.usual_sync_ms
+        if core.is_leading and core.journal.storing_to is not None:
+            # The others' disks tell: they were sent the same entries.
+            usual_ms = waits_ms if self._others_stored_ms is None else self._others_stored_ms
+        return waits_ms > min(_SLOWER_THAN_USUAL * usual_ms, _HUNG_ELECTIONS * election_ms)
+
+    def _see_how_others_store(self) -> None:
+        """How long a majority without us took for what our disk still works on."""
+        core = self._core
+        index = core.journal.storing_to
+        if not core.is_leading or self._others_stored_ms is not None or index is None:
+            return
+        if self._replication.is_decided_without_us(index):
+            self._others_stored_ms = core.now_ms - self._outstanding_since_ms
 
     @property
     def next_tick_ms(self) -> float:
@@ -326,6 +351,9 @@ class RaftLog:
         if not core.is_leading:
             if core.heard_of_leader:
                 return core.now_ms
+            if core.engine.role == CANDIDATE:
+                # Who wins leads from the last tick on: the engine must not find that long ago.
+                return min(self._elections.deadline_ms, core.now_ms + core.settings.heartbeat_ms)
             return self._elections.deadline_ms if core.configuration.is_voter(core.node_id) else core.now_ms + _IDLE_MS
         return self._replication.next_tick_ms if self.has_members else core.now_ms + _IDLE_MS
 
@@ -346,9 +374,20 @@ class RaftLog:
                 self._replication.begin()
                 self._following.offer = None
             else:
+                self._count_what_is_durable()
                 self._replication.end()
                 self._transfer.end()
                 self._elections.restart_timer()
+
+    def _count_what_is_durable(self) -> None:
+        """A leadership ended. What we counted alone and do not have on our disk was not decided: the next leader may
+        put something else in its place. (What is on its way to the disk to be applied there was decided before.)"""
+        core = self._core
+        commit_index = core.engine.commit_index
+        known = max(min(commit_index, core.journal.durable_index), self._handed_index)
+        if known < commit_index or core.journal.durable_index < commit_index:
+            core.counted_alone_to = commit_index
+            core.engine.set_applied(core.applied[0], commit_index=known)
 
     def _engine_sends(self, to: str, message: Sent) -> None:
         kind = message["type"]
@@ -390,6 +429,7 @@ class RaftLog:
             return Ready()
         self._outstanding = Ready(journal.take_writes(keeps_entries), committed)
         self._outstanding_since_ms = core.now_ms
+        self._others_stored_ms = None
         return self._outstanding
 
     def _take_committed(self) -> list[Entry]:
@@ -421,6 +461,7 @@ class RaftLog:
         if self._outstanding is not ready:
             raise Internal("a Ready that is not outstanding cannot have become durable")
         self._outstanding = None
+        core.usual_sync_ms = max(core.now_ms - self._outstanding_since_ms, _USUAL_FADES * core.usual_sync_ms)
         core.journal.synced()
         if ready.committed:
             core.applied = ready.committed[-1].index, ready.committed[-1].term

@@ -96,6 +96,17 @@ class Journal:
         return self.is_hard_state_dirty or self._dirty_from <= self.last_index or self._stored_to > self.last_index
 
     @property
+    def storing_to(self) -> int | None:
+        """The last entry of the writes that were taken last and are not durable yet; None where they hold none."""
+        is_any = self._handed_to is not None and self._handed_to > self.durable_index
+        return self._handed_to if is_any else None
+
+    @property
+    def is_vote_durable(self) -> bool:
+        """Whether the disk has our term and vote."""
+        return self.vote_sequence <= self.synced_sequence
+
+    @property
     def size_bytes(self) -> int:
         """Of the stored entries in the window."""
         return self._bytes

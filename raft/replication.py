@@ -253,6 +253,10 @@ class Replication:
                 is_any = True
         return is_any
 
+    def is_decided_without_us(self, index: int) -> bool:
+        """Whether a majority has the entry ``index`` on its disks, ours not counted."""
+        return sum(each.proved_index >= index for each in self._voters()) >= self._core.configuration.majority
+
     def log_moved(self) -> None:
         """Entries were dropped: a member may need a snapshot now."""
         for progress in self._members.values():

@@ -85,6 +85,7 @@ _BAD_CLOCK: Final = "clock"
 _CLOCK_LOOK_MS: Final = 500.0
 _STOPPING: Final = "stopping"
 _INSTALLING: Final = "installing"
+CAUGHT_UP_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -601,10 +602,19 @@ class Node:
 
     async def caught_up(self) -> None:
         """Return when everything is applied here that this node knows to be decided: whoever was answered by it and
-        then asks for the catalogue without a time finds what he was answered."""
+        then asks for the catalogue without a time finds what he was answered. Raises Unavailable where the data is
+        being replaced, or that takes longer than ``CAUGHT_UP_S``."""
+        self._check_serving()
         turns, decided = self._turns, self._log.decided
-        if turns.applied.index < decided:
-            await turns.until(lambda: turns.applied.index >= decided)
+        if turns.applied.index >= decided:
+            return
+        caught_up = turns.until(lambda: turns.applied.index >= decided or self.is_installing)
+        try:
+            await asyncio.wait_for(caught_up, CAUGHT_UP_S)
+        except TimeoutError:
+            problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be decided"
+            raise Unavailable(problem, retry_delay_ms=1_000) from None
+        self._check_serving()
 
     def reader(self, read_ts: Timestamp) -> Reader:
         """One state, for point reads on the loop."""

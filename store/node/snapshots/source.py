@@ -205,8 +205,12 @@ class SnapshotSource:
         copy = SpoolCopy(self._engine, self._spools, name, self._of, self._settings)
         is_complete = False
         try:
+            # From before the copy begins: between that and our hearing of it, the log must not go past it.
+            self._copying_index = self._first_index() - 1
             state = await self._run_scan(copy.begin)
             self._copying_index = state.index
+            if state.index < self._first_index() - 1:
+                raise Unavailable("the log has moved past the snapshot that was begun", 100)
             members = self._configuration_at(state.index)
             await self._run_scan(lambda: copy.write_header(snapshot_id, self._cluster_id, state, members))
             while not is_complete:

@@ -48,6 +48,8 @@ OCCURS = [
     "removals refused",
     "snapshots",
     "snapshots broken off",
+    "strangers refused",
+    "strangers vouched for",
     "transfers",
     "transfers refused",
     "unknown outcomes",

@@ -66,6 +66,8 @@ PATHS: Final = (
     "snapshots installed",
     "stale reads",
     "stale reads refused or lost",
+    "strangers refused",
+    "strangers vouched for",
     "turns that waited for room in flight",
     "turns tried again for want of room",
     "turns withdrawn",

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cortado.errors import ConditionFailed, NotLeader, OutcomeUnknown
+from cortado.errors import ConditionFailed, NotLeader, OutcomeUnknown, Unavailable
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
@@ -278,6 +278,31 @@ def test_a_write_costs_each_node_one_transaction_and_is_applied_at_once_for_whoe
         written = await n1.write(put("k", b"w"))
         await world.until(lambda: n1.read_ts() == written.ts, "it is applied though nobody asks")
         assert leader_disk.done == after[0] + 4 + 1
+
+    world.run(scenario)
+
+
+def test_who_waits_for_what_is_decided_is_told_where_it_takes_too_long_or_the_data_is_replaced() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        nodes = await world.grow("n1", "n2", "n3")
+        n3, place = nodes[2], world.places["n3"]
+        place.disk.hold()
+        await nodes[0].write(put("k", b"v"))
+        await world.until(lambda: n3._log.decided > n3.applied.index, "n3 knows more than it has applied")
+        began_ms = world.now_ms
+        with pytest.raises(Unavailable, match="has not applied within 5 s what it knows to be decided"):
+            await n3.caught_up()
+        assert world.now_ms - began_ms < 6_000
+        waiting = asyncio.ensure_future(n3.caught_up())
+        await world.sleep(10)
+        n3.store.unreadable = "a snapshot is being installed"
+        n3._turns.schedule()
+        with pytest.raises(Unavailable, match="a snapshot is being installed"):
+            await waiting
+        n3.store.unreadable = ""
+        place.disk.release()
 
     world.run(scenario)
 

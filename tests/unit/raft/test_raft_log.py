@@ -164,6 +164,21 @@ def test_a_configuration_is_known_at_each_place() -> None:
     assert log.configuration_at(4) == log.configuration == Configuration(members(2))
 
 
+def test_a_configuration_is_not_made_up_for_a_place_that_the_log_has_left_behind() -> None:
+    from cortado.errors import Internal
+
+    group = Hand(3, settings=RaftSettings(retain_entries=0))
+    log = group.elect("n1")
+    log.remove("n3")
+    for _ in range(3):
+        group.append("n1", b"a")
+        group.settle()
+    log.compact(log.applied[0])
+    assert log.base[0] > 4
+    with pytest.raises(Internal, match="the configuration at 3 is gone"):
+        log.configuration_at(3)
+
+
 def test_a_snapshot_older_than_what_is_applied_is_not_installed() -> None:
     from cortado.errors import Internal
 

@@ -69,6 +69,53 @@ def test_two_members_in_need_share_one_spool() -> None:
     run(scenario)
 
 
+def test_the_log_is_held_from_before_a_copy_begins_until_it_is_known_where() -> None:
+    """The members as of the copy's place must still be known when the copy is begun on another thread."""
+
+    async def scenario() -> None:
+        source = leader()
+        source.log.first_index = 7
+        held: list[int | None] = []
+        run_scan = source.snapshots._source._run_scan
+
+        def watched(step):  # type: ignore[no-untyped-def]
+            held.append(source.snapshots.held_index)
+            return run_scan(step)
+
+        source.snapshots._source._run_scan = watched  # type: ignore[method-assign]
+        source.log.snapshot_needs = ("n2",)
+        await until(lambda: source.log.offered, source)
+        assert held[0] == 6
+        assert held[1] == 50
+        await stop_all(source)
+
+    run(scenario)
+
+
+def test_a_copy_that_the_log_moved_past_while_it_began_is_begun_again() -> None:
+    async def scenario() -> None:
+        source = leader()
+        run_scan = source.snapshots._source._run_scan
+
+        def watched(step):  # type: ignore[no-untyped-def]
+            source.log.first_index = 60 if not source.scan_steps else 1
+            return run_scan(step)
+
+        source.snapshots._source._run_scan = watched  # type: ignore[method-assign]
+        source.log.snapshot_needs = ("n2",)
+
+        def later() -> bool:
+            source.now_ms += 100
+            return bool(source.log.offered)
+
+        await until(later, source)
+        assert source.snapshots._source.made == 1
+        assert [each for each in source.spools.names() if each.startswith("out-")] != []
+        await stop_all(source)
+
+    run(scenario)
+
+
 def test_a_spool_that_the_log_no_longer_continues_is_replaced() -> None:
     async def scenario() -> None:
         source = leader()
