@@ -49,7 +49,6 @@ OCCURS = [
     "snapshots",
     "snapshots broken off",
     "strangers refused",
-    "strangers vouched for",
     "transfers",
     "transfers refused",
     "unknown outcomes",
