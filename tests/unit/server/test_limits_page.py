@@ -1,0 +1,115 @@
+"""docs/limits.md says what the code says, in every row, and has no row of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cortado.proto.bounds import FIELDS_MAX
+from cortado.schema import limits as schema
+from cortado.store import names, paging
+from cortado.store.catalog import declare, registry
+from cortado.store.filter import parse as filters
+from cortado.store.keys import decimals, keyspace
+from cortado.store.kv.operations import DEFAULT_LIMITS
+from cortado.store.server import (
+    config,
+    documents_service,
+    kv_service,
+    listing,
+    request_limits,
+    schemas_service,
+    service,
+    tables_service,
+)
+from cortado.store.server.calls_service import CallsLimits
+from cortado.store.tables import changes, rows, scan, split
+
+ROOT = Path(__file__).parents[3]
+
+
+def count(number: int) -> str:
+    return f"{number:,}"
+
+
+def size(number: int) -> str:
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if number % factor == 0:
+            return f"{number // factor} {unit}"
+    return f"{number} bytes"
+
+
+def characters(number: int) -> str:
+    return f"{number} characters"
+
+
+SAID = {
+    "a document": size(rows.DOCUMENT_BYTES_MAX),
+    "a document in JSON": size(rows.JSON_BYTES_MAX),
+    "nesting of a document": count(schema.DEPTH_MAX),
+    "values without bytes in a document": count(schema.FREE_ITEMS_MAX),
+    "a value": size(DEFAULT_LIMITS.value_bytes_max),
+    "a stored key": size(keyspace.LOGICAL_KEY_BYTES_MAX),
+    "parts of a key": count(declare.PARTS_MAX),
+    "a field's path": characters(declare.PATH_LENGTH_MAX),
+    "a name": characters(names.NAME_LENGTH_MAX),
+    "a subject's name": characters(names.SUBJECT_LENGTH_MAX),
+    "databases": count(declare.DATABASES_MAX),
+    "tables": count(declare.TABLES_MAX),
+    "indexes": count(declare.INDEXES_MAX),
+    "a schema": size(schema.SCHEMA_BYTES_MAX),
+    "fields of a schema": count(schema.SCHEMA_FIELDS_MAX),
+    "fields of a schema, written out": count(schema.EXPANDED_FIELDS_MAX),
+    "values in all defaults": count(schema.DEFAULT_VALUES_MAX),
+    "a name within a schema": characters(schema.NAME_CHARACTERS_MAX),
+    "a fixed type": size(schema.FIXED_BYTES_MAX),
+    "digits of a decimal": count(schema.DECIMAL_PRECISION_MAX),
+    "subjects": count(registry.SUBJECTS_MAX),
+    "versions of a subject": count(registry.VERSIONS_MAX),
+    "a message": size(config.MESSAGE_BYTES_MAX),
+    "a request without documents or values": size(request_limits.SMALL_BYTES_MAX),
+    "a request with declarations": size(request_limits.DECLARATION_BYTES_MAX),
+    "fields in a message": count(FIELDS_MAX),
+    "operations of a batch": count(request_limits.ITEMS_MAX["cortado.v1.BatchRequest.operations"]),
+    "bytes of a batch": size(rows.BATCH_BYTES_MAX),
+    "rows of a bulk chunk": count(request_limits.ITEMS_MAX["cortado.v1.BulkChunk.json_rows"]),
+    "bytes of a bulk chunk": size(rows.BATCH_BYTES_MAX),
+    "keys of `MultiGet`": count(request_limits.ITEMS_MAX["cortado.v1.MultiGetRequest.keys"]),
+    "columns of a scan": count(request_limits.ITEMS_MAX["cortado.v1.ScanRequest.columns"]),
+    "a filter": size(filters.TEXT_BYTES_MAX),
+    "nesting of a filter": count(filters.DEPTH_MAX),
+    "terms of a filter": count(filters.NODES_MAX),
+    "parts of a split": count(split.PARTS_MAX),
+    "keys of a deleted range": count(DEFAULT_LIMITS.delete_range_keys_max),
+    "bytes of a deleted range": size(DEFAULT_LIMITS.delete_range_read_bytes_max),
+    "changes of an update": count(changes.CHANGES_MAX),
+    "names asked of the statistics": count(request_limits.METRIC_NAMES_MAX),
+    "a page token": size(paging.TOKEN_BYTES_MAX),
+    "calls in one message": count(request_limits.CALLS_MAX),
+    "calls in flight on a stream": count(CallsLimits().calls_max),
+    "a document as it is read": size(scan.ROW_BYTES_MAX),
+    "rows of a scan's reply": size(scan.PAGE_BYTES_MAX),
+    "a page of pairs": size(kv_service.PAGE_BYTES_MAX),
+    "pairs of a page": count(kv_service.PAGE_PAIRS_MAX),
+    "documents of a partial `MultiGet`": size(service.SLICE_BYTES_MAX),
+    "names on a page of a listing": count(listing.PAGE_ITEMS_MAX),
+    "incompatibilities of a check": count(schemas_service.INCOMPATIBILITIES_MAX),
+    "problems in a reply of a table's check": count(tables_service.REPLY_PROBLEMS_MAX),
+}
+
+
+def test_the_page_says_what_the_code_says() -> None:
+    found: dict[str, str] = {}
+    for line in (ROOT / "docs" / "limits.md").read_text().splitlines():
+        if line.startswith("| ") and not line.startswith(("| limit ", "| --- ")):
+            name, most = line.split("|")[1:3]
+            found[name.strip()] = most.strip()
+    assert found == SAID
+
+
+def test_limits_that_the_page_has_once_are_one() -> None:
+    """Pairs and documents have the same, and so have what a request may hold and what a service takes."""
+    assert request_limits.ITEMS_MAX["cortado.v1.KvBatchRequest.operations"] == rows.BATCH_ROWS_MAX
+    assert DEFAULT_LIMITS.batch_bytes_max == rows.BATCH_BYTES_MAX
+    assert decimals.DIGITS_MAX == 256
+    assert listing.PAGE_BYTES_MAX == 1 << 20
+    assert documents_service.MESSAGE_BYTES_MAX == config.MESSAGE_BYTES_MAX
