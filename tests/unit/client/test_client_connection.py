@@ -369,3 +369,30 @@ def test_a_scans_arguments_are_checked_when_it_is_asked_for(client: Client) -> N
 def test_a_scan_of_nothing_asks_for_nothing(server: FakeServer, client: Client) -> None:
     assert list(client.kv("n").scan(limit=0)) == []
     assert server.requests == []
+
+
+class VirtualTime:
+    """Time that goes on only while somebody waits."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.environment = Environment(monotonic_s=lambda: self.now_s, sleep_s=self.sleep)
+
+    def sleep(self, s: float) -> None:
+        self.now_s += s
+
+
+def test_a_server_that_was_never_reached_is_given_up_soon_and_one_that_answered_once_is_waited_for() -> None:
+    time_, server = VirtualTime(), FakeServer()
+    with Client("127.0.0.1:1", timeout_s=20, environment=time_.environment) as client:
+        began_s = time_.now_s
+        with pytest.raises(Unavailable, match="nothing listens there"):
+            client.clock()
+        assert 2 <= time_.now_s - began_s <= 3.1
+    with Client(server.endpoint, timeout_s=20, environment=time_.environment) as client:
+        with server.running():
+            client.clock()
+        began_s = time_.now_s
+        with pytest.raises(Unavailable):
+            client.clock()
+        assert 15 <= time_.now_s - began_s <= 20.1

@@ -15,7 +15,8 @@ from support.fake_server import FakeServer, break_off, header, refuse
 
 
 class Members:
-    """One server that leads, and makes changes of members; ``lost`` answers are lost, after it was made or before."""
+    """One server that leads, and makes changes of members; ``lost`` answers are lost, after it was made or
+    before, or say that leadership was."""
 
     def __init__(self, server: FakeServer) -> None:
         self.server = server
@@ -51,6 +52,8 @@ class Members:
                     change(request)
                 except CortadoError as error:
                     refuse(context, error)
+            if lost == "leader":
+                refuse(context, OutcomeUnknown("leadership was lost before the change was decided"))
             if lost:
                 break_off(context)
             if "Transfer" in request.DESCRIPTOR.name:
@@ -100,7 +103,7 @@ CHANGES: dict[str, Callable[[Client], Any]] = {
 
 
 @pytest.mark.parametrize("method", CHANGES)
-@pytest.mark.parametrize("lost", [["after"], ["before"], ["before", "after"]], ids=",".join)
+@pytest.mark.parametrize("lost", [["after"], ["before"], ["before", "after"], ["leader"]], ids=",".join)
 def test_a_change_whose_answer_was_lost_is_found_and_told_as_made(
     cluster: Members, client: Client, method: str, lost: list[str]
 ) -> None:

@@ -178,6 +178,28 @@ def test_a_lost_majority_fails_and_names_who_is_to_come_back() -> None:
     assert "cortado recover" in failed["majority"].advice
 
 
+@pytest.mark.parametrize(
+    ("voters", "alive", "lost"),
+    [
+        (1, 1, False),
+        (2, 1, True),
+        (3, 2, False),
+        (3, 1, True),
+        (4, 3, False),
+        (4, 2, True),
+        (5, 3, False),
+        (5, 2, True),
+    ],
+)
+def test_half_of_the_voters_is_no_majority(voters: int, alive: int, lost: bool) -> None:
+    facts = well()
+    members = [{**facts["nodes"]["h1:1"]["members"][0], "node_id": f"n{each + 1}"} for each in range(voters)]
+    facts["nodes"] = {f"h{each + 1}:1": {**node(each + 1), "members": members} for each in range(alive)}
+    [majority] = [each for each in checks(facts) if each.name == "majority"]
+    assert (majority.verdict is Verdict.FAIL) is lost
+    assert ("cortado recover" in majority.advice) is lost
+
+
 def test_where_nothing_answers_the_host_is_still_looked_at() -> None:
     facts = well()
     facts["nodes"] = {"h1:1": {"problem": "nothing listens there"}}

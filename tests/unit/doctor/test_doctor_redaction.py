@@ -59,6 +59,27 @@ def test_what_helps_stays(line: str) -> None:
     assert redacted(line, {"n3"}) == line
 
 
+@pytest.mark.parametrize("joined", ["{} {}", "{}={}", "{} = {}", "{}: {}"])
+@pytest.mark.parametrize(
+    "word",
+    (
+        *("password", "passwd", "secret", "token", "credential", "authorization", "api_key", "api-key", "apikey"),
+        *("cookie", "bearer", "basic", "value", "document", "body", "payload"),
+    ),
+)
+def test_what_follows_a_word_for_a_secret_is_removed(word: str, joined: str) -> None:
+    for written in (word, word.upper()):
+        shown = redacted("refused: " + joined.format(written, "s3cr3t") + " at once")
+        assert "s3cr3t" not in shown
+        assert shown.endswith("at once")
+
+
+@pytest.mark.parametrize("name", ["key", "keys", "value", "values", "document", "documents", "body", "payload"])
+def test_a_field_of_a_document_is_removed_whatever_it_holds(name: str) -> None:
+    for held in (5, True, "INFO", [1], {"level": "INFO"}):
+        assert json.loads(redacted(json.dumps({"term": 5, name: held}))) == {"term": 5, name: GONE}
+
+
 def test_numbers_stay_but_for_those_of_documents() -> None:
     assert json.loads(redacted('{"term": 5, "value": 5, "key": 7}')) == {"term": 5, "value": GONE, "key": GONE}
 

@@ -149,3 +149,26 @@ def test_trying_branches_of_a_default_is_bounded() -> None:
 
 def test_the_canonical_form_keeps_null_defaults() -> None:
     assert '"default":null' in canonical_form(of(["null", "int"], None).root)
+
+
+@pytest.mark.parametrize(
+    ("avro_type", "default"),
+    [
+        ({"type": "map", "values": "int"}, {"b": 1, "a": 2, "c": 3}),
+        ({"type": "map", "values": {"type": "map", "values": "int"}}, {"z": {"b": 1, "a": 2}, "y": {}}),
+        ({"type": "array", "items": {"type": "map", "values": "int"}}, [{"b": 1, "a": 2}]),
+        (LEG, {"y": "why", "x": 1}),
+    ],
+    ids=str,
+)
+def test_the_order_of_a_defaults_keys_makes_no_other_schema(avro_type: Any, default: Any) -> None:
+    def turned(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: turned(value[key]) for key in reversed(value)}
+        return [turned(item) for item in value] if isinstance(value, list) else value
+
+    one, other = of(avro_type, default), of(avro_type, turned(default))
+    assert one.text != other.text
+    assert one.fingerprint == other.fingerprint
+    assert canonical_form(one.root) == canonical_form(other.root)
+    assert decode_document(EMPTY, b"", one) == decode_document(EMPTY, b"", other)

@@ -31,6 +31,53 @@ from cortado.store.transfer.pairs import pair_from_json, pair_target
 from cortado.store.transfer.parquet_source import parquet_chunks
 from cortado.store.transfer.rows import BadRow
 
+
+class Synced:
+    """What the disk was asked for, in order: the names of files and directories, with the bytes that they had then."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.events: list[tuple[str, str, int]] = []
+        sync, rename = os.fsync, os.replace
+
+        def fsync(opened: int) -> None:
+            path = Path(f"/proc/self/fd/{opened}").readlink()
+            self.events.append(("synced", path.name, path.stat().st_size if path.is_file() else 0))
+            sync(opened)
+
+        def replace(path: Path, target: Path) -> Path:
+            self.events.append(("named", target.name, path.stat().st_size))
+            rename(path, target)
+            return target
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        monkeypatch.setattr(Path, "replace", replace)
+
+
+def test_a_whole_file_is_on_the_disk_before_it_has_its_name_and_the_name_before_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = Synced(monkeypatch)
+    with WholeFile(tmp_path / "f") as file:
+        file.write(b"twelve bytes")
+        assert synced.events == []
+    assert [event[0] for event in synced.events] == ["synced", "named", "synced"]
+    assert [event[2] for event in synced.events] == [12, 12, 0]
+    assert synced.events[1][1] == "f"
+    assert synced.events[2][1] == tmp_path.name
+
+
+def test_rows_that_are_kept_aside_are_on_the_disk_before_a_checkpoint_counts_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = Synced(monkeypatch)
+    bad_rows = BadRows(tmp_path / "bad")
+    bad_rows.add(BadRow("f", 1, InvalidDocument("a", "is wrong"), "x"))
+    sizes = bad_rows.sync()
+    bad_rows.close()
+    assert [event[2] for event in synced.events] == list(sizes)
+    assert min(sizes) > 0
+
+
 MANIFEST = Manifest(
     "0.1.0",
     "shop",
