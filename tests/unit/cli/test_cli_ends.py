@@ -138,7 +138,7 @@ def test_options_after_the_command_win_over_those_before_and_the_environment(
         raise errors.Unavailable(f"asked {endpoints}")
 
     monkeypatch.setenv("CORTADO_ENDPOINTS", "127.0.0.1:3")
-    monkeypatch.setattr("cortado.store.cli.session.Client", refuse)
+    monkeypatch.setattr("cortado.store.client.Client", refuse)
     for arguments, port in (
         (["status"], 3),
         (["-e", "127.0.0.1:2", "status"], 2),
