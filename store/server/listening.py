@@ -17,14 +17,21 @@ from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
 _LOG: Final = logging.getLogger(__name__)
 
 PENDING_CALLS_MAX: Final = 65_536
+# Who has not said by then that it speaks TLS and HTTP/2 is not waited for; nor who has asked for nothing for so long.
+HANDSHAKE_MS_MAX: Final = 10_000
+IDLE_MS_MAX: Final = 300_000
 
 
-def new_server() -> grpc.aio.Server:
-    """A server without a port yet."""
+def new_server(connections_max: int) -> grpc.aio.Server:
+    """A server without a port yet, which accepts so many connections at a time. A client's connection that was ended
+    for being idle is made anew with its next call."""
     return grpc.aio.server(
         options=[
             ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
             ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+            ("grpc.max_allowed_incoming_connections", connections_max),
+            ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
+            ("grpc.max_connection_idle_ms", IDLE_MS_MAX),
             # Two servers must not share a port by accident.
             ("grpc.so_reuseport", 0),
             # What nobody has asked for yet stays with its sender, but for 64 KiB of each call. gRPC's habit is to widen

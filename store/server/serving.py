@@ -66,6 +66,7 @@ from cortado.store.server.joining import join_cluster, joined_members, open_engi
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.listening import announce, bind, new_server
 from cortado.store.server.observing import Observing
+from cortado.store.server.open_files import connections_max, raise_open_files
 from cortado.store.server.receiving import Receiving
 from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.schemas_service import SchemasService
@@ -109,7 +110,7 @@ def serve(config: ServerConfig) -> None:
 
 async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
     certificates = _certificates(config, engine.identity.node_id)
-    server = new_server()
+    server = new_server(connections_max(raise_open_files()))
     address = bind(server, config, certificates)
     advertised = config.advertise or address
     observing = Observing(config, engine, _monotonic_ms)

@@ -63,7 +63,7 @@ def served_node(engine: Engine) -> Iterator[Served]:
 
 
 async def _start(node: Node) -> tuple[Any, str]:
-    server = new_server()
+    server = new_server(connections_max=1_000)
     port = server.add_insecure_port("127.0.0.1:0")
     await node.start()
     services: list[tuple[ServiceDescriptor, object]] = [
