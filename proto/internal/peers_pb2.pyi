@@ -108,6 +108,40 @@ class VouchResponse(_message.Message):
     last_term: int
     def __init__(self, is_member: bool = ..., last_index: _Optional[int] = ..., last_term: _Optional[int] = ...) -> None: ...
 
+class ReadRangeRequest(_message.Message):
+    __slots__ = ("hello", "group_id", "space", "start", "end")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    hello: Hello
+    group_id: int
+    space: int
+    start: bytes
+    end: bytes
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., group_id: _Optional[int] = ..., space: _Optional[int] = ..., start: _Optional[bytes] = ..., end: _Optional[bytes] = ...) -> None: ...
+
+class ReadRangeResponse(_message.Message):
+    __slots__ = ("applied_index", "last_timestamp", "keys", "key_lengths", "values", "value_lengths", "damaged", "end")
+    APPLIED_INDEX_FIELD_NUMBER: _ClassVar[int]
+    LAST_TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    KEY_LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    VALUE_LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    DAMAGED_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    applied_index: int
+    last_timestamp: bytes
+    keys: bytes
+    key_lengths: bytes
+    values: bytes
+    value_lengths: bytes
+    damaged: _containers.RepeatedScalarFieldContainer[bytes]
+    end: bytes
+    def __init__(self, applied_index: _Optional[int] = ..., last_timestamp: _Optional[bytes] = ..., keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., damaged: _Optional[_Iterable[bytes]] = ..., end: _Optional[bytes] = ...) -> None: ...
+
 class JoinRequest(_message.Message):
     __slots__ = ("node_id", "storage_id", "address", "protocol", "cluster_id", "oldest_protocol", "entries")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]

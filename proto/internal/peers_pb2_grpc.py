@@ -29,6 +29,11 @@ class PeersStub(object):
                 request_serializer=cortado_dot_proto_dot_internal_dot_peers__pb2.VouchRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_internal_dot_peers__pb2.VouchResponse.FromString,
                 )
+        self.ReadRange = channel.unary_unary(
+                '/cortado.internal.Peers/ReadRange',
+                request_serializer=cortado_dot_proto_dot_internal_dot_peers__pb2.ReadRangeRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_internal_dot_peers__pb2.ReadRangeResponse.FromString,
+                )
         self.Join = channel.unary_unary(
                 '/cortado.internal.Peers/Join',
                 request_serializer=cortado_dot_proto_dot_internal_dot_peers__pb2.JoinRequest.SerializeToString,
@@ -62,6 +67,13 @@ class PeersServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadRange(self, request, context):
+        """What a node has in a range of stored keys, or in the first part of it, to repair what is damaged elsewhere.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Join(self, request, context):
         """A new data directory presents itself under a node id that `cortado member add` has announced.
         """
@@ -86,6 +98,11 @@ def add_PeersServicer_to_server(servicer, server):
                     servicer.Vouch,
                     request_deserializer=cortado_dot_proto_dot_internal_dot_peers__pb2.VouchRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_internal_dot_peers__pb2.VouchResponse.SerializeToString,
+            ),
+            'ReadRange': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadRange,
+                    request_deserializer=cortado_dot_proto_dot_internal_dot_peers__pb2.ReadRangeRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_internal_dot_peers__pb2.ReadRangeResponse.SerializeToString,
             ),
             'Join': grpc.unary_unary_rpc_method_handler(
                     servicer.Join,
@@ -150,6 +167,23 @@ class Peers(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.internal.Peers/Vouch',
             cortado_dot_proto_dot_internal_dot_peers__pb2.VouchRequest.SerializeToString,
             cortado_dot_proto_dot_internal_dot_peers__pb2.VouchResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ReadRange(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.internal.Peers/ReadRange',
+            cortado_dot_proto_dot_internal_dot_peers__pb2.ReadRangeRequest.SerializeToString,
+            cortado_dot_proto_dot_internal_dot_peers__pb2.ReadRangeResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

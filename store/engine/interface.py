@@ -16,7 +16,7 @@ all; after ``write`` returns, a crash or power loss takes nothing of it away. Ke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol, TypeAlias
@@ -89,6 +89,14 @@ class ReadTransaction(Protocol):
     def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
         """As :meth:`page`, ascending, keys alone: values are not read. The flag is ``exhausted``."""
 
+    def walk(self, space: Space, start: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, Callable[[], bytes]]]:
+        """Items in the order in which they stand, each with a function that reads its value while it is the last one
+        given: from the first item at or after ``start`` upwards, or from the one before that downwards.
+
+        Of a sound tree that is the order of the keys. Of a damaged one, where a bit of a key has turned, it is not:
+        then this, which searches once and goes on from item to item, meets also what searches pass by.
+        """
+
 
 class WriteTransaction(ReadTransaction, Protocol):
     """The one writer; it reads what it has written. Lives and ends on the thread that began it."""
@@ -103,6 +111,10 @@ class WriteTransaction(ReadTransaction, Protocol):
 
     def delete_range(self, space: Space, start: bytes, end: bytes, *, max_items: int | None = None) -> int:
         """Delete the items of ``[start, end)``, at most ``max_items`` from the start; returns how many."""
+
+    def delete_places(self, space: Space, start: bytes, places: Iterable[int]) -> None:
+        """Delete items by where they stand in :meth:`walk` from ``start``, the first being 0: also those that a search
+        for their keys would pass by. ``places`` ascend."""
 
 
 class Engine(Protocol):

@@ -138,6 +138,14 @@ class LmdbReadTransaction:
             return keys, True
         return keys, len(keys) < max_items
 
+    def walk(self, space: Space, start: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, Callable[[], bytes]]]:
+        cursor = self._transaction.cursor(self._spaces[space])
+        if not (_to_last_before(cursor, start) if reverse else cursor.set_range(start)):
+            return
+        keys = cursor.iterprev(values=False) if reverse else cursor.iternext(values=False)
+        for key in keys:
+            yield key, cursor.value
+
 
 class LmdbWriteTransaction(LmdbReadTransaction):
     """The scope of the one writer: commits on a clean exit, aborts on an exception.
@@ -207,6 +215,18 @@ class LmdbWriteTransaction(LmdbReadTransaction):
             if not cursor.key():  # the cursor has moved past the last item
                 break
         return deleted
+
+    def delete_places(self, space: Space, start: bytes, places: Iterable[int]) -> None:
+        cursor = self._transaction.cursor(self._spaces[space])
+        if not cursor.set_range(start):
+            return
+        stands_at = 0
+        for deleted, place in enumerate(places):
+            # Each deletion moves everything behind it, and the cursor to the item after it.
+            while stands_at < place - deleted:
+                cursor.next()
+                stands_at += 1
+            cursor.delete()
 
 
 def _to_last_before(cursor: lmdb.Cursor[bytes], end: bytes) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -81,6 +82,12 @@ class MemoryReads:
         keys = self._spaces[space].keys
         first, last = bisect_left(keys, start), bisect_left(keys, end)
         return keys[first : min(last, first + max_items)], last - first <= max_items
+
+    def walk(self, space: Space, start: bytes, *, reverse: bool = False) -> Iterator[tuple[bytes, Callable[[], bytes]]]:
+        items = self._spaces[space]
+        place = bisect_left(items.keys, start)
+        for key in items.keys[:place][::-1] if reverse else items.keys[place:]:
+            yield key, partial(items.values.__getitem__, key)
 
 
 class MemoryEngine:
@@ -193,6 +200,12 @@ class MemoryWriteTransaction(MemoryReadTransaction):
             del items.values[key]
         del items.keys[first : first + len(gone)]
         return len(gone)
+
+    def delete_places(self, space: Space, start: bytes, places: Iterable[int]) -> None:
+        items = self._spaces[space]
+        first = bisect_left(items.keys, start)
+        for key in [items.keys[first + place] for place in places]:
+            self.delete(space, key)
 
 
 def _size_bytes(state: Mapping[Space, Items]) -> int:

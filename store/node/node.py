@@ -27,7 +27,6 @@ from typing import Final, TypeVar
 
 from cortado.errors import (
     CortadoError,
-    DataLoss,
     NotFound,
     ResourceExhausted,
     Unavailable,
@@ -62,6 +61,9 @@ from cortado.store.node.patrol import Patrol
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResult
 from cortado.store.node.reads import ReadPoints, Stale
+from cortado.store.node.repair.ranges import Answer, Ask, answer
+from cortado.store.node.repair.repairs import Repairs
+from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.snapshots.spools import SpoolDirectory
 from cortado.store.node.state import AppliedState
@@ -193,6 +195,8 @@ class Node:
         self._members: Membership
         self.patrol: Patrol
         """Reads all that is stored again and again."""
+        self.repairs: Repairs
+        """What is damaged here, and how far that is repaired."""
         self.watches: Watches
         """The changes of key ranges, for who watches them."""
 
@@ -228,6 +232,7 @@ class Node:
         self._known_requests = KnownRequests(turns, self._machine, self.clock)
         self._members = Membership(turns, self.identity.node_id)
         self.watches = self._make_watches()
+        self.repairs = self._make_repairs()
         self.store.on_damage = self._met_damage
         self.lag.start(self._loop)
         self._look_at_clock()
@@ -298,6 +303,23 @@ class Node:
         is_idle = turns.may_evaluate and turns.pipeline.newest_in_flight is None
         return is_idle and self.clock.physical_ms - turns.applied.last_ts.wall_ms >= ms
 
+    def _make_repairs(self) -> Repairs:
+        turns = self._turns
+        return Repairs(
+            engine=self._engine,
+            log=self._log,
+            node_id=self.identity.node_id,
+            of=GroupRange(self._group_id),
+            transport=self._transport,
+            storage=self._storage,
+            run_scan=self.scan,
+            applied_index=lambda: turns.applied.index,
+            monotonic_ms=self.monotonic_ms,
+            random_=self._random,
+            on_repaired=self._catalog_cache.clear,
+            on_failure=turns.fail,
+        )
+
     def _make_snapshots(self, spools: SpoolDirectory) -> Snapshots:
         log = self._log
         return Snapshots(
@@ -311,6 +333,8 @@ class Node:
             turns=self._turns,
             storage=self._storage,
             run_scan=self.scan,
+            lost=self.repairs.lost,
+            on_damage=self._damaged,
             configuration_at=log.configuration_at,
             first_index=lambda: log.base[0] + 1,
             monotonic_ms=self.monotonic_ms,
@@ -324,7 +348,7 @@ class Node:
         snapshots = self.snapshots
         assert snapshots is not None
         self.store.unreadable = snapshots.unreadable
-        self._turns.hold_back(_INSTALLING, not snapshots.may_lead)
+        self._turns.hold_back(_INSTALLING, bool(snapshots.unreadable))
         if snapshots.unreadable:
             # All of it is replaced, by what was verified whole.
             self.store.trust(b"", ABOVE_KEYS)
@@ -341,9 +365,9 @@ class Node:
         self._loop.call_soon_threadsafe(self._damaged, damage)
 
     def _damaged(self, damage: Damage) -> None:
-        """A read met damaged data. Where another member has a copy, it takes the place of ours."""
-        if self.snapshots is not None and len(self._log.configuration.members) > 1:
-            self.snapshots.report_damage(DataLoss(damage.what))
+        """Somebody met damaged data: it is repaired from another member's, where one has it whole."""
+        if not self._is_stopping:
+            self.repairs.report(damage)
 
     async def stop(self, hand_over: bool = True) -> None:
         """Refuse new work, finish what is in flight, end the threads. A leader hands over first where it can, serving
@@ -355,6 +379,7 @@ class Node:
         if self._turns.failure is None:
             self._turns.hold_back(_STOPPING, True)
         await self.patrol.stop()
+        await self.repairs.stop()
         if self.snapshots is not None:
             await self.snapshots.stop()
         await self._turns.close()
@@ -430,6 +455,17 @@ class Node:
         if self.snapshots is None or group_id != self._group_id:
             raise NotFound("snapshot", f"{snapshot_id} of group {group_id}")
         return self.snapshots.read(snapshot_id, offset)
+
+    async def read_range(self, group_id: int, ask: Ask) -> Answer:
+        """What is stored here in a range, or in the first part of it, for a peer that repairs its own. Raises NotFound,
+        Unavailable where the data is no state."""
+        if group_id != self._group_id:
+            raise NotFound("group", str(group_id))
+        self._check_serving()
+        found = await self.scan(lambda: answer(self._engine, GroupRange(group_id), ask))
+        for key in found.damaged:
+            self._damaged(Damage.at(ask.space, key))
+        return found
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
         """A peer's physical clock minus ours lies between these."""
@@ -660,14 +696,15 @@ class Node:
         return await self._members.transfer(to)
 
     async def rebuild(self) -> None:
-        """Give this replica's data up and fetch another member's; returns when it is whole. A leader hands over first.
+        """Compare everything here with another member's, the leader's first, and make it the same.
 
-        For damage that no read of ours meets: what a scrub finds by comparison. Raises Unsupported for a node that is
-        alone.
+        For damage that no read of ours meets: what a scrub finds by comparison. This node goes on serving meanwhile.
+        Raises Unsupported for a node that is alone, Unavailable where no other member can be asked.
         """
-        if self.snapshots is None or len(self._log.configuration.members) < 2:
+        if len(self._log.configuration.members) < 2:
             raise Unsupported("rebuilding a node that is alone", "no other member has a copy; restore a backup")
-        await self.snapshots.rebuild()
+        self._check_serving()
+        await self.repairs.rebuild()
 
     # --- what an operator asks ---------------------------------------------------------------------------------
 

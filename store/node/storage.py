@@ -10,8 +10,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+T = TypeVar("T")
 Job: TypeAlias = Callable[[], object]
 Done: TypeAlias = Callable[[object], None]
 
@@ -24,6 +25,22 @@ class Storage(Protocol):
 
     def stop(self) -> None:
         """Finish what was given, then end. Blocks."""
+
+
+async def run_job(storage: Storage, job: Callable[[], T]) -> T:
+    """Run one job there and await its end. Raises what it raised."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def done(outcome: Any) -> None:
+        if future.done():
+            return
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+    storage.submit(job, done)
+    return await future
 
 
 class StorageThread:

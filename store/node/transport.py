@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from cortado.errors import NotFound
+from cortado.errors import NotFound, Unavailable
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Message
+from cortado.store.node.repair.ranges import Answer, Ask
 
 
 class Transport(Protocol):
@@ -26,6 +27,9 @@ class Transport(Protocol):
         """The bytes of a peer's spool from ``offset`` on, in pieces whose checksums were verified. Ends where the spool
         ends. Raises Unavailable where the stream broke (to be resumed), NotFound where the spool is gone."""
 
+    async def read_range(self, peer: str, group_id: int, ask: Ask) -> Answer:
+        """What a peer has in a range of stored keys, or in the first part of it. Raises Unavailable, PeerRefused."""
+
 
 class NoPeers:
     """The transport of a group of one."""
@@ -40,3 +44,7 @@ class NoPeers:
         """Nothing to fetch."""
         raise NotFound("snapshot", f"{snapshot_id} of group {group_id} at {peer} from {offset} on: there are no peers")
         yield b""
+
+    async def read_range(self, peer: str, group_id: int, ask: Ask) -> Answer:
+        """Nobody to ask."""
+        raise Unavailable(f"there is no peer {peer} with group {group_id}, {ask.space}", 1_000)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from cortado.errors import InvalidArgument
 from cortado.raft.configuration import Configuration, Member
+from cortado.store.node.repair.ranges import Answer, Ask
 
 
 class PeerNode(Protocol):
@@ -41,6 +42,9 @@ class PeerNode(Protocol):
 
     def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
         """A spool's bytes from ``offset`` on. Raises NotFound where it is gone."""
+
+    async def read_range(self, group_id: int, ask: Ask) -> Answer:
+        """What is stored in a range, or in the first part of it. Raises NotFound, Unavailable."""
 
 
 class Stream(Protocol):

@@ -19,6 +19,7 @@ from cortado.proto.internal.peers_pb2 import (
     FetchSnapshotRequest,
     JoinRequest,
     JoinResponse,
+    ReadRangeRequest,
     SnapshotChunk,
     VouchRequest,
     VouchResponse,
@@ -27,6 +28,7 @@ from cortado.proto.internal.raft_pb2 import Configuration as ConfigurationMessag
 from cortado.store.peers.hello import check_certificate
 from cortado.store.peers.identity import check_name, identity_of
 from cortado.store.peers.interface import PeerNode
+from cortado.store.peers.ranges import asked, range_response
 from cortado.store.peers.streams import FETCH_BOUNDS, JOIN_BOUNDS, SERVICE, ServedStream, as_it_is
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.peers.versions import check_versions, versions_of
@@ -56,6 +58,7 @@ class PeersService:
                 "Connect": grpc.stream_stream_rpc_method_handler(_ended(self._connect), as_it_is, as_it_is),
                 "FetchSnapshot": grpc.unary_stream_rpc_method_handler(_ended(self._fetch_snapshot), as_it_is, as_it_is),
                 "Vouch": grpc.unary_unary_rpc_method_handler(_ended(self._vouch), as_it_is, as_it_is),
+                "ReadRange": grpc.unary_unary_rpc_method_handler(_ended(self._read_range), as_it_is, as_it_is),
                 "Join": grpc.unary_unary_rpc_method_handler(_ended(self._join), as_it_is, as_it_is),
             },
         )
@@ -85,6 +88,11 @@ class PeersService:
         is_member = member is not None and bool(member.storage_id) and member.storage_id == request.storage_id
         term, index = self._node.log_position()
         return VouchResponse(is_member=is_member, last_term=term, last_index=index).SerializeToString()
+
+    async def _read_range(self, message: bytes, context: Context) -> bytes:
+        request = _decoded(ReadRangeRequest(), message)
+        self._transport.check(request.hello, self._certificate(context))
+        return range_response(await self._node.read_range(request.group_id, asked(request))).SerializeToString()
 
     async def _join(self, message: bytes, context: Context) -> bytes:
         JOIN_BOUNDS.check(message)

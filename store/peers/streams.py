@@ -22,6 +22,7 @@ from cortado.store.rpc_errors import from_rpc_error
 SERVICE: Final = "cortado.internal.Peers"
 CONNECT: Final = f"/{SERVICE}/Connect"
 FETCH_SNAPSHOT: Final = f"/{SERVICE}/FetchSnapshot"
+READ_RANGE: Final = f"/{SERVICE}/ReadRange"
 JOIN: Final = f"/{SERVICE}/Join"
 VOUCH: Final = f"/{SERVICE}/Vouch"
 MESSAGE_BYTES_MAX: Final = 8 << 20

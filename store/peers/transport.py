@@ -26,6 +26,7 @@ from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, Hello, PeerBa
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Message
 from cortado.store.engine.data_directory import Identity
+from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.observe.measures import Traffic
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.dial import dial
@@ -34,6 +35,7 @@ from cortado.store.peers.hello import check_certificate, check_hello, make_hello
 from cortado.store.peers.interface import PeerLimits, PeerNode, Stream
 from cortado.store.peers.link import Link
 from cortado.store.peers.once import OncePerChange
+from cortado.store.peers.ranges import range_request, read_range
 from cortado.store.peers.vouching import Vouching
 
 _LOG: Final = logging.getLogger(__name__)
@@ -155,6 +157,13 @@ class PeerTransport:
             hello=self.hello_to(peer), group_id=group_id, snapshot_id=snapshot_id, offset=offset
         )
         return fetch_snapshot(address, wanted, self.certificates, self.limits)
+
+    async def read_range(self, peer: str, group_id: int, ask: Ask) -> Answer:
+        """See :meth:`cortado.store.node.transport.Transport.read_range`."""
+        self._check_not_cut(peer)
+        known = self._peers.get(peer)
+        wanted = range_request(self.hello_to(peer), group_id, ask)
+        return await read_range(known.address if known is not None else "", wanted, self.certificates, self.limits)
 
     def cut(self, node_ids: Collection[str]) -> None:
         """For tests: from now on nothing comes from these nodes or goes to them, as if the network between were cut.

@@ -72,6 +72,19 @@ def flip(data_file: Path, found: bytes) -> None:
     data_file.write_bytes(content)
 
 
+def turn(data_file: Path, found: bytes, into: bytes) -> None:
+    """Exchange bytes wherever the file holds them, under a process that has it mapped: as a page that comes back wrong
+    from the disk. Both have the same length."""
+    content = data_file.read_bytes()
+    place = content.find(found)
+    assert place >= 0
+    with data_file.open("r+b", buffering=0) as file:
+        while place >= 0:
+            file.seek(place)
+            file.write(into)
+            place = content.find(found, place + 1)
+
+
 def garbage_page(data: bytearray, draw: random.Random) -> None:
     page = draw.randrange(2, len(data) // PAGE)
     data[page * PAGE : (page + 1) * PAGE] = draw.randbytes(PAGE)

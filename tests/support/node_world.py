@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
-from cortado.errors import NotFound
+from cortado.errors import NotFound, Unavailable
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Message
 from cortado.raft.settings import RaftSettings
@@ -23,6 +23,7 @@ from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.snapshots.spools import MemorySpools
 from cortado.store.node.storage import Done, Job
 from support.nodes import NOW_MS
@@ -125,6 +126,13 @@ class WorldTransport:
         async for piece in place.node.snapshots.read(snapshot_id, offset):
             yield piece
 
+    async def read_range(self, peer: str, group_id: int, ask: Ask) -> Answer:
+        place = self._world.places.get(peer)
+        if place is None or not place.is_running or peer in self._world.silent:
+            raise Unavailable(f"{peer} can't be reached")
+        self._world.ranges_read += 1
+        return await place.node.read_range(group_id, ask)
+
 
 class Place:
     """A host: what outlives its node's processes."""
@@ -201,6 +209,9 @@ class World:
         self.cuts: set[tuple[str, str]] = set()
         self.copies = 1
         self.fetches = 0
+        self.ranges_read = 0
+        self.silent: set[str] = set()
+        """Who answers nobody that repairs its data."""
         self.held_links: set[tuple[str, str]] = set()
         self.held: list[tuple[str, int, Message]] = []
 

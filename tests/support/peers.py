@@ -14,6 +14,7 @@ import grpc
 from cortado.errors import CortadoError, NotFound
 from cortado.raft.configuration import Configuration, Member
 from cortado.store.engine.data_directory import Identity
+from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.interface import PeerLimits
 from cortado.store.peers.service import PeersService
@@ -42,6 +43,8 @@ class RecordingNode:
     clocks: dict[str, tuple[float, float]] = field(default_factory=dict)
     spools: dict[str, bytes] = field(default_factory=dict)
     bound: list[tuple[str, str, str]] = field(default_factory=list)
+    asked: list[tuple[int, Ask]] = field(default_factory=list)
+    range_answer: CortadoError | Answer = field(default_factory=lambda: NotFound("range", "nothing"))
     join_answer: CortadoError | Configuration = field(default_factory=Configuration)
 
     def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
@@ -76,6 +79,12 @@ class RecordingNode:
         if snapshot_id not in self.spools:
             raise NotFound("snapshot", snapshot_id)
         yield self.spools[snapshot_id][offset:]
+
+    async def read_range(self, group_id: int, ask: Ask) -> Answer:
+        self.asked.append((group_id, ask))
+        if isinstance(self.range_answer, CortadoError):
+            raise self.range_answer
+        return self.range_answer
 
     def bodies(self) -> list[bytes]:
         return [body for _, _, body in self.received]

@@ -16,6 +16,7 @@ from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space, WriteTransaction
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.snapshots.marker import marker_key
 from cortado.store.node.snapshots.spools import MemorySpools
 from support.nodes import SetClock, followed, key, put
@@ -223,6 +224,11 @@ class _Transport:
                 cluster.flip_at.discard(place)
             offset += len(chunk)
             yield bytes(sent)
+
+    async def read_range(self, peer: str, group_id: int, ask: Ask) -> Answer:
+        if not self._cluster.are_joined(self._member.node_id, peer):
+            raise Unavailable(f"{peer} can't be reached")
+        return await self._cluster.members[peer].node.read_range(group_id, ask)
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -17,7 +17,9 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space, WriteTransaction
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.versions import encode_versions
+from cortado.store.node.repair.ranges import Answer
 from cortado.store.node.requests import Remembered, encode_remembered
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
@@ -253,6 +255,9 @@ class _Transport:
     def send(self, group_id: int, messages: Sequence[object]) -> None:
         raise AssertionError("snapshots send no messages of the log's")
 
+    async def read_range(self, peer: str, group_id: int, ask: object) -> Answer:
+        raise AssertionError("snapshots repair nothing")
+
 
 class Replica:
     """One member: an engine and spools, which survive, and a life on them."""
@@ -283,7 +288,9 @@ class Replica:
         self.turns = FakeTurns()
         self.storage = InlineStorage()
         self.failures: list[BaseException] = []
-        self.changes: list[tuple[str, bool]] = []
+        self.changes: list[str] = []
+        self.damage: list[Damage] = []
+        self.lost: set[tuple[Space, bytes]] = set()
         self.scan_steps = 0
         self.snapshots = Snapshots(
             engine=self.engine,
@@ -300,6 +307,8 @@ class Replica:
             first_index=lambda: self.log.first_index,
             monotonic_ms=lambda: self.now_ms,
             random_=random.Random(self.node_id),
+            lost=lambda: self.lost,
+            on_damage=self.damage.append,
             on_change=self._changed,
             on_failure=self.failures.append,
             settings=self.settings,
@@ -325,7 +334,7 @@ class Replica:
         return asyncio.ensure_future(run())
 
     def _changed(self) -> None:
-        self.changes.append((self.snapshots.unreadable, self.snapshots.may_lead))
+        self.changes.append(self.snapshots.unreadable)
 
     def is_readable(self) -> bool:
         try:

@@ -7,16 +7,15 @@ old state goes, so a read that looks at it *after* its own transaction has ended
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import random
-from collections.abc import AsyncIterator, Callable
-from typing import Final, NamedTuple
+from collections.abc import AsyncIterator, Callable, Set
+from typing import NamedTuple
 
-from cortado.errors import CortadoError, DataLoss, Unavailable
+from cortado.errors import Unavailable
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import ReplicatedLog
-from cortado.store.engine.interface import Engine
+from cortado.store.engine.interface import Engine, Space
+from cortado.store.mvcc.damage import Damage
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.seams import PausableTurns, RunScan
 from cortado.store.node.snapshots.settings import SnapshotSettings
@@ -25,8 +24,6 @@ from cortado.store.node.snapshots.spools import SpoolDirectory
 from cortado.store.node.snapshots.target import SnapshotTarget, TargetProgress
 from cortado.store.node.storage import Storage
 from cortado.store.node.transport import Transport
-
-_LOG: Final = logging.getLogger(__name__)
 
 
 class SnapshotCounts(NamedTuple):
@@ -57,18 +54,20 @@ class Snapshots:
         first_index: Callable[[], int],
         monotonic_ms: Callable[[], float],
         random_: random.Random,
+        lost: Callable[[], Set[tuple[Space, bytes]]],
+        on_damage: Callable[[Damage], None],
         on_change: Callable[[], None],
         on_failure: Callable[[BaseException], None],
         settings: SnapshotSettings | None = None,
     ) -> None:
         """``configuration_at(index)`` gives the members as of an applied place in the log, ``first_index()`` the first
-        entry that the log has. ``on_change`` hears, at once, when :attr:`unreadable` or :attr:`may_lead` changed;
-        ``on_failure`` once, when the node must stop. Raises InvalidArgument of the settings."""
+        entry that the log has, ``lost`` the damaged items that no member has whole. ``on_damage`` hears of damage that
+        making or installing a snapshot met, ``on_change``, at once, when :attr:`unreadable` changed, ``on_failure``
+        once, when the node must stop. Raises InvalidArgument of the settings."""
         settings = settings or SnapshotSettings()
         settings.check()
         of = GroupRange(group_id)
         self._on_change = on_change
-        self._rebuilding: asyncio.Task[None] | None = None
         self._source = SnapshotSource(
             engine=engine,
             log=log,
@@ -81,7 +80,8 @@ class Snapshots:
             monotonic_ms=monotonic_ms,
             random_=random_,
             settings=settings,
-            on_damage=self.report_damage,
+            lost=lost,
+            on_damage=on_damage,
         )
         self._target = SnapshotTarget(
             engine=engine,
@@ -97,6 +97,7 @@ class Snapshots:
             random_=random_,
             settings=settings,
             on_change=self._changed,
+            on_damage=on_damage,
             on_failure=on_failure,
         )
 
@@ -114,10 +115,6 @@ class Snapshots:
 
     async def stop(self) -> None:
         """Before the storage thread and the scan thread end."""
-        rebuilding, self._rebuilding = self._rebuilding, None
-        if rebuilding is not None:
-            rebuilding.cancel()
-            await asyncio.wait([rebuilding])
         await self._target.stop()
         await self._source.stop()
 
@@ -132,11 +129,6 @@ class Snapshots:
         """Raises Unavailable where this replica has no state: look *after* reading."""
         if self._target.unreadable:
             raise Unavailable(self._target.unreadable, 1_000)
-
-    @property
-    def may_lead(self) -> bool:
-        """False where this replica has no state, or is about to give it up: the log's ``may_lead`` must be False."""
-        return self._target.may_lead
 
     @property
     def is_installing(self) -> bool:
@@ -166,25 +158,6 @@ class Snapshots:
         made where there is none. On the node's loop alone. Raises, at the first piece, NotFound, InvalidArgument,
         ResourceExhausted, Unavailable."""
         return self._source.read(snapshot_id, offset)
-
-    async def rebuild(self) -> None:
-        """Give this replica's state up, for it is damaged, and return when a copy of another member's is in its place.
-
-        A leader hands over first, and serves until it has. Raises DataLoss where no other member has a copy.
-        """
-        await self._target.rebuild()
-
-    def report_damage(self, error: DataLoss) -> None:
-        """A read met damaged data: begin to rebuild, once, unless there is nobody to take a copy from."""
-        if self._rebuilding is None or self._rebuilding.done():
-            _LOG.critical("this replica is damaged: %s", error)
-            self._rebuilding = asyncio.get_running_loop().create_task(self._rebuild())
-
-    async def _rebuild(self) -> None:
-        try:
-            await self.rebuild()
-        except CortadoError as problem:
-            _LOG.critical("this replica stays damaged: %s", problem)
 
     def _changed(self) -> None:
         self._source.is_whole = not self._target.unreadable

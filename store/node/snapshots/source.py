@@ -13,8 +13,11 @@ be offered one after the other and never come to an end: so the log is asked to 
 are deleted at the next start.
 
 Any replica with a whole state can be read from, not the leader alone: what it has applied is committed, whoever leads
-now. A replica that gave its own damaged state up asks for ``since-40``: any spool of index 40 or above, to be made
-where there is none.
+now. A replica whose installation was cut off, and whose spool is no good any more, asks for ``since-40``: any spool of
+index 40 or above, to be made where there is none.
+
+A source that meets damage in its own data gives nothing up: the damage is reported, to be repaired from the other
+members, and the copy is tried again, until it is whole, or nobody has that item whole (:mod:`.spool_copy`).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -31,6 +34,7 @@ from cortado.errors import CortadoError, DataLoss, InvalidArgument, NotFound, Re
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import ReplicatedLog, SnapshotMeta
 from cortado.store.engine.interface import Engine, Space
+from cortado.store.mvcc.damage import Damage
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.seams import Backoff, RunScan
@@ -82,10 +86,12 @@ class SnapshotSource:
         monotonic_ms: Callable[[], float],
         random_: random.Random,
         settings: SnapshotSettings,
-        on_damage: Callable[[DataLoss], None],
+        lost: Callable[[], Set[tuple[Space, bytes]]],
+        on_damage: Callable[[Damage], None],
     ) -> None:
         """``configuration_at`` gives the members as of an applied place in the log, ``first_index`` the first entry
-        that the log still has. ``on_damage`` hears where the own data turned out to be damaged."""
+        that the log still has, ``lost`` the damaged items that no member has whole. ``on_damage`` hears of others,
+        which are repaired before there is a spool."""
         self._engine = engine
         self._log = log
         self._spools = spools
@@ -97,6 +103,7 @@ class SnapshotSource:
         self._monotonic_ms = monotonic_ms
         self._random = random_
         self._settings = settings
+        self._lost = lost
         self._on_damage = on_damage
         self._backoff = Backoff(random_, settings)
         self._not_before_ms = 0.0
@@ -191,10 +198,7 @@ class SnapshotSource:
             self._backoff.reset()
             return
         self._not_before_ms = self._monotonic_ms() + self._backoff.next_ms()
-        if isinstance(error, DataLoss):
-            _LOG.critical("no snapshot can be made of this replica: %s", error)
-            self._on_damage(error)
-        elif isinstance(error, CortadoError):
+        if isinstance(error, CortadoError):
             _LOG.warning("a snapshot was not made: %s", error)
         else:
             _LOG.error("a defect in making a snapshot", exc_info=error)
@@ -202,7 +206,7 @@ class SnapshotSource:
     async def _make(self) -> _Spool:
         snapshot_id = f"{self._random.getrandbits(64):016x}"
         name = spool_name(snapshot_id)
-        copy = SpoolCopy(self._engine, self._spools, name, self._of, self._settings)
+        copy = SpoolCopy(self._engine, self._spools, name, self._of, self._settings, self._lost())
         is_complete = False
         try:
             # From before the copy begins: between that and our hearing of it, the log must not go past it.
@@ -215,6 +219,10 @@ class SnapshotSource:
             await self._run_scan(lambda: copy.write_header(snapshot_id, self._cluster_id, state, members))
             while not is_complete:
                 is_complete = await self._run_scan(copy.step)
+        except DataLoss as damage:
+            for each in copy.damaged or [Damage.of_tree(damage)]:
+                self._on_damage(each)
+            raise
         finally:
             if not is_complete:
                 self._copying_index = None

@@ -4,20 +4,23 @@ The transaction is what makes the copy one state: everything applied up to one e
 while writes go on. It also keeps LMDB from using pages again that were freed since, so the file grows while it lasts;
 the copy runs as fast as the disk takes it, and gives up when the engine runs short of room.
 
-Everything copied is verified by the checksums that it was stored with: damage must not travel.
+Everything copied is verified by the checksums that it was stored with. What is damaged ends the copy, so that it is
+repaired first: a copy that left it out, or brought it in the place of a whole one, would lose it. But what no member
+has whole (``lost``) is copied as it is: it is as damaged there as here, and known to be, and keeps nobody from a
+snapshot.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import AbstractContextManager
 from typing import Final
 
 from cortado.errors import DataLoss, Unavailable
 from cortado.raft.configuration import Configuration
 from cortado.store.engine.interface import Engine, Page, ReadTransaction, Space
-from cortado.store.mvcc.damage import damaged_keys, item_text
+from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
@@ -40,19 +43,28 @@ class SpoolCopy:
     """One spool in the making. All methods run on the scan thread; :meth:`close` must come, whatever happens."""
 
     def __init__(
-        self, engine: Engine, spools: SpoolDirectory, name: str, of: GroupRange, settings: SnapshotSettings
+        self,
+        engine: Engine,
+        spools: SpoolDirectory,
+        name: str,
+        of: GroupRange,
+        settings: SnapshotSettings,
+        lost: Set[tuple[Space, bytes]] = frozenset(),
     ) -> None:
         self._engine = engine
         self._spools = spools
         self._name = name
         self._of = of
         self._settings = settings
+        self._lost = lost
         self._scope: AbstractContextManager[ReadTransaction] | None = None
         self._txn: ReadTransaction
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self._blocks = self._items = 0
         self._spaces = list(of.spaces)
         self.size_bytes = 0
+        self.damaged: list[Damage] = []
+        """What ended the copy, of the page where it was met."""
 
     def begin(self) -> AppliedState:
         """Fix the state that is copied. Raises ResourceExhausted where the disk has no room for the copy, Unavailable
@@ -79,7 +91,7 @@ class SpoolCopy:
         self._engine.admit(0)
         space, start, end = self._spaces[0]
         page = self._page(space, start, end)
-        check_intact(space, page)
+        self._check_intact(space, page)
         frames = []
         for block in _blocks(space, page, self._settings.slice_bytes):
             frames.append(encode_block(block))
@@ -94,6 +106,14 @@ class SpoolCopy:
             return False
         self._write(encode_end(SpoolEnd(self._blocks, self._items, self._digest.digest())))
         return True
+
+    def _check_intact(self, space: Space, page: Page) -> None:
+        if space is Space.META:
+            return
+        wrong = [each for each in damaged_keys(space, page.keys, page.values) if (space, each) not in self._lost]
+        if wrong:
+            self.damaged = [Damage.at(space, each) for each in wrong]
+            raise DataLoss(item_text(space, wrong[0]), "its checksum is wrong")
 
     def close(self) -> None:
         """End the transaction. A second call does nothing."""
@@ -122,13 +142,6 @@ class SpoolCopy:
             self._spools.write(self._name, self.size_bytes, data)
             self._digest.update(data)
             self.size_bytes += len(data)
-
-
-def check_intact(space: Space, page: Page) -> None:
-    """Raises DataLoss, naming the key, where a stored checksum is wrong."""
-    if space is not Space.META:
-        for key in damaged_keys(space, page.keys, page.values):
-            raise DataLoss(item_text(space, key), "its checksum is wrong")
 
 
 def _blocks(space: Space, page: Page, block_bytes: int) -> Iterator[Block]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from cortado.errors import NotFound
 from cortado.store.engine.interface import Space
+from cortado.store.mvcc.damage import Damage, damaged_keys
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.spool_format import (
     BLOCK,
@@ -43,6 +44,8 @@ class WholeSpool:
     """Where the first block begins."""
     blocks: int
     size_bytes: int
+    damaged: tuple[Damage, ...] = ()
+    """Items that were damaged where it comes from, and are so here: no member has them whole."""
 
 
 def header_in(beginning: bytes) -> SpoolHeader | None:
@@ -109,6 +112,7 @@ class Verification:
         self._state: AppliedState | None = None
         self._blocks_at = self._blocks = self._items = 0
         self._last = (0, b"")
+        self._damaged: list[Damage] = []
 
     def step(self) -> WholeSpool | None:
         """Go on; the outcome when the end is reached. Raises DataLoss where anything is wrong, or the file is gone."""
@@ -149,6 +153,8 @@ class Verification:
         self._last = (first[0], keys[-1])
         if space is Space.META:
             self._state = AppliedState.decode(values[0])
+        else:
+            self._damaged += [Damage.at(space, key) for key in damaged_keys(space, keys, values)]
         self._blocks += 1
         self._items += len(keys)
 
@@ -164,4 +170,4 @@ class Verification:
             raise damaged(f"it has {size_bytes} bytes and ends at byte {self._frames.offset}")
         if state is None or (state.index, state.term) != (header.index, header.term):
             raise damaged(f"it says that it stands at ({header.index}, {header.term}), and its state at {state}")
-        return WholeSpool(self._name, header, state, self._blocks_at, self._blocks, size_bytes)
+        return WholeSpool(self._name, header, state, self._blocks_at, self._blocks, size_bytes, tuple(self._damaged))

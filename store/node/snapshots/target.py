@@ -2,14 +2,18 @@
 
 ::
 
-    log.snapshot_offer ──► fetch, resume, verify ──► pause ──► mark, clear, load, finish ──► log.installed, resume
-                           (reads go on)                       (no reads, no turns)
-    a marker at the start ──► verify its file ─────────────────┘
-    damaged data ──► hand leadership over, pause, mark ──► fetch from any member ──► verify ──► clear, load, finish
+            an offer of the leader's        all of it, verified           the marker is durable
+    Idle ──────────────────────────► Fetching ─────────────────► Pausing ───────────────────────► Installing ──► Idle
+     ▲                                │ ▲  ▲                        │                               │    ▲  finished
+     │  the log got there by itself,  │ │  └──── no room for it ────┘              its spool turned │    │
+     └──── or it keeps coming damaged ┘ └─ a newer offer                           out to be damaged▼    │ another,
+                                                                                           Refetching ───┘ verified
+    a marker at the start ──► Installing, where its file is whole; else Refetching
 
-While the marker stands this replica is none: :attr:`unreadable` says why, and :attr:`may_lead` is False. What it has
-acknowledged to its leader stays in its log, which an installation keeps behind the snapshot's place; so its vote and
-its acknowledgements stay true throughout.
+The old state is good until the marker is durable, and that is written only when a whole spool is verified and synced:
+so nothing is given up for a promise. While the marker stands (*Installing*, *Refetching*) this replica is none, and
+does not lead; :attr:`unreadable` says why. What it has acknowledged to its leader stays in its log, which an
+installation keeps behind the snapshot's place; so its vote and its acknowledgements stay true throughout.
 """
 
 from __future__ import annotations
@@ -19,21 +23,22 @@ import logging
 import random
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from cortado.errors import CortadoError, DataLoss, ResourceExhausted, Unavailable
-from cortado.raft.log import ReplicatedLog, SnapshotMeta, SnapshotOffer
+from cortado.raft.log import ReplicatedLog, SnapshotMeta
 from cortado.store.engine.interface import Engine, Space
+from cortado.store.mvcc.damage import Damage
 from cortado.store.node.snapshots.fetch import FETCHED, Fetch, fetched_name
 from cortado.store.node.snapshots.group_range import GroupRange
-from cortado.store.node.snapshots.installation import Installation, read_marker, write_marker
-from cortado.store.node.snapshots.marker import Marker, applied_key
+from cortado.store.node.snapshots.installation import Installation, read_marker
+from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.seams import Backoff, PausableTurns, RunScan
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.spool_reader import Verification, WholeSpool
 from cortado.store.node.snapshots.spools import SpoolDirectory
 from cortado.store.node.state import AppliedState
-from cortado.store.node.storage import Storage
+from cortado.store.node.storage import Storage, run_job
 from cortado.store.node.transport import Transport
 
 T = TypeVar("T")
@@ -41,6 +46,43 @@ T = TypeVar("T")
 _LOG: Final = logging.getLogger(__name__)
 _DAMAGED_MAX: Final = 2
 """A spool that came damaged so often is damaged where it comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing is brought here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """The spool of an offer is on its way, or waits here for room; everything goes on beside it."""
+
+    offered: SnapshotMeta
+    fetch: Fetch
+
+
+@dataclass(frozen=True, slots=True)
+class Pausing:
+    """The spool is whole. The turns come to a stop, and reads go on."""
+
+    spool: WholeSpool
+
+
+@dataclass(frozen=True, slots=True)
+class Installing:
+    """The spool takes the place of the old state, of which nothing is read any more; ``why`` for people."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refetching:
+    """The old state is gone, and so is the spool that was to replace it: any other will do."""
+
+    fetch: Fetch | None
+
+
+State: TypeAlias = Idle | Fetching | Pausing | Installing | Refetching
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +114,10 @@ class SnapshotTarget:
         random_: random.Random,
         settings: SnapshotSettings,
         on_change: Callable[[], None],
+        on_damage: Callable[[Damage], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
+        """``on_damage`` hears of each item that came damaged with a snapshot, since no member has it whole."""
         self._engine = engine
         self._log = log
         self._node_id = node_id
@@ -86,35 +130,42 @@ class SnapshotTarget:
         self._run_scan = run_scan
         self._settings = settings
         self._on_change = on_change
+        self._on_damage = on_damage
         self._on_failure = on_failure
         self._backoff = Backoff(random_, settings)
+        self._state: State = Idle()
         self._task: asyncio.Task[None] | None = None
-        self._fetch: Fetch | None = None
-        self._following: SnapshotMeta | None = None
         self._refused_id = ""
-        self._stepping_down: asyncio.Future[None] | None = None
         self._problem = ""
-        self.unreadable = ""
-        self.is_installing = False
         self.installed = 0
         """Snapshots, since the start."""
 
     # --- what the node asks ------------------------------------------------------------------------------------
 
     @property
-    def may_lead(self) -> bool:
-        """False where this replica has no state, or is about to give it up."""
-        return not self.unreadable and self._stepping_down is None
+    def unreadable(self) -> str:
+        """Why nothing can be read here now; empty where it can."""
+        match self._state:
+            case Installing(why):
+                return f"this replica can't be read now: {why}"
+            case Refetching():
+                return "this replica can't be read now: what was to be installed is gone, and is fetched anew"
+        return ""
+
+    @property
+    def is_installing(self) -> bool:
+        """True from before the turns are paused until they go on."""
+        return isinstance(self._state, Pausing | Installing | Refetching)
 
     @property
     def progress(self) -> TargetProgress | None:
         """None where nothing is being brought."""
-        if self._task is None or self._task.done():
-            return None
-        fetch = self._fetch
-        if fetch is None:
-            return TargetProgress("", 0, 0, self._problem)
-        return TargetProgress(fetch.peer, fetch.received_bytes, fetch.size_bytes, self._problem)
+        match self._state:
+            case Idle():
+                return None
+            case Fetching(fetch=fetch) | Refetching(fetch=Fetch() as fetch):
+                return TargetProgress(fetch.peer, fetch.received_bytes, fetch.size_bytes, self._problem)
+        return TargetProgress("", 0, 0, self._problem)
 
     async def start(self) -> None:
         """Delete leftovers, and where a marker stands, pause the turns and begin to make this replica whole."""
@@ -123,42 +174,24 @@ class SnapshotTarget:
         await self._run_scan(lambda: self._delete_leftovers(kept))
         if marker is None:
             return
-        self._became_unreadable("an installation was cut off")
+        self._become(Installing("an installation was cut off"))
         await self._turns.pause()
         self._begin(self._go_on(kept))
 
     def poll(self) -> None:
         """Look whether the leader offers something. Cheap; call it after each turn."""
-        if self._stepping_down is not None and self._log.leader != self._node_id:
-            if not self._stepping_down.done():
-                self._stepping_down.set_result(None)
+        if self.is_installing:
             return
-        if self.unreadable or self.is_installing:
-            return
-        offer = self._log.snapshot_offer
+        offer, state = self._log.snapshot_offer, self._state
         if offer is not None and self._is_new(offer.meta):
             self._stop_task()
-            self._following = offer.meta
-            self._begin(self._follow(offer))
-        elif self._following is not None and self._following.index <= self._log.decided:
+            fetch = self._new_fetch(offer.sender, offer.meta)
+            self._become(Fetching(offer.meta, fetch))
+            self._begin(self._follow(fetch))
+        elif isinstance(state, Fetching) and state.offered.index <= self._log.decided:
             # The log got there by itself.
             self._stop_task()
-
-    async def rebuild(self) -> None:
-        """Give the own state up, for it is damaged, and return when another member's is in its place.
-
-        Raises DataLoss, and changes nothing, where there is no other member to take it from.
-        """
-        if not self.unreadable:
-            if len(self._log.configuration.members) < 2:
-                raise DataLoss("this replica's data", "no other member has a copy; restore a backup")
-            await self._step_down()
-            if not self.unreadable and not self.is_installing:
-                self._stop_task()
-                self._became_unreadable("its data is damaged, and is fetched anew")
-                self._begin(self._give_up_state())
-        if self._task is not None:
-            await asyncio.shield(self._task)
+            self._become(Idle())
 
     async def stop(self) -> None:
         """End what runs, between two transactions; a marker that stands brings the next start back to it."""
@@ -175,9 +208,14 @@ class SnapshotTarget:
         self._task = asyncio.get_running_loop().create_task(self._guarded(work))
 
     def _stop_task(self) -> None:
-        task, self._task, self._fetch, self._following = self._task, None, None, None
+        task, self._task = self._task, None
         if task is not None:
             task.cancel()
+
+    def _become(self, state: State) -> None:
+        before, self._state = self.unreadable, state
+        if self.unreadable != before:
+            self._on_change()
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         """A failure that nobody foresaw stops the node: its state may be neither the old one nor the new one."""
@@ -192,33 +230,37 @@ class SnapshotTarget:
     def _is_new(self, meta: SnapshotMeta) -> bool:
         if meta.snapshot_id == self._refused_id or meta.index <= self._log.decided:
             return False
-        return self._following is None or self._following.snapshot_id != meta.snapshot_id
+        state = self._state
+        return not isinstance(state, Fetching) or state.offered.snapshot_id != meta.snapshot_id
 
-    async def _follow(self, offer: SnapshotOffer) -> None:
+    async def _follow(self, fetch: Fetch) -> None:
         """Bring what was offered, and install it."""
-        await self._run_scan(lambda: self._delete_fetched(but=fetched_name(offer.meta.snapshot_id)))
-        whole = await self._bring(self._new_fetch(offer.sender, offer.meta))
+        offered_id = fetch.snapshot_id
+        await self._run_scan(lambda: self._delete_fetched(but=fetched_name(offered_id)))
+        whole = await self._bring(fetch)
         if whole is None:
             # Damaged where it comes from: the next offer, of another spool, may do.
-            self._refused_id, self._following = offer.meta.snapshot_id, None
+            self._refused_id = offered_id
+            self._become(Idle())
             return
+        fetching = self._state
         while not await self._replace(whole):
+            self._become(fetching)
             await self._wait()
 
     async def _replace(self, whole: WholeSpool) -> bool:
         """Install where the old state is whole. False where there is no room: the old state still stands."""
-        self.is_installing = True
+        self._become(Pausing(whole))
         await self._turns.pause()
         if whole.header.index <= self._log.decided:
-            self._following = None
             await self._resume_as_before()
             await self._run_scan(self._delete_fetched)
             return True
         installation = self._installation(whole)
-        self._became_unreadable("a snapshot is being installed")
+        self._become(Installing("a snapshot is being installed"))
         try:
             await self._run_scan(installation.check_fits)
-            await self._store(installation.mark)
+            await run_job(self._storage, installation.mark)
         except ResourceExhausted as full:
             self._failed(full)
             await self._resume_as_before()
@@ -229,8 +271,7 @@ class SnapshotTarget:
 
     async def _resume_as_before(self) -> None:
         state = await self._run_scan(self._stored_state)
-        self.is_installing = False
-        self._became_readable()
+        self._become(Idle())
         self._turns.resume(state)
 
     async def _go_on(self, name: str) -> None:
@@ -240,27 +281,26 @@ class SnapshotTarget:
             return
         await self._make_whole()
 
-    async def _give_up_state(self) -> None:
-        """Mark the damaged state as none, durably, so that no restart takes it for one."""
-        await self._turns.pause()
-        await self._retried(lambda: write_marker(self._engine, self._of.group_id, Marker()))
-        await self._make_whole()
-
     async def _make_whole(self) -> None:
         """Ask the members, one after the other, until one's state is installed. The marker stands."""
         # A member that is behind what was applied here is no good: the log could not go on from there.
         index_min = (await self._run_scan(self._stored_state)).index
         turn = 0
+        self._become(Refetching(None))
         while True:
             peers = self._peers()
             if peers:
-                whole = await self._bring(self._new_fetch(peers[turn % len(peers)], None, index_min), once=True)
+                fetch = self._new_fetch(peers[turn % len(peers)], None, index_min)
+                self._become(Refetching(fetch))
+                whole = await self._bring(fetch, once=True)
                 turn += 1
                 if whole is not None:
                     installation = self._installation(whole)
                     await self._retried(installation.mark)
+                    self._become(Installing("a snapshot is being installed"))
                     if await self._install(installation, whole):
                         return
+                    self._become(Refetching(None))
             await self._wait()
 
     def _peers(self) -> list[str]:
@@ -273,7 +313,7 @@ class SnapshotTarget:
     # --- bringing ----------------------------------------------------------------------------------------------
 
     def _new_fetch(self, peer: str, offered: SnapshotMeta | None, index_min: int = 0) -> Fetch:
-        self._fetch = Fetch(
+        return Fetch(
             peer,
             offered,
             transport=self._transport,
@@ -284,7 +324,6 @@ class SnapshotTarget:
             group_id=self._of.group_id,
             index_min=index_min,
         )
-        return self._fetch
 
     async def _bring(self, fetch: Fetch, *, once: bool = False) -> WholeSpool | None:
         """Fetch, over as many streams as it takes, and verify. None where it keeps coming damaged, or, where only
@@ -334,7 +373,6 @@ class SnapshotTarget:
 
     async def _install(self, installation: Installation, whole: WholeSpool) -> bool:
         """Under the marker, to the end. False where the spool turns out to be damaged: another one is needed."""
-        self.is_installing = True
         header = whole.header
         meta = SnapshotMeta(header.snapshot_id, header.index, header.term, header.configuration, whole.size_bytes)
         try:
@@ -345,14 +383,13 @@ class SnapshotTarget:
             state = await self._finish(installation, meta)
         except CortadoError as problem:
             self._failed(problem)
-            self.is_installing = False
             return False
         self.installed += 1
         _LOG.info("installed snapshot %s of index %d", header.snapshot_id, header.index)
-        self._fetch = self._following = None
-        self.is_installing = False
-        self._became_readable()
+        self._become(Idle())
         self._turns.resume(state)
+        for damage in whole.damaged:
+            self._on_damage(damage)
         await self._run_scan(self._delete_fetched)
         return True
 
@@ -371,7 +408,7 @@ class SnapshotTarget:
         """Run it until there is room for it."""
         while True:
             try:
-                outcome = await self._store(transaction)
+                outcome = await run_job(self._storage, transaction)
             except ResourceExhausted as full:
                 self._failed(full)
                 await self._wait()
@@ -379,39 +416,7 @@ class SnapshotTarget:
                 self._backoff.reset()
                 return outcome
 
-    async def _store(self, transaction: Callable[[], T]) -> T:
-        """Run one transaction on the storage thread."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-        def done(outcome: Any) -> None:
-            if future.done():
-                return
-            if isinstance(outcome, BaseException):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-
-        self._storage.submit(transaction, done)
-        return await future
-
     # --- small things ------------------------------------------------------------------------------------------
-
-    async def _step_down(self) -> None:
-        """A leader hands over first: while it leads, everybody depends on it."""
-        if self._log.leader == self._node_id:
-            self._stepping_down = self._stepping_down or asyncio.get_running_loop().create_future()
-            self._on_change()
-            await asyncio.shield(self._stepping_down)
-            self._stepping_down = None
-            self._on_change()
-
-    def _became_unreadable(self, why: str) -> None:
-        self.unreadable = f"this replica can't be read now: {why}"
-        self._on_change()
-
-    def _became_readable(self) -> None:
-        self.unreadable = ""
-        self._on_change()
 
     def _failed(self, problem: CortadoError) -> None:
         self._problem = problem.message()

@@ -216,6 +216,12 @@ class SimulatedWrite(SimulatedRead):
             self._set(space, key, None)
         return len(gone)
 
+    def delete_places(self, space: Space, start: bytes, places: Iterable[int]) -> None:
+        keys = self._spaces[space].keys
+        first = bisect_left(keys, start)
+        for key in [keys[first + place] for place in places]:
+            self._set(space, key, None)
+
     def _set(self, space: Space, key: bytes, value: bytes | None) -> None:
         items = self._spaces[space]
         self._before.append((space, key, items.values.get(key)))

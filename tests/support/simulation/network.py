@@ -12,7 +12,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from cortado.errors import CortadoError, NotFound, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import Hello
@@ -21,6 +21,7 @@ from cortado.raft.group import RaftLog
 from cortado.raft.log import Message
 from cortado.raft.standing import Word, vouched_position
 from cortado.store.engine.data_directory import Identity
+from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.peers.hello import check_hello, make_hello, why_no_member
 from support.simulation.loop import NodeLoop, Scheduler
 
@@ -238,6 +239,40 @@ class SimulatedTransport:
     def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
         return _Fetch(self._network, self._process, peer, group_id, snapshot_id, offset)
 
+    async def read_range(self, peer: str, group_id: int, ask: Ask) -> Answer:
+        """One question and one answer, each of which may be lost."""
+        network, process = self._network, self._process
+        there, back = network.link(process.node_id, peer), network.link(peer, process.node_id)
+        answered: asyncio.Future[Answer] = process.loop.create_future()
+
+        def arrive() -> None:
+            sender = network._find(peer)
+            if sender is None or not sender.is_listening or there.is_cut or back.is_cut or process.loop.is_dead:
+                return
+            sender.loop.call_soon(lambda: sender.loop.create_task(answer(sender), name="range"))
+
+        async def answer(sender: Process) -> None:
+            try:
+                outcome: Answer | CortadoError = await sender.node.read_range(group_id, ask)
+            except CortadoError as error:
+                outcome = error
+            if not back.is_cut and back.random.random() >= network.weather.loss:
+                network.counts["ranges read by others"] += 1
+                process.loop.call_later(back.random.uniform(*network.weather.delay_ms) / 1000, hand_over, outcome)
+
+        def hand_over(outcome: Answer | CortadoError) -> None:
+            if isinstance(outcome, CortadoError):
+                _refuse(answered, outcome)
+            elif not answered.done():
+                answered.set_result(outcome)
+
+        process.loop.call_later(there.random.uniform(*network.weather.delay_ms) / 1000, arrive)
+        timer = process.loop.call_later(2, _refuse, answered, Unavailable("nobody answered for two seconds"))
+        try:
+            return await answered
+        finally:
+            timer.cancel()
+
 
 class _Fetch:
     """A stream of a spool's bytes, that breaks where the network does."""
@@ -342,6 +377,6 @@ class _Fetch:
         return now
 
 
-def _refuse(arrived: asyncio.Future[bytes], problem: Exception) -> None:
+def _refuse(arrived: asyncio.Future[Any], problem: Exception) -> None:
     if not arrived.done():
         arrived.set_exception(problem)

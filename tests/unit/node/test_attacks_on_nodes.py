@@ -53,7 +53,7 @@ def test_a_damaged_replica_of_an_idle_group_is_rebuilt() -> None:
         await world.settled()
         await world.sleep(1_000)
         assert n3.snapshots is not None
-        await asyncio.wait_for(n3.snapshots.rebuild(), 30)
+        await asyncio.wait_for(n3.rebuild(), 30)
         assert read(n3, "a") == b"1"
         await n1.write(put("b", b"2"), size_bytes=1)
         await world.settled()

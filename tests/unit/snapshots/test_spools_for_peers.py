@@ -12,6 +12,7 @@ from cortado.raft.configuration import Member
 from cortado.raft.log import PeerProgress
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.mvcc.damage import Damage
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.spool_copy import SpoolCopy
 from cortado.store.node.snapshots.spool_reader import Verification, WholeSpool
@@ -26,16 +27,18 @@ from support.spools import (
     CountingEngine,
     Network,
     Replica,
+    contents,
     fill,
     is_gone,
+    offer,
     read_all,
     stop_all,
     until,
 )
 
 
-def leader(rows: int = 200, index: int = 50) -> Replica:
-    replica = Replica(Network(), "n1")
+def leader(rows: int = 200, index: int = 50, network: Network | None = None) -> Replica:
+    replica = Replica(network or Network(), "n1")
     fill(replica.engine, index=index, rows=rows)
     return replica
 
@@ -363,22 +366,48 @@ def readers(engine: LmdbEngine) -> int:
     return sum(1 for line in lines if line.split()[-1] != "-")
 
 
+def damage(source: Replica, space: Space) -> bytes:
+    """Flip a bit of an item in the middle; its key."""
+    with source.engine.write() as txn:
+        key = txn.page(space, b"\x00", b"\xff", max_items=10_000).keys[20]
+        found = txn.get(space, key)
+        assert found is not None
+        txn.put(space, key, found[:9] + bytes([found[9] ^ 4]) + found[10:])
+    return key
+
+
 @pytest.mark.parametrize("space", [Space.DATA, Space.REQUESTS])
-def test_damage_does_not_travel(space: Space) -> None:
+def test_no_spool_is_made_of_what_can_be_repaired_and_the_source_gives_nothing_up(space: Space) -> None:
     async def scenario() -> None:
         source = leader()
-        with source.engine.write() as txn:
-            key, value = txn.page(space, b"\x00", b"\xff", max_items=10_000).keys[20], b""
-            found = txn.get(space, key)
-            assert found is not None
-            value = found[:9] + bytes([found[9] ^ 4]) + found[10:]
-            txn.put(space, key, value)
+        before = contents(source.engine)
+        key = damage(source, space)
         with pytest.raises(DataLoss):
             await read_all(source, "since-0")
         assert source.spools.names() == []
-        # It is damaged itself, and takes a copy from another member when it can.
-        await until(lambda: not source.is_readable(), source)
+        assert source.damage == [Damage.at(space, key)]
+        assert source.is_readable()
+        with source.engine.write() as txn:
+            txn.put(space, key, before[space][key])
+        assert await read_all(source, "since-0")
         await source.snapshots.stop()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("space", [Space.DATA, Space.REQUESTS])
+def test_what_no_member_has_whole_is_brought_as_it_is_and_told(space: Space) -> None:
+    async def scenario() -> None:
+        network = Network()
+        source = leader(network=network)
+        follower = Replica(network, "n2")
+        key = damage(source, space)
+        source.lost.add((space, key))
+        await offer(source, follower)
+        await until(lambda: follower.snapshots.counts.installed, follower)
+        assert contents(follower.engine) == contents(source.engine)
+        assert follower.damage == [Damage.at(space, key)]
+        await stop_all(source, follower)
 
     run(scenario)
 

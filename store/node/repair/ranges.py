@@ -1,0 +1,306 @@
+"""What of a range is damaged here, what another member has in it, and the one transaction that makes it whole.
+
+A version is never changed once it is written, and a remembered request neither: so a copy whose checksum holds is the
+truth, whoever has it. A range that is damaged here is made whole from another member's, in place, while everything
+beside it is read and written::
+
+    survey(here)   [ prev | k3 ✗ k5? | next ]     from the last whole item before the damage to the first behind it
+    answer(there)  [ k3  k4  k5 ]  index 70       its whole items, the keys of its damaged ones, what it has applied
+    mend(here)     [ prev | k3 k4 k5 | next ]     once 70 is applied here too: put what is missing, delete the rest
+
+- *What is put* has a right checksum, and this replica has applied everything that the other had: it belongs here.
+- *What is deleted* has a wrong checksum. Where the other has an item of this very key, that takes its place. Where it
+  has none, the key itself has turned, and its true name is somewhere in the range: it may go only if the other has the
+  whole range undamaged, and had applied all that stood here when the damage was looked at. Else it stays, and is found.
+- *An item out of its place* (bits of a key may make it so) hides others from searches. All walks here go from item to
+  item, from one that stands far enough before for no search to meet what is wrong.
+
+Each step is safe to be cut off, and to be done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Final
+
+from cortado.errors import DataLoss, Unavailable
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.engine.interface import Engine, ReadTransaction, Space
+from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
+from cortado.store.mvcc.versions import Item, suffix_of
+from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
+from cortado.store.node.snapshots.marker import marker_key
+from cortado.store.node.state import AppliedState
+
+STEPS_BACK: Final = 256
+"""More items than a page of the tree can hold of ours: so far before a damaged one, a search compares with none of its
+page."""
+ITEMS_MAX: Final = 1_000
+BYTES_MAX: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A range of stored keys, ``[start, end)``."""
+
+    space: Space
+    start: bytes
+    end: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a member has in ``[ask.start, end)``, where it has applied everything up to ``index``, at ``last_ts``.
+
+    ``items`` have right checksums; ``damaged`` are keys of others, or out of their place. ``end`` is the ask's, or
+    comes before it where there was more than fits.
+    """
+
+    index: int
+    last_ts: Timestamp
+    items: Sequence[Item]
+    damaged: Sequence[bytes]
+    end: bytes
+
+    def check(self, ask: Ask) -> None:
+        """Raises DataLoss where this cannot be an answer to it: what stands here is never exchanged for less."""
+        keys = [key for key, _ in self.items]
+        in_order = all(before < after for before, after in pairwise(keys))
+        inside = not keys or (ask.start <= keys[0] and keys[-1] < self.end)
+        if not in_order or not inside or not ask.start < self.end <= ask.end:
+            raise DataLoss("another member's copy", "its keys are not in the range that was asked for")
+        wrong = damaged_keys(ask.space, keys, [value for _, value in self.items])
+        if wrong:
+            raise DataLoss(item_text(ask.space, wrong[0]), "another member's copy has a wrong checksum too")
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A range with damage in it, between two whole items, and the ``damaged`` ones as they are stored, when everything
+    up to ``index`` was applied. ``ask.end`` may come before the end of what was reported, where that is long."""
+
+    ask: Ask
+    damaged: Mapping[bytes, bytes]
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What one transaction did, and the keys of the range that are still damaged."""
+
+    put: int
+    deleted: int
+    left: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """An item as it stands: its place in the walk from the anchor, and whether it is whole and where it belongs."""
+
+    place: int
+    key: bytes
+    value: bytes
+    is_whole: bool
+    is_in_place: bool
+
+    @property
+    def is_sound(self) -> bool:
+        return self.is_whole and self.is_in_place
+
+
+def survey(engine: Engine, of: GroupRange, damage: Damage) -> tuple[Survey | None, bytes]:
+    """The first run of damaged items in what was reported, and where to look on (empty: nothing is left to look at).
+
+    Raises DataLoss where the tree cannot be walked.
+    """
+    first, end = of.bounds(damage.space)
+    looked, size_bytes = 0, 0
+    found: dict[bytes, bytes] = {}
+    with engine.read() as txn:
+        start = _whole_before(txn, damage.space, damage.start, first)
+        for item in _stored(txn, damage.space, start):
+            if not item.is_sound:
+                found[item.key] = item.value
+            elif found:
+                ask = Ask(damage.space, start, min(item.key, end))
+                return Survey(ask, found, _applied(txn, of).index), item.key if item.key < damage.end else b""
+            elif item.key >= damage.end:
+                return None, b""
+            elif looked >= ITEMS_MAX or size_bytes >= BYTES_MAX:
+                return None, item.key
+            else:
+                start = item.key + b"\x00"
+            looked += 1
+            size_bytes += len(item.value)
+        index = _applied(txn, of).index
+    return Survey(Ask(damage.space, start, end), found, index) if found else None, b""
+
+
+def own_slice(engine: Engine, of: GroupRange, ask: Ask) -> Survey:
+    """Of a range, the first piece that fits one answer, damaged or not: for a comparison of everything."""
+    with engine.read() as txn:
+        items, end = _slice(txn, ask)
+        found = {item.key: item.value for item in items if not item.is_sound}
+        return Survey(Ask(ask.space, ask.start, end), found, _applied(txn, of).index)
+
+
+def answer(engine: Engine, of: GroupRange, ask: Ask) -> Answer:
+    """What this replica has in a range, or in the first part of it. Raises Unavailable where it has no state."""
+    with engine.read() as txn:
+        _check_whole(txn, of)
+        items, end = _slice(txn, ask)
+        state = _applied(txn, of)
+    whole = [(item.key, item.value) for item in items if item.is_sound]
+    damaged = [item.key for item in items if not item.is_sound]
+    return Answer(state.index, state.last_ts, whole, damaged, end)
+
+
+def differs(engine: Engine, of: GroupRange, ask: Ask, theirs: Answer) -> bool:
+    """Whether :func:`mend` has anything to do: asked first, since that keeps the storage thread from its work."""
+    with engine.read() as txn:
+        items, _ = _slice(txn, Ask(ask.space, ask.start, theirs.end), bounded=False)
+        plan = _plan(_applied(txn, of), ask, theirs, items, surveyed=None, exactly=True)
+    return bool(plan.puts or plan.places or plan.left)
+
+
+def mend(engine: Engine, of: GroupRange, found: Survey, theirs: Answer, *, exactly: bool = False) -> Mended:
+    """One transaction, for the storage thread. ``exactly``: what is whole here and not there goes as well, or is
+    replaced where it is another; the operator said who is right.
+
+    Raises Unavailable where a snapshot is being installed, or not everything is applied here that is there.
+    """
+    ask = Ask(found.ask.space, found.ask.start, theirs.end)
+    with engine.write() as txn:
+        _check_whole(txn, of)
+        state = _applied(txn, of)
+        if state.index < theirs.index:
+            raise Unavailable(f"this replica has applied {state.index}, the other one {theirs.index}", 1_000)
+        items, _ = _slice(txn, ask, bounded=False)
+        plan = _plan(state, ask, theirs, items, surveyed=found, exactly=exactly)
+        if plan.places:
+            txn.delete_places(ask.space, _anchor(txn, ask.space, ask.start), plan.places)
+        if plan.puts:
+            txn.put_many(ask.space, sorted(plan.puts.items()))
+    return Mended(len(plan.puts), len(plan.places), plan.left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    puts: Mapping[bytes, bytes]
+    places: Sequence[int]
+    left: Sequence[bytes]
+
+
+def _plan(
+    state: AppliedState, ask: Ask, theirs: Answer, items: Sequence[_Stored], *, surveyed: Survey | None, exactly: bool
+) -> _Plan:
+    given, puts = dict(theirs.items), dict[bytes, bytes]()
+    places: list[int] = []
+    left: list[bytes] = []
+    is_known = not theirs.damaged and (surveyed is None or theirs.index >= surveyed.index)
+    for item in items:
+        key = item.key
+        if not item.is_whole:
+            was_seen = surveyed is None or surveyed.damaged.get(key) == item.value
+            if key in given or (is_known and was_seen):
+                places.append(item.place)
+            else:
+                left.append(key)
+        elif exactly and not theirs.damaged and key not in given and _is_theirs(ask.space, key, theirs):
+            places.append(item.place)
+        else:
+            if not item.is_in_place:
+                places.append(item.place)
+                puts[key] = item.value
+            if exactly and given.get(key, item.value) != item.value:
+                puts[key] = given[key]
+            given.pop(key, None)
+    puts.update((key, value) for key, value in given.items() if _is_kept(ask.space, key, state))
+    return _Plan(puts, places, left)
+
+
+def _is_theirs(space: Space, key: bytes, theirs: Answer) -> bool:
+    """Whether the other replica must have the item, if it is one: what is remembered of requests comes and goes."""
+    return space is Space.DATA and key[-TIMESTAMP_BYTES:] >= suffix_of(theirs.last_ts)
+
+
+def _is_kept(space: Space, key: bytes, state: AppliedState) -> bool:
+    """Whether the item was not forgotten here since."""
+    return space is Space.DATA or key[4:] >= state.request_floor
+
+
+# --- walking -------------------------------------------------------------------------------------------------------
+
+
+def _stored(txn: ReadTransaction, space: Space, start: bytes) -> Iterator[_Stored]:
+    """The items behind the last one below ``start`` that is in its place, in the order in which they stand.
+
+    What stands before ``start`` is told to be in its place by its key alone, so that few values are read: a damaged one
+    that is passed over so belongs to another range.
+    """
+    last, highest, is_inside = b"", start, False
+    pending: list[_Stored] = []
+    for place, (key, value_of) in enumerate(txn.walk(space, _anchor(txn, space, start))):
+        if not is_inside and last < key < start:
+            last = key
+            pending.clear()
+            continue
+        value = value_of()
+        item = _Stored(place, key, value, not damaged_keys(space, [key], [value]), key >= highest)
+        if not is_inside and not item.is_sound:
+            pending.append(item)
+            continue
+        yield from pending
+        pending.clear()
+        is_inside = True
+        if item.is_sound:
+            highest = key + b"\x00"
+        yield item
+    yield from pending
+
+
+def _slice(txn: ReadTransaction, ask: Ask, *, bounded: bool = True) -> tuple[list[_Stored], bytes]:
+    """The items of a range, or of the first part of it where ``bounded``, and where they end."""
+    items: list[_Stored] = []
+    size_bytes = 0
+    for item in _stored(txn, ask.space, ask.start):
+        if item.is_sound:
+            if item.key >= ask.end:
+                break
+            if bounded and items and (len(items) >= ITEMS_MAX or size_bytes + len(item.value) > BYTES_MAX):
+                return items, item.key
+        items.append(item)
+        size_bytes += len(item.key) + len(item.value)
+    return items, ask.end
+
+
+def _whole_before(txn: ReadTransaction, space: Space, start: bytes, first: bytes) -> bytes:
+    """Where a range around ``start`` must begin: right behind the last whole item that stands before it."""
+    for key, value_of in txn.walk(space, start, reverse=True):
+        if key < first:
+            break
+        if key < start and not damaged_keys(space, [key], [value_of()]):
+            return key + b"\x00"
+    return first
+
+
+def _anchor(txn: ReadTransaction, space: Space, start: bytes) -> bytes:
+    """The key of an item that stands well before ``start`` and is found by it; where there are few, before all."""
+    for key, _ in islice(txn.walk(space, start, reverse=True), STEPS_BACK, 2 * STEPS_BACK):
+        found = next(txn.walk(space, key), None)
+        if found is not None and found[0] == key:
+            return key
+    return FIRST_KEY
+
+
+def _applied(txn: ReadTransaction, of: GroupRange) -> AppliedState:
+    encoded = txn.get(Space.META, of.applied[0])
+    return AppliedState(last_ts=ZERO) if encoded is None else AppliedState.decode(encoded)
+
+
+def _check_whole(txn: ReadTransaction, of: GroupRange) -> None:
+    """Raises Unavailable where the data is no state: a snapshot is being installed."""
+    if txn.get(Space.META, marker_key(of.group_id)) is not None:
+        raise Unavailable("a snapshot is being installed", 1_000)

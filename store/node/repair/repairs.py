@@ -1,0 +1,332 @@
+"""Every damage that is known here, and the one task that repairs it, a range at a time.
+
+::
+
+    report ──► a case ──► survey ──► ask a member ──► apply as far as it had ──► mend ──► survey again ... ──► repaired
+                 ▲                      └─ another one, while damage is left
+                 └─ later again: nobody who was asked has a whole copy, or not everybody answered
+
+Nothing is given up for a repair: beside the range, and in it what is whole, this replica goes on reading, writing,
+voting and leading. A case where every other member has answered and none has a whole copy is *lost*: what it names is
+``DATA_LOSS`` on every replica until a member comes that has it, or an operator accepts the loss. It is looked at again
+from time to time, like every other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Final, TypeAlias
+
+from cortado.errors import CortadoError, DataLoss, Unavailable
+from cortado.raft.configuration import Member
+from cortado.raft.log import ReplicatedLog
+from cortado.store.engine.interface import Engine, Space
+from cortado.store.mvcc.damage import Damage
+from cortado.store.node.repair.ranges import Answer, Ask, Mended, Survey, differs, mend, own_slice, survey
+from cortado.store.node.snapshots.group_range import GroupRange
+from cortado.store.node.snapshots.seams import RunScan
+from cortado.store.node.storage import Storage, run_job
+from cortado.store.node.transport import Transport
+
+_Key: TypeAlias = tuple[Space, bytes, bytes]
+
+_LOG: Final = logging.getLogger(__name__)
+
+CASES_MAX: Final = 1_000
+"""More are counted; what is dropped is found again by whoever found it."""
+RETRY_MS_MIN: Final = 200.0
+RETRY_MS_MAX: Final = 15_000.0
+REBUILD_TRIES_MAX: Final = 10
+"""So often in a row nobody answers before a comparison of everything is given up."""
+_APPLIED_STEP_S: Final = 0.01
+_APPLIED_STEPS_MAX: Final = 500
+
+
+@dataclass(slots=True)
+class Case:
+    """One damage that is known. ``problem`` says why it is not repaired yet; it ``is_lost`` where every other member
+    has answered and none has a whole copy of ``keys``, which are those that are damaged here."""
+
+    damage: Damage
+    due_ms: float = 0.0
+    tries: int = 0
+    problem: str = ""
+    is_lost: bool = False
+    keys: frozenset[bytes] = frozenset()
+    stood_at: dict[str, int] = field(default_factory=dict)
+    """Members behind this replica, and what they had applied when they were asked last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """Why a range is not whole yet, and whether all other members have said that they cannot help."""
+
+    problem: str
+    is_lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RepairCounts:
+    """``damaged`` is of now; the others since the start."""
+
+    damaged: int
+    repaired: int
+    items_put: int
+    items_deleted: int
+
+
+class Repairs:
+    """All on the loop; the steps that run elsewhere share nothing with it."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        log: ReplicatedLog,
+        node_id: str,
+        of: GroupRange,
+        transport: Transport,
+        storage: Storage,
+        run_scan: RunScan,
+        applied_index: Callable[[], int],
+        monotonic_ms: Callable[[], float],
+        random_: Random,
+        on_repaired: Callable[[], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        """``applied_index`` is what the node has applied; ``on_repaired`` hears when stored items were changed,
+        ``on_failure`` when the node must stop: the disk failed, or a defect was met."""
+        self._engine = engine
+        self._log = log
+        self._node_id = node_id
+        self._of = of
+        self._transport = transport
+        self._storage = storage
+        self._run_scan = run_scan
+        self._applied_index = applied_index
+        self._monotonic_ms = monotonic_ms
+        self._random = random_
+        self._on_repaired = on_repaired
+        self._on_failure = on_failure
+        self._cases: dict[_Key, Case] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._rebuilding: asyncio.Task[int] | None = None
+        self._mending = asyncio.Lock()
+        self._left_out = 0
+        self._repaired = self._items_put = self._items_deleted = 0
+
+    # --- what the node asks ------------------------------------------------------------------------------------
+
+    def report(self, damage: Damage) -> None:
+        """Somebody met damage here. Cheap where it is known already."""
+        key = (damage.space, damage.start, damage.end)
+        if key in self._cases:
+            return
+        if len(self._cases) >= CASES_MAX:
+            self._left_out += 1
+            return
+        _LOG.error("damaged here: %s", damage.what)
+        self._cases[key] = Case(damage)
+        self._go_on()
+
+    @property
+    def cases(self) -> list[Case]:
+        """What is damaged now, as far as it is known."""
+        return list(self._cases.values())
+
+    @property
+    def counts(self) -> RepairCounts:
+        return RepairCounts(len(self._cases) + self._left_out, self._repaired, self._items_put, self._items_deleted)
+
+    def lost(self) -> Set[tuple[Space, bytes]]:
+        """The damaged items of which no member has a whole copy, as all of them have said."""
+        return {(each.damage.space, key) for each in self._cases.values() if each.is_lost for key in each.keys}
+
+    async def settle(self, damage: Damage) -> Case | None:
+        """Look at ``damage`` now, and try to repair it. None where it is whole; else the case, with the reason."""
+        self.report(damage)
+        key = (damage.space, damage.start, damage.end)
+        case = self._cases.get(key) or Case(damage)
+        await self._try(key, case)
+        return self._cases.get(key)
+
+    async def rebuild(self) -> int:
+        """Compare everything with another member's, and make it the same; returns how many items were changed.
+
+        It goes on where the caller leaves. Raises Unavailable where no other member can be asked.
+        """
+        if self._rebuilding is None or self._rebuilding.done():
+            self._rebuilding = asyncio.get_running_loop().create_task(self._rebuild())
+        return await asyncio.shield(self._rebuilding)
+
+    async def stop(self) -> None:
+        """End what runs, between two transactions."""
+        for task in (self._task, self._rebuilding):
+            if task is not None and not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+        self._task = self._rebuilding = None
+
+    # --- the task ----------------------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        self._wake.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._cases:
+                key, case = min(self._cases.items(), key=lambda item: item[1].due_ms)
+                wait_ms = case.due_ms - self._monotonic_ms()
+                if wait_ms > 0:
+                    await self._wait(wait_ms)
+                else:
+                    await self._try(key, case)
+        except Exception as error:
+            self._on_failure(error)
+
+    async def _wait(self, ms: float) -> None:
+        """Until then, or until something new is reported."""
+        self._wake.clear()
+        timer = asyncio.get_running_loop().call_later(ms / 1000, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            timer.cancel()
+
+    async def _try(self, key: _Key, case: Case) -> None:
+        async with self._mending:
+            case.tries += 1
+            problem, keys, is_lost = "", set[bytes](), True
+            try:
+                start, is_looked_at = case.damage.start, False
+                while not is_looked_at:
+                    found, start = await self._survey(replace(case.damage, start=start))
+                    if found is not None and (outcome := await self._repair(case, found)) is not None:
+                        problem, is_lost = outcome.problem, is_lost and outcome.is_lost
+                        keys.update(found.damaged)
+                    is_looked_at = not start
+            except CortadoError as failed:
+                problem, is_lost = failed.message(), False
+        case.keys, case.problem, case.is_lost = frozenset(keys), problem, bool(problem) and is_lost
+        if not problem:
+            if self._cases.pop(key, None) is not None:
+                self._left_out = 0
+                _LOG.warning("whole again: %s", case.damage.what)
+            return
+        if case.tries == 1:
+            _LOG.error("still damaged: %s: %s", case.damage.what, problem)
+        wait_ms = min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** min(case.tries, 16))
+        case.due_ms = self._monotonic_ms() + wait_ms * self._random.uniform(0.5, 1.0)
+
+    async def _survey(self, damage: Damage) -> tuple[Survey | None, bytes]:
+        if not damage.end:
+            raise DataLoss("a page of the data file", "it cannot be repaired in place: replace this node")
+        return await self._run_scan(lambda: survey(self._engine, self._of, damage))
+
+    async def _repair(self, case: Case, found: Survey) -> _Left | None:
+        """Ask one member after the other; None where all is whole."""
+        silent: list[str] = []
+        peers = self._peers()
+        for member in peers:
+            try:
+                theirs = await self._ask(member.node_id, found.ask)
+                if theirs.end < found.ask.end:
+                    raise Unavailable("more is stored there than one answer holds", 1_000)
+                left = (await self._mend(found, theirs)).left
+            except CortadoError as failed:
+                silent.append(f"{member.node_id}: {failed.message()}")
+                continue
+            if not left:
+                self._repaired += 1
+                return None
+            if not self._has_said_all(case, member.node_id, theirs.index, found.index):
+                silent.append(f"{member.node_id}: it is behind, at entry {theirs.index} of {found.index}")
+        if silent:
+            return _Left(f"no whole copy was found yet ({'; '.join(silent)})", is_lost=False)
+        problem = "no other member has a whole copy" if peers else "there is no other member that could have a copy"
+        return _Left(problem, is_lost=True)
+
+    def _has_said_all(self, case: Case, node_id: str, index: int, own_index: int) -> bool:
+        """Whether a member that has no whole copy now will have none later: it has applied as much as this replica, or
+        holds nothing yet, or stands still and waits for a snapshot."""
+        stood_at = case.stood_at.get(node_id)
+        case.stood_at[node_id] = index
+        return index >= own_index or index == 0 or stood_at == index
+
+    async def _ask(self, node_id: str, ask: Ask) -> Answer:
+        answer = await self._transport.read_range(node_id, self._of.group_id, ask)
+        answer.check(ask)
+        for _ in range(_APPLIED_STEPS_MAX):
+            if self._applied_index() >= answer.index:
+                return answer
+            await asyncio.sleep(_APPLIED_STEP_S)
+        raise Unavailable(f"this replica does not come as far as entry {answer.index}, where {node_id} is", 1_000)
+
+    async def _mend(self, found: Survey, theirs: Answer, *, exactly: bool = False) -> Mended:
+        mended = await run_job(self._storage, lambda: mend(self._engine, self._of, found, theirs, exactly=exactly))
+        self._items_put += mended.put
+        self._items_deleted += mended.deleted
+        if mended.put or mended.deleted:
+            _LOG.warning("repaired: %d items put, %d deleted", mended.put, mended.deleted)
+            self._on_repaired()
+        return mended
+
+    def _peers(self) -> list[Member]:
+        """The other members that have joined, the leader first."""
+        others = self._log.configuration.others(self._node_id)
+        joined = [each for each in others if each.storage_id]
+        return sorted(joined, key=lambda each: each.node_id != self._log.leader)
+
+    # --- all of it ---------------------------------------------------------------------------------------------
+
+    async def _rebuild(self) -> int:
+        changed = tries = 0
+        for space in (Space.DATA, Space.REQUESTS):
+            start, end = self._of.bounds(space)
+            while start < end:
+                try:
+                    # A lock for each piece: damage that is met meanwhile is not kept waiting.
+                    async with self._mending:
+                        items, start = await self._rebuild_piece(Ask(space, start, end))
+                except Unavailable:
+                    tries += 1
+                    if tries == REBUILD_TRIES_MAX:
+                        raise
+                    await asyncio.sleep(self._random.uniform(0.2, 1.0))
+                else:
+                    changed += items
+                    tries = 0
+        _LOG.warning("compared with the other members: %d items changed", changed)
+        return changed
+
+    async def _rebuild_piece(self, ask: Ask) -> tuple[int, bytes]:
+        """Make the first piece of a range the same as another member's; how many items changed, and where to go on."""
+        own = await self._run_scan(lambda: own_slice(self._engine, self._of, ask))
+        best: Answer | None = None
+        problems: list[str] = []
+        for member in self._peers():
+            try:
+                theirs = await self._ask(member.node_id, own.ask)
+            except CortadoError as failed:
+                problems.append(f"{member.node_id}: {failed.message()}")
+                continue
+            if best is None or len(theirs.damaged) < len(best.damaged):
+                best = theirs
+            if not best.damaged and best.index >= own.index:
+                break
+        if best is None:
+            raise Unavailable(f"no other member's copy can be had ({'; '.join(problems) or 'there is none'})", 1_000)
+        chosen = best
+        if not await self._run_scan(lambda: differs(self._engine, self._of, own.ask, chosen)):
+            return 0, chosen.end
+        mended = await self._mend(own, chosen, exactly=True)
+        for key in mended.left:
+            self.report(Damage.at(ask.space, key))
+        return mended.put + mended.deleted, chosen.end

@@ -1,0 +1,91 @@
+"""What a peer has in a range of stored keys, on the wire: asked for where something of that range is damaged here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from cortado.errors import InvalidArgument, Unavailable
+from cortado.proto.internal.peers_pb2 import Hello, ReadRangeRequest, ReadRangeResponse
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.engine.interface import KEY_BYTES_MAX, Space
+from cortado.store.node.repair.ranges import Answer, Ask
+from cortado.store.packing import cut, join
+from cortado.store.peers.credentials import Certificates
+from cortado.store.peers.interface import PeerLimits
+from cortado.store.peers.streams import READ_RANGE, as_it_is, explain, open_channel
+
+_END_BYTES_MAX: Final = KEY_BYTES_MAX + 1
+_CODE_OF_SPACE: Final = {Space.DATA: 1, Space.REQUESTS: 2}
+_SPACE_OF_CODE: Final = {code: space for space, code in _CODE_OF_SPACE.items()}
+
+
+def range_request(hello: Hello, group_id: int, ask: Ask) -> ReadRangeRequest:
+    return ReadRangeRequest(
+        hello=hello, group_id=group_id, space=_CODE_OF_SPACE[ask.space], start=ask.start, end=ask.end
+    )
+
+
+def asked(request: ReadRangeRequest) -> Ask:
+    """Raises InvalidArgument."""
+    space = _SPACE_OF_CODE.get(request.space)
+    if space is None:
+        raise InvalidArgument("space", "must be 1 or 2", str(request.space))
+    if not 0 < len(request.start) <= _END_BYTES_MAX or not 0 < len(request.end) <= _END_BYTES_MAX:
+        raise InvalidArgument("start", f"must have 1 to {_END_BYTES_MAX} bytes, as must end")
+    if request.start >= request.end:
+        raise InvalidArgument("end", "must be above start", request.end.hex())
+    return Ask(space, request.start, request.end)
+
+
+def range_response(answer: Answer) -> ReadRangeResponse:
+    keys, key_lengths = join([key for key, _ in answer.items])
+    values, value_lengths = join([value for _, value in answer.items])
+    return ReadRangeResponse(
+        applied_index=answer.index,
+        last_timestamp=bytes(answer.last_ts),
+        keys=keys,
+        key_lengths=key_lengths,
+        values=values,
+        value_lengths=value_lengths,
+        damaged=answer.damaged,
+        end=answer.end,
+    )
+
+
+def answered(message: bytes, node_id: str) -> Answer:
+    """Raises Unavailable where it is no answer."""
+    try:
+        reply = ReadRangeResponse.FromString(message)
+        if len(reply.last_timestamp) != TIMESTAMP_BYTES:
+            raise ValueError(f"a timestamp of {len(reply.last_timestamp)} bytes")
+        keys: Sequence[bytes] = cut(reply.keys, reply.key_lengths)
+        items = list(zip(keys, cut(reply.values, reply.value_lengths), strict=True))
+    except (DecodeError, ValueError) as malformed:
+        raise Unavailable(f"node {node_id} sent a range that does not decode: {malformed}") from None
+    last_ts = Timestamp.from_bytes(reply.last_timestamp)
+    return Answer(reply.applied_index, last_ts, items, list(reply.damaged), reply.end)
+
+
+async def read_range(
+    address: str, request: ReadRangeRequest, certificates: Certificates | None, limits: PeerLimits
+) -> Answer:
+    """Over a connection of its own. Raises Unavailable, PeerRefused."""
+    node_id = request.hello.to_node_id
+    if not address:
+        raise Unavailable(f"the address of node {node_id} is not known")
+    channel = open_channel(address, certificates, node_id)
+    call = channel.unary_unary(READ_RANGE, request_serializer=as_it_is, response_deserializer=as_it_is)
+    try:
+        async with asyncio.timeout(limits.silence_ms / 1000):
+            return answered(await call(request.SerializeToString()), node_id)
+    except TimeoutError:
+        raise Unavailable(f"node {node_id} did not say for {limits.silence_ms} ms what it has") from None
+    except grpc.RpcError as error:
+        raise explain(error, name=f"node {node_id}", secure=certificates is not None) from None
+    finally:
+        await channel.close()
