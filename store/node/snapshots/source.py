@@ -220,8 +220,7 @@ class SnapshotSource:
             while not is_complete:
                 is_complete = await self._run_scan(copy.step)
         except DataLoss as damage:
-            for each in copy.damaged or [Damage.of_tree(damage)]:
-                self._on_damage(each)
+            self._put_off(copy.damaged or [Damage.of_tree(damage)])
             raise
         finally:
             if not is_complete:
@@ -235,6 +234,11 @@ class SnapshotSource:
         self._newest = self._made[snapshot_id] = _Spool(meta, self._monotonic_ms())
         self._copying_index = None
         return self._newest
+
+    def _put_off(self, damaged: Sequence[Damage]) -> None:
+        """There is no spool until this is repaired, or is known to be whole nowhere."""
+        for each in damaged:
+            self._on_damage(each)
 
     # --- offering ----------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Final
 
 FAULTS: Final = (
     "fault: bad weather",
+    "fault: bit rot",
     "fault: clean stop",
     "fault: clients cut off",
     "fault: clock in 2071",
@@ -21,8 +22,10 @@ FAULTS: Final = (
     "fault: leader cut off",
     "fault: leader transfer",
     "fault: lost disk",
+    "fault: lost write",
     "fault: member added",
     "fault: member removed",
+    "fault: misdirected write",
     "fault: one-way cut",
     "fault: partition",
     "fault: pause",
@@ -44,6 +47,7 @@ PATHS: Final = (
     "at reads",
     "ceiling raises applied",
     "changes watched",
+    "damaged items repaired",
     "clocks found out of bounds",
     "elections won",
     "entries truncated",
@@ -54,7 +58,10 @@ PATHS: Final = (
     "member changes rolled back",
     "outcomes unknown",
     "pre-votes refused",
+    "ranges read by others",
     "reads refused for a lost round",
+    "reads that met damage",
+    "snapshots put off for damage",
     "reads too far ahead",
     "reads under a lease",
     "requests forgotten",
@@ -72,6 +79,7 @@ PATHS: Final = (
     "turns tried again for want of room",
     "turns withdrawn",
     "writes acknowledged",
+    "writes that met damage",
     "writes that headed the next turn",
 )
 

@@ -59,6 +59,11 @@ class Disk:
         self.digest = 0
         """Of DATA, REQUESTS and the applied state: equal on two replicas that stand at the same entry."""
         self.on_durable: Callable[[Changes], None] = lambda _changes: None
+        self.on_applied: Callable[[Changes], None] | None = None
+        """A disk that lies does so here: what was written is durable, and may be changed."""
+        self.turned: dict[tuple[Space, bytes], bytes] = {}
+        """What is damaged, and what should be there: the digest is of that."""
+        self.repaired = 0
         self.is_full = False
         self.sync_ms = (0.2, 1.5)
         self.hangs_until_ms = 0.0
@@ -113,7 +118,15 @@ class Disk:
         """The disk is replaced by an empty one."""
         self._syncing = None
         self.spaces = {space: Items() for space in Space}
+        self.turned.clear()
+        self.on_applied = None
         self.digest = 0
+
+    def damage(self, space: Space, key: bytes, value: bytes) -> None:
+        """From now on this is what is read there, whatever was written."""
+        values = self.spaces[space].values
+        self.turned.setdefault((space, key), values[key])
+        values[key] = value
 
     @property
     def is_syncing(self) -> bool:
@@ -129,10 +142,15 @@ class Disk:
             reader.keep_state()
         self._readers.clear()
         digest = self.digest
+        gone: dict[tuple[Space, bytes], bytes] = {}
         for space, key, value in changes:
             items = self.spaces[space]
             if space is Space.DATA or space is Space.REQUESTS or (space is Space.META and key.startswith(b"applied")):
                 before = items.values.get(key)
+                turned = self.turned.pop((space, key), None)
+                if turned is not None:
+                    before = gone[space, key] = turned
+                self.repaired += value is not None and gone.get((space, key)) == value
                 if before is not None:
                     digest -= _digest_of(space, key, before)
                 if value is not None:
@@ -140,6 +158,8 @@ class Disk:
             items.set(key, value)
         self.digest = digest & _DIGEST_MASK
         self.on_durable(changes)
+        if self.on_applied is not None:
+            self.on_applied(changes)
 
 
 def _digest_of(space: Space, key: bytes, value: bytes) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from cortado.errors import CortadoError, InvalidArgument, PeerRefused
 from cortado.store.clock.timestamp import EPOCH_MAX
 from support.simulation.clocks import BEGAN_MS, YEAR_2071_MS
+from support.simulation.lies import Lies
 from support.simulation.network import Weather
 from support.simulation.rpc import Lost, Refused
 
@@ -38,6 +39,8 @@ class Nemesis:
         self._is_stopped = False
         self._is_changing_members = False
         self._lost_disks: set[str] = set()
+        # Draws of their own, so that they change nobody else's.
+        self._lies = Lies(cluster, random.Random(f"{cluster.seed}/lies"))
         kinds = self._kinds()
         self.enabled = [name for name in kinds if source.random() < 0.45] or [source.choice(sorted(kinds))]
         self.mean_ms = source.choice((150.0, 300.0, 700.0))
@@ -65,6 +68,9 @@ class Nemesis:
             "member added": self._add_member,
             "member removed": self._remove_member,
             "lost disk": self._lost_disk,
+            "bit rot": self._bit_rot,
+            "lost write": self._lost_write,
+            "misdirected write": self._misdirected_write,
             "epoch bump": self._bump_epoch,
             "clients cut off": self._clients_cut_off,
         }
@@ -92,9 +98,11 @@ class Nemesis:
         cluster.network.heal()
         cluster.network.weather = Weather()
         cluster.calls.cut_off.clear()
+        self._lies.patrol()
         for host in cluster.hosts.values():
             host.clock.set_right(self._random.uniform(-20, 20))
             host.disk.is_full = False
+            host.disk.on_applied = None
             host.disk.fails_next_sync = False
             host.disk.sync_ms = (0.2, 1.5)
             host.disk.hangs_until_ms = 0.0
@@ -276,6 +284,36 @@ class Nemesis:
             self._note("failing sync", life.node_id)
             life.host.disk.fails_next_sync = True
 
+    async def _bit_rot(self) -> None:
+        life = self._a_life()
+        if life is not None and self._may_lie():
+            damaged = sum(self._lies.rot(life.host) for _ in range(self._random.choice((1, 1, 3, 10))))
+            if damaged:
+                self._note("bit rot", f"{life.node_id}, {damaged} items")
+            await self._patrol_later()
+
+    async def _lost_write(self) -> None:
+        life = self._a_life()
+        if life is not None and self._may_lie():
+            self._lies.lose_next_write(life.host)
+            await self._patrol_later()
+            life.host.disk.on_applied = None
+
+    async def _misdirected_write(self) -> None:
+        life = self._a_life()
+        if life is not None and self._may_lie():
+            self._lies.misdirect_next_write(life.host)
+            await self._patrol_later()
+            life.host.disk.on_applied = None
+
+    def _may_lie(self) -> bool:
+        """Not while members come and go: who is about to leave may be the one who has it whole."""
+        return not self._is_changing_members and not self._lost_disks - set(self._removed())
+
+    async def _patrol_later(self) -> None:
+        await self._for_a_while(100, 3_000)
+        self._lies.patrol()
+
     async def _lost_disk(self) -> None:
         """A voter's disk dies. It comes back empty under its old id, and is refused; then under a new one."""
         if not self._may_lose_a_disk():
@@ -304,7 +342,14 @@ class Nemesis:
         leader = self._cluster.leader()
         if self._is_changing_members or self._lost_disks - set(self._removed()) or leader is None:
             return False
+        if self.is_damaged():
+            return False
         return len(leader.node.configuration.voters) >= VOTERS_TO_LOSE_A_DISK_MIN
+
+    def is_damaged(self) -> bool:
+        """Whether a disk is damaged, or is about to be: nobody may go who could help."""
+        about_to_be = any(host.disk.on_applied is not None for host in self._cluster.hosts.values())
+        return about_to_be or bool(self._lies.damaged())
 
     def _removed(self) -> list[str]:
         return [node_id for node_id in self._cluster.hosts if node_id not in self._cluster.members]
@@ -397,7 +442,12 @@ class Nemesis:
 
     async def _remove_member(self) -> None:
         voters = self._voters()
-        if self._is_changing_members or len(voters) <= VOTERS_LEFT_MIN or self._lost_disks - set(self._removed()):
+        if (
+            self.is_damaged()
+            or self._is_changing_members
+            or len(voters) <= VOTERS_LEFT_MIN
+            or self._lost_disks - set(self._removed())
+        ):
             return
         self._is_changing_members = True
         try:

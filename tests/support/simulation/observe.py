@@ -13,6 +13,7 @@ from cortado.raft.replication import Replication
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.rounds import ReadRounds
 from cortado.store.node.snapshots import snapshots
+from cortado.store.node.snapshots.source import SnapshotSource
 from cortado.store.node.snapshots.target import SnapshotTarget
 from support.simulation.process import small_snapshots
 
@@ -33,12 +34,16 @@ def counting(counts: Counter[str]) -> Iterator[None]:
     def resumed_installation(_result: object, _self: object) -> None:
         counts["installations gone on with after a crash"] += 1
 
+    def put_off(_result: object, _self: object) -> None:
+        counts["snapshots put off for damage"] += 1
+
     with ExitStack() as stack:
         for owner, name, told in (
             (Replication, "_has_lease", lease),
             (RaftLog, "withdraw", withdrawn),
             (PeerClocks, "is_out_of_bounds", out_of_bounds),
             (SnapshotTarget, "_go_on", resumed_installation),
+            (SnapshotSource, "_put_off", put_off),
         ):
             stack.enter_context(patch.object(owner, name, _told(getattr(owner, name), told)))
         # A node takes the usual sizes; here they must be small.

@@ -235,6 +235,7 @@ class Run:
         for each in (*self.clients, *self.watchers):
             each.is_stopped = True
         self._until(lambda: False, 1_500)
+        self.nemesis.calm()
         if not self._until(self._is_equal, COME_BACK_MS):
             cluster.violation(f"members do not become equal in calm: {self._state()}")
         return not cluster.violations
@@ -270,7 +271,7 @@ class Run:
 
     def _is_equal(self) -> bool:
         leader = self.cluster.leader()
-        if leader is None:
+        if leader is None or self.nemesis.is_damaged():
             return False
         members = [self.cluster.find(each.node_id) for each in leader.node.configuration.members]
         disks = [
@@ -313,6 +314,7 @@ class Run:
                 "commits": sum(disk.commits for disk in disks),
                 "torn commits kept": sum(disk.torn_kept for disk in disks),
                 "torn commits lost": sum(disk.torn_lost for disk in disks),
+                "damaged items repaired": sum(disk.repaired for disk in disks),
                 "transactions refused for want of room": sum(disk.refused for disk in disks),
             }
         )

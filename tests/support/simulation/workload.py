@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from cortado.errors import Conflict as ConflictError
 from cortado.errors import (
     CortadoError,
+    DataLoss,
     DidNotHappen,
     NotLeader,
     OutcomeUnknown,
@@ -158,6 +159,9 @@ class Client:
                 )
             except (Refused, TryAgain) as error:
                 self._follow(error)
+            except DataLoss:
+                # Damaged there; it is repaired, or another node leads: as good a reason to come again as any.
+                self._cluster.counts["writes that met damage"] += 1
             except (Lost, OutcomeUnknown) as error:
                 self._leader = ""
                 may_have_happened = True
@@ -273,6 +277,9 @@ class Client:
             return None
         except TimestampInFuture:
             cluster.counts["reads too far ahead"] += 1
+            return None
+        except DataLoss:
+            cluster.counts["reads that met damage"] += 1
             return None
         except CortadoError as error:
             cluster.problem(f"{self.name}: a {kind} read on {node_id} failed: {error!r}")
