@@ -5,7 +5,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class LogEntry(_message.Message):
-    __slots__ = ("format", "after_index", "after_term", "first_timestamp", "last_timestamp", "keys", "key_lengths", "values", "value_lengths", "request_ids", "results", "result_lengths", "request_floor", "bump_epoch", "raise_ceiling")
+    __slots__ = ("format", "after_index", "after_term", "first_timestamp", "last_timestamp", "keys", "key_lengths", "values", "value_lengths", "request_ids", "results", "result_lengths", "request_floor", "bump_epoch", "raise_ceiling", "accepted_losses", "accepted_loss_lengths")
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     AFTER_INDEX_FIELD_NUMBER: _ClassVar[int]
     AFTER_TERM_FIELD_NUMBER: _ClassVar[int]
@@ -21,6 +21,8 @@ class LogEntry(_message.Message):
     REQUEST_FLOOR_FIELD_NUMBER: _ClassVar[int]
     BUMP_EPOCH_FIELD_NUMBER: _ClassVar[int]
     RAISE_CEILING_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_LOSSES_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_LOSS_LENGTHS_FIELD_NUMBER: _ClassVar[int]
     format: int
     after_index: int
     after_term: int
@@ -36,4 +38,6 @@ class LogEntry(_message.Message):
     request_floor: bytes
     bump_epoch: int
     raise_ceiling: bytes
-    def __init__(self, format: _Optional[int] = ..., after_index: _Optional[int] = ..., after_term: _Optional[int] = ..., first_timestamp: _Optional[bytes] = ..., last_timestamp: _Optional[bytes] = ..., keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., request_ids: _Optional[bytes] = ..., results: _Optional[bytes] = ..., result_lengths: _Optional[bytes] = ..., request_floor: _Optional[bytes] = ..., bump_epoch: _Optional[int] = ..., raise_ceiling: _Optional[bytes] = ...) -> None: ...
+    accepted_losses: bytes
+    accepted_loss_lengths: bytes
+    def __init__(self, format: _Optional[int] = ..., after_index: _Optional[int] = ..., after_term: _Optional[int] = ..., first_timestamp: _Optional[bytes] = ..., last_timestamp: _Optional[bytes] = ..., keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., request_ids: _Optional[bytes] = ..., results: _Optional[bytes] = ..., result_lengths: _Optional[bytes] = ..., request_floor: _Optional[bytes] = ..., bump_epoch: _Optional[int] = ..., raise_ceiling: _Optional[bytes] = ..., accepted_losses: _Optional[bytes] = ..., accepted_loss_lengths: _Optional[bytes] = ...) -> None: ...

@@ -11,7 +11,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ("header", "version", "data_dir", "state", "leader", "applied_index", "uptime_ms", "map", "disk_free_bytes", "queues", "loop_lag_ms_max", "role", "last_index", "leader_address", "clock_offsets", "patrol")
+    __slots__ = ("header", "version", "data_dir", "state", "leader", "applied_index", "uptime_ms", "map", "disk_free_bytes", "queues", "loop_lag_ms_max", "role", "last_index", "leader_address", "clock_offsets", "patrol", "damage", "damaged", "repaired")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DATA_DIR_FIELD_NUMBER: _ClassVar[int]
@@ -28,6 +28,9 @@ class StatusResponse(_message.Message):
     LEADER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     CLOCK_OFFSETS_FIELD_NUMBER: _ClassVar[int]
     PATROL_FIELD_NUMBER: _ClassVar[int]
+    DAMAGE_FIELD_NUMBER: _ClassVar[int]
+    DAMAGED_FIELD_NUMBER: _ClassVar[int]
+    REPAIRED_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     version: str
     data_dir: str
@@ -44,7 +47,10 @@ class StatusResponse(_message.Message):
     leader_address: str
     clock_offsets: _containers.RepeatedCompositeFieldContainer[ClockOffset]
     patrol: Patrol
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[str] = ..., data_dir: _Optional[str] = ..., state: _Optional[str] = ..., leader: _Optional[str] = ..., applied_index: _Optional[int] = ..., uptime_ms: _Optional[int] = ..., map: _Optional[_Union[MapUse, _Mapping]] = ..., disk_free_bytes: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueUse, _Mapping]]] = ..., loop_lag_ms_max: _Optional[int] = ..., role: _Optional[str] = ..., last_index: _Optional[int] = ..., leader_address: _Optional[str] = ..., clock_offsets: _Optional[_Iterable[_Union[ClockOffset, _Mapping]]] = ..., patrol: _Optional[_Union[Patrol, _Mapping]] = ...) -> None: ...
+    damage: _containers.RepeatedCompositeFieldContainer[DamagedItem]
+    damaged: int
+    repaired: int
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[str] = ..., data_dir: _Optional[str] = ..., state: _Optional[str] = ..., leader: _Optional[str] = ..., applied_index: _Optional[int] = ..., uptime_ms: _Optional[int] = ..., map: _Optional[_Union[MapUse, _Mapping]] = ..., disk_free_bytes: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueUse, _Mapping]]] = ..., loop_lag_ms_max: _Optional[int] = ..., role: _Optional[str] = ..., last_index: _Optional[int] = ..., leader_address: _Optional[str] = ..., clock_offsets: _Optional[_Iterable[_Union[ClockOffset, _Mapping]]] = ..., patrol: _Optional[_Union[Patrol, _Mapping]] = ..., damage: _Optional[_Iterable[_Union[DamagedItem, _Mapping]]] = ..., damaged: _Optional[int] = ..., repaired: _Optional[int] = ...) -> None: ...
 
 class Patrol(_message.Message):
     __slots__ = ("read_bytes", "expected_bytes", "running_ms", "passes", "last_pass_ms", "damaged")
@@ -61,6 +67,32 @@ class Patrol(_message.Message):
     last_pass_ms: int
     damaged: int
     def __init__(self, read_bytes: _Optional[int] = ..., expected_bytes: _Optional[int] = ..., running_ms: _Optional[int] = ..., passes: _Optional[int] = ..., last_pass_ms: _Optional[int] = ..., damaged: _Optional[int] = ...) -> None: ...
+
+class DamagedItem(_message.Message):
+    __slots__ = ("key", "text", "problem", "is_lost")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    IS_LOST_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    text: str
+    problem: str
+    is_lost: bool
+    def __init__(self, key: _Optional[bytes] = ..., text: _Optional[str] = ..., problem: _Optional[str] = ..., is_lost: bool = ...) -> None: ...
+
+class AcceptLossRequest(_message.Message):
+    __slots__ = ("key", "request_id")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    key: bytes
+    request_id: bytes
+    def __init__(self, key: _Optional[bytes] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class AcceptLossResponse(_message.Message):
+    __slots__ = ("header",)
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ...) -> None: ...
 
 class ClockOffset(_message.Message):
     __slots__ = ("node_id", "low_ms", "high_ms")

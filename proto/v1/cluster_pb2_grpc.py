@@ -55,6 +55,11 @@ class ClusterStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaResponse.FromString,
                 )
+        self.AcceptLoss = channel.unary_unary(
+                '/cortado.v1.Cluster/AcceptLoss',
+                request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.AcceptLossRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.AcceptLossResponse.FromString,
+                )
         self.TransferLeader = channel.unary_unary(
                 '/cortado.v1.Cluster/TransferLeader',
                 request_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.TransferLeaderRequest.SerializeToString,
@@ -116,8 +121,16 @@ class ClusterServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RebuildReplica(self, request, context):
-        """Has the node that is asked give its data up, for it is damaged, and fetch another member's. Log and vote stay. Answered
-        when the data is whole again; it goes on where the caller leaves.
+        """Has the node that is asked compare all of its data with another member's, and make it the same. It serves meanwhile.
+        Answered when that is done; it goes on where the caller leaves.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AcceptLoss(self, request, context):
+        """Gives up a damaged version of a key of which every member has said that it has no whole copy: from its timestamp on
+        the key does not exist, on every replica alike. Refused where a whole copy is known, or not every member has answered.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -172,6 +185,11 @@ def add_ClusterServicer_to_server(servicer, server):
                     servicer.RebuildReplica,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaResponse.SerializeToString,
+            ),
+            'AcceptLoss': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcceptLoss,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.AcceptLossRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_cluster__pb2.AcceptLossResponse.SerializeToString,
             ),
             'TransferLeader': grpc.unary_unary_rpc_method_handler(
                     servicer.TransferLeader,
@@ -322,6 +340,23 @@ class Cluster(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.Cluster/RebuildReplica',
             cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_cluster__pb2.RebuildReplicaResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def AcceptLoss(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Cluster/AcceptLoss',
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.AcceptLossRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_cluster__pb2.AcceptLossResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -56,6 +56,7 @@ HOMES: Final = {
     "mvcc": Home("Inspect the versions that one node has stored.", ("mvcc",)),
     "raft": Home("Inspect the replicated log of one node.", ("raft",)),
     "scrub": Home("Verify all stored data, and compare the replicas at one timestamp.", ("scrub",)),
+    "damage": Home("What the nodes know to be damaged, and what is accepted as lost.", ("damage",)),
     "cert": Home("Make certificates for nodes and clients.", ("cert",)),
     "recover": Home("Force a new single-node cluster after a permanent loss of quorum.", ("recover",)),
     "config": Home("The settings of servers and of this command line.", ("config",)),

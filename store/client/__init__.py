@@ -81,7 +81,15 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.watch import Watch
     from cortado.store.client.bulk import BulkResult, RefusedRow
     from cortado.store.client.client import Client
-    from cortado.store.client.cluster import AsyncMembership, ClockOffset, ClockReading, Members, MemberStatus, Status
+    from cortado.store.client.cluster import (
+        AsyncMembership,
+        ClockOffset,
+        ClockReading,
+        DamagedItem,
+        Members,
+        MemberStatus,
+        Status,
+    )
     from cortado.store.client.documents import Document, RowBatch
     from cortado.store.client.endpoints import Tls
     from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
@@ -109,6 +117,7 @@ __all__ = [
     "Client",
     "ClockOffset",
     "ClockReading",
+    "DamagedItem",
     "Delete",
     "Deleted",
     "Document",
@@ -152,6 +161,7 @@ _HOMES: Final = {
     "ClockOffset": "cluster",
     "ClockReading": "cluster",
     "DEFAULT_ENDPOINT": "async_client",
+    "DamagedItem": "cluster",
     "Delete": "kv",
     "Deleted": "watch",
     "Document": "documents",

@@ -240,6 +240,18 @@ class AsyncClient:
         reply = await self._connection.call(self._connection.stubs.kv.Get, request, timeout_s=self._timeout_s)
         return timestamp_of(reply.header.timestamp)
 
+    async def accept_loss(self, key: bytes) -> None:
+        """Gives up the damaged version under this stored key (:attr:`DamagedItem.key`), of which no member has a whole
+        copy: from its timestamp on the key does not exist, on every replica.
+
+        Raises InvalidArgument where it is not damaged, Unavailable where not every member has said so.
+        """
+        if not isinstance(key, bytes):
+            raise InvalidArgument("key", "must be bytes", type(key).__name__)
+        request = cluster_pb2.AcceptLossRequest(key=key)
+        stub = self._connection.stubs.cluster
+        await self._connection.write(stub.AcceptLoss, request, timeout_s=self._timeout_s)
+
     async def bump_epoch(self, from_epoch: int) -> int:
         """Begins a new epoch, after which every timestamp sorts after every earlier one; returns it.
 

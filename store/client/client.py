@@ -152,5 +152,9 @@ class Client:
     def now(self) -> Timestamp:
         return run(self._core.now())
 
+    def accept_loss(self, key: bytes) -> None:
+        """Gives up a damaged version of which no member has a whole copy."""
+        run(self._core.accept_loss(key))
+
     def bump_epoch(self, from_epoch: int) -> int:
         return run(self._core.bump_epoch(from_epoch))

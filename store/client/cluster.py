@@ -51,10 +51,22 @@ class PatrolStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedItem:
+    """Something that a node has stored, and that is not what was written; ``key`` as it is stored (empty where that is
+    not known), ``text`` for people. It ``is_lost`` where every other member has said that it has no whole copy."""
+
+    key: bytes
+    text: str
+    problem: str
+    is_lost: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """What a node says of itself. ``state`` is "serving", or why it is not.
 
     ``role`` is "leader", "follower", "candidate" or "learner"; ``leader`` a node id, empty while none is known.
+    ``damage`` is what is damaged there, or the first of ``damaged`` items; ``repaired`` since the process started.
     """
 
     cluster_id: str
@@ -77,6 +89,9 @@ class Status:
     leader_address: str = ""
     clock_offsets: tuple[ClockOffset, ...] = ()
     patrol: PatrolStatus | None = None
+    damage: tuple[DamagedItem, ...] = ()
+    damaged: int = 0
+    repaired: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +164,9 @@ def status_from_proto(reply: cluster_pb2.StatusResponse) -> Status:
         leader_address=reply.leader_address,
         clock_offsets=tuple(ClockOffset(each.node_id, each.low_ms, each.high_ms) for each in reply.clock_offsets),
         patrol=_patrol(reply.patrol) if reply.HasField("patrol") else None,
+        damage=tuple(DamagedItem(each.key, each.text, each.problem, each.is_lost) for each in reply.damage),
+        damaged=reply.damaged,
+        repaired=reply.repaired,
     )
 
 

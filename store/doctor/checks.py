@@ -152,6 +152,15 @@ def _states(facts: Facts) -> Iterator[Check]:
             advice = "make room on its disk, or give it a larger map-size" if is_read_only else "read its log"
             yield _of(f"state of {node['node_id']}", fail=True, found=node["state"], advice=advice)
     for node in _reached(facts):
+        damaged, repaired = node["damaged"], node["repaired"]
+        yield _of(
+            f"damage of {node['node_id']}",
+            fail=damaged > 0,
+            warn=repaired > 0,
+            found=f"{damaged} damaged items, {node['lost']} of them lost" if damaged else f"none, {repaired} repaired",
+            advice="cortado damage list shows them" if damaged else "its disk changed bytes: replace it soon",
+        )
+    for node in _reached(facts):
         for member in node["members"] if node["role"] == "leader" else ():
             behind = member["behind"]
             entries = "1 entry" if behind == 1 else f"{behind} entries"

@@ -92,6 +92,9 @@ def _status(reply: cluster_pb2.StatusResponse) -> Facts:
         "map_used_bytes": reply.map.used_bytes,
         "map_limit_bytes": reply.map.limit_bytes,
         "loop_lag_ms_max": reply.loop_lag_ms_max,
+        "damaged": reply.damaged,
+        "lost": sum(each.is_lost for each in reply.damage),
+        "repaired": reply.repaired,
         "queues": [
             {"name": each.name, "count": each.count, "count_max": each.count_max, "bytes": each.bytes}
             | {"bytes_max": each.bytes_max}

@@ -6,7 +6,7 @@ clock and no network, so the node may run it against the newest state with every
 and throw the result away and run it again::
 
     evaluate(reader, commit_ts) -> Evaluation(mutations, reply, control)
-                                              |          |       `- for the node: a new epoch, a higher ceiling
+                                              |          |       `- for the node: a new epoch, a higher ceiling, a loss
                                               |          `--------- for the caller: a frozen dataclass of the domain
                                               `-------------------- for the log: final keys and payloads
 
@@ -41,12 +41,22 @@ class RaiseCeiling:
 
 
 @dataclass(frozen=True, slots=True)
+class AcceptLoss:
+    """The version that is stored under ``engine_key`` is damaged everywhere: give it up, on every replica alike."""
+
+    engine_key: bytes
+
+
+Control: TypeAlias = BumpEpoch | RaiseCeiling | AcceptLoss
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """The outcome of a command that was not refused. Empty ``mutations`` and no ``control`` need no log entry."""
 
     mutations: Mutations
     reply: object
-    control: BumpEpoch | RaiseCeiling | None = None
+    control: Control | None = None
 
 
 Evaluate: TypeAlias = Callable[[Reader, Timestamp], Evaluation]

@@ -6,7 +6,7 @@
               first_ts .. last_ts         of its commands; they rise strictly within an entry and along the log
               items                       engine keys and values, in key order
               results, request_floor      what is remembered of requests, and what is forgotten
-              epoch, ceiling              controls
+              epoch, ceiling, losses      controls
 
 Applying is mechanical: a replica that holds this entry holds exactly the log before it, so what a command was worked
 out against is what it is applied to, and what the engine shall hold is in the entry byte for byte, checksums included.
@@ -32,7 +32,7 @@ from cortado.store.mvcc.versions import Item
 from cortado.store.node.requests import REQUEST_ID_BYTES
 from cortado.store.packing import cut, cut_equal, join
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 
 # The timestamp behind a key, the kind and checksum of a value, and the two lengths: what a mutation adds.
 MUTATION_OVERHEAD_BYTES: Final = 25
@@ -48,7 +48,7 @@ class LogEntry:
 
     ``items`` are engine keys and values, ``results`` request ids and their records, each in key order.
     ``request_floor``: ids below it are forgotten; empty where none is. ``epoch`` 0: none begins; another one begins at
-    ``last_ts``.
+    ``last_ts``. ``losses`` are stored keys, ascending, whose versions an operator gave up.
     """
 
     after_index: int
@@ -60,11 +60,13 @@ class LogEntry:
     request_floor: bytes = b""
     epoch: int = 0
     ceiling: Timestamp | None = None
+    losses: Sequence[bytes] = ()
 
     def encode(self) -> bytes:
         keys, key_lengths = join([key for key, _ in self.items])
         values, value_lengths = join([value for _, value in self.items])
         results, result_lengths = join([record for _, record in self.results])
+        losses, loss_lengths = join(self.losses)
         return log_pb2.LogEntry(
             format=FORMAT,
             after_index=self.after_index,
@@ -81,6 +83,8 @@ class LogEntry:
             request_floor=self.request_floor,
             bump_epoch=self.epoch,
             raise_ceiling=b"" if self.ceiling is None else bytes(self.ceiling),
+            accepted_losses=losses,
+            accepted_loss_lengths=loss_lengths,
         ).SerializeToString(deterministic=True)
 
     @classmethod
@@ -106,6 +110,7 @@ class LogEntry:
             message.request_floor,
             message.bump_epoch,
             _timestamp(message.raise_ceiling) if message.raise_ceiling else None,
+            _cut(message.accepted_losses, message.accepted_loss_lengths, "losses"),
         )
 
 

@@ -1,4 +1,4 @@
-"""Writes that change no key, but what the node itself goes by: the epoch, and the ceiling of reads ahead."""
+"""Writes that change no key by a version of their own: the epoch, the ceiling of reads ahead, what is given up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from cortado.errors import InvalidArgument
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.mvcc.evaluation import BumpEpoch, Evaluate, Evaluation, RaiseCeiling
+from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Evaluate, Evaluation, RaiseCeiling
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 
@@ -29,5 +29,14 @@ def higher_ceiling(ceiling: Timestamp) -> Evaluate:
 
     def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
         return Evaluation(_NOTHING, None, RaiseCeiling(ceiling))
+
+    return evaluate
+
+
+def accepted_loss(engine_key: bytes) -> Evaluate:
+    """Give up the damaged version that is stored under ``engine_key``."""
+
+    def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        return Evaluation(_NOTHING, None, AcceptLoss(engine_key))
 
     return evaluate

@@ -27,6 +27,7 @@ from typing import Final, TypeVar
 
 from cortado.errors import (
     CortadoError,
+    InvalidArgument,
     NotFound,
     ResourceExhausted,
     Unavailable,
@@ -40,8 +41,8 @@ from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
 from cortado.store.clock.host_time import HostTime
 from cortado.store.clock.spans import exact_span_text
-from cortado.store.clock.timestamp import Timestamp
-from cortado.store.engine.interface import Engine
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.engine.interface import KEY_BYTES_MAX, Engine
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
@@ -51,7 +52,7 @@ from cortado.store.node.admission import Gate
 from cortado.store.node.budget import Budget, Share
 from cortado.store.node.commands import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
 from cortado.store.node.compaction import Compaction
-from cortado.store.node.controls import epoch_after, higher_ceiling
+from cortado.store.node.controls import accepted_loss, epoch_after, higher_ceiling
 from cortado.store.node.known_requests import KnownRequests, Submitted
 from cortado.store.node.lag import LoopLag
 from cortado.store.node.limits import NodeLimits, check_bound
@@ -706,6 +707,36 @@ class Node:
         self._check_serving()
         await self.repairs.rebuild()
 
+    async def accept_loss(
+        self,
+        engine_key: bytes,
+        *,
+        request_id: bytes = b"",
+        request_hash: bytes = b"",
+        encode_reply: EncodeReply = no_reply,
+    ) -> WriteResult:
+        """Give up the damaged version under a stored key of which no member has a whole copy, on every replica.
+
+        Raises InvalidArgument where what is stored there is not damaged, Unavailable where not every member has said
+        that it has no whole copy, NotLeader.
+        """
+        if not TIMESTAMP_BYTES < len(engine_key) <= KEY_BYTES_MAX:
+            problem = f"a stored key has {TIMESTAMP_BYTES + 1} to {KEY_BYTES_MAX} bytes"
+            raise InvalidArgument("key", problem, f"{len(engine_key)} bytes")
+        self._check_serving()
+        known = self._known_requests.find(request_id, request_hash) if request_id else None
+        if known is not None:
+            return await self.answer(known)
+        await self.linearize()
+        await self.repairs.check_lost(engine_key)
+        result = await self.write(
+            accepted_loss(engine_key), request_id=request_id, request_hash=request_hash, encode_reply=encode_reply
+        )
+        await self.caught_up()
+        self._catalog_cache.clear()
+        self.repairs.look_again()
+        return result
+
     # --- what an operator asks ---------------------------------------------------------------------------------
 
     @property
@@ -778,4 +809,7 @@ class Node:
             snapshot="" if self.snapshots is None else snapshot_text(self.snapshots.progress),
             unreadable=self.store.unreadable,
             patrol=self.patrol.progress,
+            damage=self.repairs.items(),
+            damaged=self.repairs.counts.damaged,
+            repaired=self.repairs.counts.repaired,
         )

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 
 from cortado.errors import CortadoError, Internal
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.mvcc.evaluation import BumpEpoch, Evaluate, Evaluation, RaiseCeiling
+from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, Evaluate, Evaluation, RaiseCeiling
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.versions import Item, encode_version, encode_versions
@@ -133,6 +133,7 @@ class Turn:
     last_ts: Timestamp = ZERO
     epoch: int = 0
     ceiling: Timestamp | None = None
+    losses: set[bytes] = field(default_factory=set)
     forgotten: Forgotten = NOTHING_FORGOTTEN
     index: int = 0
     term: int = 0
@@ -141,9 +142,7 @@ class Turn:
     evaluating_ms: float = 0.0
     times: EntryTimes = field(default_factory=EntryTimes)
 
-    def add(
-        self, ts: Timestamp, mutations: Mutations, control: BumpEpoch | RaiseCeiling | None, size_bytes: int
-    ) -> None:
+    def add(self, ts: Timestamp, mutations: Mutations, control: Control | None, size_bytes: int) -> None:
         """Take a command's effects, as the engine will hold them."""
         if not self.commands:
             self.first_ts = ts
@@ -162,6 +161,8 @@ class Turn:
                 self.epoch = epoch
             case RaiseCeiling(ceiling):
                 self.ceiling = ceiling if self.ceiling is None else max(self.ceiling, ceiling)
+            case AcceptLoss(engine_key):
+                self.losses.add(engine_key)
 
     def remember(self, request_id: bytes, remembered: Remembered) -> None:
         """Take what its request is to be answered from now on."""
@@ -183,4 +184,5 @@ class Turn:
             self.forgotten.floor,
             self.epoch,
             self.ceiling,
+            sorted(self.losses),
         )

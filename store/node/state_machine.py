@@ -22,10 +22,11 @@ from typing import Final
 from cortado.errors import DataLoss
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing, Ready
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
-from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.reader import Reader, logical_of, suffix_from
 from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import encode_version, suffix_of, timestamp_of
 from cortado.store.node.commands import LogEntry
 from cortado.store.node.requests import REQUEST_ID_BYTES, Remembered, answer_of
 from cortado.store.node.state import AppliedState
@@ -125,6 +126,8 @@ class StateMachine:
         _check_follows(log_entry, state)
         self._versions.put_all(txn, log_entry.items)
         self.newly_applied.append(Applied(log_entry.last_ts, log_entry.items))
+        for engine_key in log_entry.losses:
+            _give_up(txn, engine_key, state.last_ts)
         if log_entry.results:
             state = self._remember(txn, state, log_entry)
         if log_entry.request_floor:
@@ -170,6 +173,15 @@ def _write(txn: WriteTransaction, writes: Sequence[tuple[bytes, bytes | None]]) 
             txn.delete(Space.LOG, key)
         else:
             txn.put(Space.LOG, key, value)
+
+
+def _give_up(txn: WriteTransaction, engine_key: bytes, last_ts: Timestamp) -> None:
+    """A deletion takes the place of a version that no replica has whole, at its timestamp: so what was older does not
+    come back to life. Where the timestamp itself has turned, to one that is not reached yet, the version just goes."""
+    if engine_key[-TIMESTAMP_BYTES:] < suffix_of(last_ts):
+        txn.delete(Space.DATA, engine_key)
+    else:
+        txn.put(Space.DATA, *encode_version(logical_of(engine_key), None, timestamp_of(suffix_from(engine_key))))
 
 
 def _check_follows(log_entry: LogEntry, state: AppliedState) -> None:

@@ -27,12 +27,25 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedItem:
+    """A stored ``key`` that is not what was written (empty where it is not known), as people read it, and why it is not
+    repaired yet; it ``is_lost`` where every other member has said that it has no whole copy."""
+
+    key: bytes
+    text: str
+    problem: str
+    is_lost: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NodeStatus:
     """``refused_for`` says why the last turn of writes was refused for want of room; empty when writes go well.
 
     ``leader`` is a node id, ``leader_address`` where it is reached; both are empty while none is known.
     ``snapshot`` says how far a snapshot is that is brought here, for people; empty where there is none. ``unreadable``
     says why nothing is read here while the data is no state. ``patrol`` says how far the pass over everything is.
+    ``damage`` is what is known to be damaged here, or the first of ``damaged`` such items; ``repaired`` ranges were made
+    whole since the start.
     """
 
     refused_for: str
@@ -53,6 +66,9 @@ class NodeStatus:
     snapshot: str = ""
     unreadable: str = ""
     patrol: PatrolProgress | None = None
+    damage: Sequence[DamagedItem] = ()
+    damaged: int = 0
+    repaired: int = 0
 
     @property
     def state(self) -> str:

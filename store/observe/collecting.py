@@ -195,6 +195,10 @@ def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:
         yield "snapshots_made_total", (), counts.made
         yield "snapshot_sent_bytes_total", (), counts.sent_bytes
         yield "snapshots_installed_total", (), counts.installed
+    repairs = node.repairs.counts
+    yield "damaged_items", (), repairs.damaged
+    yield "repairs_total", (), repairs.repaired
+    yield "repaired_items_total", (), repairs.items_put + repairs.items_deleted
     yield "snapshot_installing", (), node.is_installing
 
 

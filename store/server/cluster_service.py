@@ -62,6 +62,12 @@ class ClusterService(Service):
                 for each in status.clock_offsets
             ],
             patrol=_patrol(status.patrol),
+            damage=[
+                cluster_pb2.DamagedItem(key=each.key, text=each.text, problem=each.problem, is_lost=each.is_lost)
+                for each in status.damage
+            ],
+            damaged=status.damaged,
+            repaired=status.repaired,
         )
 
     async def clock(self, request: cluster_pb2.ClockRequest) -> Message:
@@ -84,6 +90,19 @@ class ClusterService(Service):
         request_id = request.request_id
         result = await self.node.bump_epoch(
             request.from_epoch,
+            request_id=request_id,
+            request_hash=request_hash(request) if request_id else b"",
+            encode_reply=encode_reply,
+        )
+        return result.reply
+
+    async def accept_loss(self, request: cluster_pb2.AcceptLossRequest) -> bytes:
+        def encode_reply(ts: Timestamp, _value: object) -> bytes:
+            return cluster_pb2.AcceptLossResponse(header=self.header(ts)).SerializeToString()
+
+        request_id = request.request_id
+        result = await self.node.accept_loss(
+            request.key,
             request_id=request_id,
             request_hash=request_hash(request) if request_id else b"",
             encode_reply=encode_reply,

@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import Any, Final
 
 from cortado.errors import CortadoError, Unavailable
-from cortado.store.cli.render import moment, size
+from cortado.store.cli.render import count, moment, size
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-from cortado.store.client import Members, MemberStatus, Status
+from cortado.store.client import DamagedItem, Members, MemberStatus, Status
 from cortado.store.client.cluster import PatrolStatus
 from cortado.store.clock.spans import between_text
 
@@ -32,12 +32,13 @@ def status(session: Session) -> None:
     with session.client() as client:
         found = client.status()
         members = client.membership.members()
-    others = _ask_each(session, members, found)
+    others = ask_each(session, members, found)
     if session.as_json:
         session.show.json(
             {
                 **dataclasses.asdict(found),
                 "ts": str(found.ts),
+                "damage": [damage_json(each) for each in found.damage],
                 "members": [_member_json(members, *each) for each in zip(members.members, others, strict=True)],
             }
         )
@@ -58,7 +59,12 @@ def status(session: Session) -> None:
         session.show.note("no leader is known: writes wait until a majority of the voters is back")
 
 
-def _ask_each(session: Session, members: Members, found: Status) -> list[Status | CortadoError]:
+def damage_json(item: DamagedItem) -> dict[str, Any]:
+    """A damaged item for machines."""
+    return {"key": item.key.hex() or None, "text": item.text, "problem": item.problem, "is_lost": item.is_lost}
+
+
+def ask_each(session: Session, members: Members, found: Status) -> list[Status | CortadoError]:
     """What each member says, or why it says nothing. The one that answered already is not asked again."""
 
     def ask(member: MemberStatus) -> Status | CortadoError:
@@ -132,6 +138,10 @@ def _pairs(found: Status) -> list[tuple[str, object]]:
     ]
     if found.patrol is not None:
         pairs.append(("verified", _verified(found.patrol)))
+    if found.damaged or found.repaired:
+        hint = ": see cortado damage list" if found.damaged else ""
+        pairs.append(("damaged", count(found.damaged, "item") + hint))
+        pairs.append(("repaired since the start", count(found.repaired, "range")))
     clocks = ((f"clock of {each.node_id}", between_text(each.low_ms, each.high_ms)) for each in found.clock_offsets)
     return [*pairs, *clocks]
 

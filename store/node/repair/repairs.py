@@ -21,14 +21,16 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final, TypeAlias
 
-from cortado.errors import CortadoError, DataLoss, Unavailable
+from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unavailable
 from cortado.raft.configuration import Member
 from cortado.raft.log import ReplicatedLog
+from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Engine, Space
-from cortado.store.mvcc.damage import Damage
+from cortado.store.mvcc.damage import Damage, item_text
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, Survey, differs, mend, own_slice, survey
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.seams import RunScan
+from cortado.store.node.status import DamagedItem
 from cortado.store.node.storage import Storage, run_job
 from cortado.store.node.transport import Transport
 
@@ -38,6 +40,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 CASES_MAX: Final = 1_000
 """More are counted; what is dropped is found again by whoever found it."""
+SHOWN_MAX: Final = 100
 RETRY_MS_MIN: Final = 200.0
 RETRY_MS_MAX: Final = 15_000.0
 REBUILD_TRIES_MAX: Final = 10
@@ -143,17 +146,43 @@ class Repairs:
     def counts(self) -> RepairCounts:
         return RepairCounts(len(self._cases) + self._left_out, self._repaired, self._items_put, self._items_deleted)
 
+    def items(self) -> list[DamagedItem]:
+        """What is damaged now, key by key where these are known, for people: the first ones."""
+        found: list[DamagedItem] = []
+        for case in self._cases.values():
+            problem = case.problem or "it is being repaired"
+            for key in sorted(case.keys) or [b""]:
+                text = item_text(case.damage.space, key) if key else case.damage.what
+                found.append(DamagedItem(key, text, problem, case.is_lost))
+            if len(found) >= SHOWN_MAX:
+                break
+        return found[:SHOWN_MAX]
+
+    def look_again(self) -> None:
+        """Look at all cases now: something was done about them."""
+        for case in self._cases.values():
+            case.due_ms = 0.0
+        self._wake.set()
+
     def lost(self) -> Set[tuple[Space, bytes]]:
         """The damaged items of which no member has a whole copy, as all of them have said."""
         return {(each.damage.space, key) for each in self._cases.values() if each.is_lost for key in each.keys}
 
-    async def settle(self, damage: Damage) -> Case | None:
-        """Look at ``damage`` now, and try to repair it. None where it is whole; else the case, with the reason."""
+    async def check_lost(self, engine_key: bytes) -> None:
+        """Look at a version now, and try to repair it. Returns where no member has a whole copy of it.
+
+        Raises InvalidArgument where it is whole (again), Unavailable where not every member has answered.
+        """
+        damage = Damage.at(Space.DATA, engine_key)
         self.report(damage)
         key = (damage.space, damage.start, damage.end)
         case = self._cases.get(key) or Case(damage)
         await self._try(key, case)
-        return self._cases.get(key)
+        if engine_key not in case.keys:
+            problem = "what is stored there is not damaged on the leader, and is repaired from it elsewhere"
+            raise InvalidArgument("key", problem, damage.what)
+        if not case.is_lost:
+            raise Unavailable(f"{damage.what} may not be lost: {case.problem}; start or remove who does not answer")
 
     async def rebuild(self) -> int:
         """Compare everything with another member's, and make it the same; returns how many items were changed.
@@ -270,7 +299,11 @@ class Repairs:
         raise Unavailable(f"this replica does not come as far as entry {answer.index}, where {node_id} is", 1_000)
 
     async def _mend(self, found: Survey, theirs: Answer, *, exactly: bool = False) -> Mended:
-        mended = await run_job(self._storage, lambda: mend(self._engine, self._of, found, theirs, exactly=exactly))
+        try:
+            mended = await run_job(self._storage, lambda: mend(self._engine, self._of, found, theirs, exactly=exactly))
+        except StorageFailed as failed:
+            self._on_failure(failed)
+            raise Unavailable("the disk failed under a repair") from failed
         self._items_put += mended.put
         self._items_deleted += mended.deleted
         if mended.put or mended.deleted:

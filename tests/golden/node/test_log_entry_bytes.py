@@ -11,7 +11,7 @@ from cortado.proto.internal import log_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.versions import encode_versions
-from cortado.store.node.commands import LogEntry
+from cortado.store.node.commands import FORMAT, LogEntry
 from cortado.store.node.requests import Remembered, encode_remembered
 
 GOLDEN = Path(__file__).with_name("log_entry.hex")
@@ -28,6 +28,7 @@ ENTRY = LogEntry(
     request_floor=bytes(19) + b"\x07",
     epoch=2,
     ceiling=Timestamp(1, 255, 0),
+    losses=(b"kc" + bytes(12), b"kd" + bytes(12)),
 )
 
 
@@ -38,13 +39,13 @@ def test_a_log_entry_has_these_bytes() -> None:
 
 def test_an_entry_without_anything_optional_comes_back() -> None:
     entry = LogEntry(2, 1, TS, TS)
-    assert LogEntry.decode(entry.encode()) == LogEntry(2, 1, TS, TS, [], [])
+    assert LogEntry.decode(entry.encode()) == LogEntry(2, 1, TS, TS, [], [], losses=())
 
 
 def test_an_unknown_format_is_refused() -> None:
     message = log_pb2.LogEntry.FromString(ENTRY.encode())
-    message.format = 3
-    with pytest.raises(DataLoss, match="format 3 is unknown"):
+    message.format = FORMAT + 1
+    with pytest.raises(DataLoss, match=f"format {FORMAT + 1} is unknown"):
         LogEntry.decode(message.SerializeToString())
 
 
@@ -67,6 +68,8 @@ def test_bytes_that_are_no_entry_are_data_loss() -> None:
         ("last_timestamp", b""),
         ("raise_ceiling", bytes(13)),
         ("request_floor", bytes(12)),
+        ("accepted_losses", b"short"),
+        ("accepted_loss_lengths", bytes(3)),
     ],
 )
 def test_a_field_that_does_not_fit_the_others_is_data_loss(field: str, value: bytes) -> None:

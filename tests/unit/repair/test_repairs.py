@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cortado.errors import DataLoss, Unavailable
+from cortado.errors import DataLoss, InvalidArgument, NotLeader, Unavailable
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
@@ -281,6 +281,111 @@ def test_a_learner_helps_a_node_alone() -> None:
         meet(n1, "k2")
         await until_whole(world, n1)
         assert value_of(n1, "k2") == b"value 2"
+
+    world.run(scenario)
+
+
+# --- a loss is accepted --------------------------------------------------------------------------------------------
+
+
+def test_an_accepted_loss_is_a_deletion_at_its_timestamp_on_every_replica() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        nodes = await world.grow(*NAMES)
+        await fill(world)
+        older = (await world.leader().write(put("k2", b"older"), size_bytes=1)).ts
+        await world.leader().write(put("k2", b"newer"), size_bytes=1)
+        await world.sleep(100)
+        stored = await lose_everywhere(world, "k2")
+        await world.leader().accept_loss(stored)
+        await world.sleep(100)
+        await world.settled()
+        assert equal(world)
+        for node in nodes:
+            assert value_of(node, "k2") is None
+            version = node.reader(older).get(key("k2"))
+            assert version is not None
+            assert version.payload == b"older", "what was before it is what it was"
+        await until_whole(world, *nodes)
+        await world.leader().write(put("k2", b"again"), size_bytes=1)
+        await world.settled()
+        assert value_of(nodes[2], "k2") == b"again"
+
+    world.run(scenario)
+
+
+def test_a_version_in_the_future_that_is_given_up_never_comes_true() -> None:
+    """Its timestamp has turned, and nobody knows the true one."""
+    world = World()
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        await fill(world)
+        place = world.places["n1"]
+        true = stored_key(place, "k2")
+        turned = true[:-9] + bytes([true[-9] & 0xBF]) + true[-8:]
+        assert turned < true, "a larger timestamp"
+        with place.engine.write() as txn:
+            value = txn.get(Space.DATA, true)
+            assert value is not None
+            txn.delete(Space.DATA, true)
+            txn.put(Space.DATA, turned, value)
+        n1.repairs.report(Damage.at(Space.DATA, turned))
+        await world.sleep(10)
+        await n1.accept_loss(turned)
+        with place.engine.read() as txn:
+            assert txn.get(Space.DATA, turned) is None
+        await n1.write(put("k2", b"again"), size_bytes=1)
+        assert value_of(n1, "k2") == b"again"
+
+    world.run(scenario)
+
+
+def test_no_loss_is_accepted_of_what_somebody_has_whole_or_may_have() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        nodes = await world.grow(*NAMES)
+        await fill(world)
+        leader = world.leader()
+        stored = stored_key(world.places["n1"], "k2")
+        with pytest.raises(InvalidArgument, match="is not damaged on the leader"):
+            await leader.accept_loss(stored)
+        rot(world.places["n1"], stored)
+        with pytest.raises(InvalidArgument, match="is not damaged on the leader"):
+            await leader.accept_loss(stored)
+        assert value_of(nodes[0], "k2") == b"value 2", "it was repaired instead"
+        world.silent.add("n3")
+        for name in ("n1", "n2"):
+            rot(world.places[name], stored)
+        with pytest.raises(Unavailable, match=r"n3 can't be reached.*start or remove"):
+            await leader.accept_loss(stored)
+        with pytest.raises(NotLeader):
+            await nodes[1].accept_loss(stored)
+        for malformed in (b"", bytes(12), bytes(512)):
+            with pytest.raises(InvalidArgument, match="a stored key has 13 to 511 bytes"):
+                await leader.accept_loss(malformed)
+        world.silent.clear()
+        await until_whole(world, *nodes)
+        assert equal(world)
+
+    world.run(scenario)
+
+
+def test_a_loss_is_accepted_once_where_the_request_is_repeated() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        await fill(world)
+        stored = stored_key(world.places["n1"], "k2")
+        rot(world.places["n1"], stored)
+        request_id = bytes(n1.read_ts()) + bytes(8)
+        first = await n1.accept_loss(stored, request_id=request_id)
+        again = await n1.accept_loss(stored, request_id=request_id)
+        assert again.repeated
+        assert again.ts == first.ts
 
     world.run(scenario)
 
