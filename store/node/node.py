@@ -308,6 +308,7 @@ class Node:
         turns = self._turns
         return Repairs(
             engine=self._engine,
+            versions=self.store,
             log=self._log,
             node_id=self.identity.node_id,
             of=GroupRange(self._group_id),
@@ -358,7 +359,8 @@ class Node:
 
     def _patrol_found(self, damage: Damage) -> None:
         """On the scan thread. What lies there was something else, perhaps another key: no read may miss that."""
-        self.store.distrust(damage)
+        if not self.repairs.is_known(damage):
+            self.store.distrust(damage)
         self.store.on_damage(damage)
 
     def _met_damage(self, damage: Damage) -> None:

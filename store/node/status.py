@@ -44,8 +44,8 @@ class NodeStatus:
     ``leader`` is a node id, ``leader_address`` where it is reached; both are empty while none is known.
     ``snapshot`` says how far a snapshot is that is brought here, for people; empty where there is none. ``unreadable``
     says why nothing is read here while the data is no state. ``patrol`` says how far the pass over everything is.
-    ``damage`` is what is known to be damaged here, or the first of ``damaged`` such items; ``repaired`` ranges were made
-    whole since the start.
+    ``damage`` is what is known to be damaged here, or the first of ``damaged`` such items; ``repaired`` ranges were
+    made whole since the start.
     """
 
     refused_for: str

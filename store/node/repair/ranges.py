@@ -116,26 +116,31 @@ def survey(engine: Engine, of: GroupRange, damage: Damage) -> tuple[Survey | Non
     Raises DataLoss where the tree cannot be walked.
     """
     first, end = of.bounds(damage.space)
-    looked, size_bytes = 0, 0
+    looked, size_bytes, passed_by = 0, 0, b""
     found: dict[bytes, bytes] = {}
     with engine.read() as txn:
-        start = _whole_before(txn, damage.space, damage.start, first)
+        start = _whole_before(txn, damage.space, max(damage.start, first), first)
+        resume = b""
         for item in _stored(txn, damage.space, start):
             if not item.is_sound:
                 found[item.key] = item.value
             elif found:
-                ask = Ask(damage.space, start, min(item.key, end))
-                return Survey(ask, found, _applied(txn, of).index), item.key if item.key < damage.end else b""
-            elif item.key >= damage.end:
-                return None, b""
-            elif looked >= ITEMS_MAX or size_bytes >= BYTES_MAX:
-                return None, item.key
+                end, resume = min(item.key, end), item.key if item.key < damage.end else b""
+                break
+            elif item.key >= damage.end or looked >= ITEMS_MAX or size_bytes >= BYTES_MAX:
+                resume = item.key if item.key < damage.end else b""
+                break
             else:
+                if txn.get(damage.space, item.key) != item.value:
+                    passed_by = passed_by or item.key
                 start = item.key + b"\x00"
             looked += 1
             size_bytes += len(item.value)
         index = _applied(txn, of).index
-    return Survey(Ask(damage.space, start, end), found, index) if found else None, b""
+    if passed_by and not found:
+        # By what is out of its place somewhere near: that is reported where it stands.
+        raise DataLoss(item_text(damage.space, passed_by), "a search passes it by")
+    return Survey(Ask(damage.space, start, end), found, index) if found else None, resume
 
 
 def own_slice(engine: Engine, of: GroupRange, ask: Ask) -> Survey:

@@ -27,6 +27,7 @@ from cortado.raft.log import ReplicatedLog
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage, item_text
+from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, Survey, differs, mend, own_slice, survey
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.seams import RunScan
@@ -52,13 +53,15 @@ _APPLIED_STEPS_MAX: Final = 500
 @dataclass(slots=True)
 class Case:
     """One damage that is known. ``problem`` says why it is not repaired yet; it ``is_lost`` where every other member
-    has answered and none has a whole copy of ``keys``, which are those that are damaged here."""
+    has answered and none has a whole copy of ``keys``, which are those that are damaged here. It ``is_known`` where
+    nothing else of the range is in doubt."""
 
     damage: Damage
     due_ms: float = 0.0
     tries: int = 0
     problem: str = ""
     is_lost: bool = False
+    is_known: bool = False
     keys: frozenset[bytes] = frozenset()
     stood_at: dict[str, int] = field(default_factory=dict)
     """Members behind this replica, and what they had applied when they were asked last."""
@@ -66,10 +69,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """Why a range is not whole yet, and whether all other members have said that they cannot help."""
+    """Why a range is not whole yet, and whether all other members have said that they cannot help. Where others have
+    the same keys damaged, these are true (``is_known``): no bit turns twice. Then nothing else of it is in doubt."""
 
     problem: str
     is_lost: bool
+    is_known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,7 @@ class Repairs:
         self,
         *,
         engine: Engine,
+        versions: VersionStore,
         log: ReplicatedLog,
         node_id: str,
         of: GroupRange,
@@ -101,8 +107,9 @@ class Repairs:
         on_repaired: Callable[[], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """``applied_index`` is what the node has applied; ``on_repaired`` hears when stored items were changed,
-        ``on_failure`` when the node must stop: the disk failed, or a defect was met."""
+        """``versions`` is told which ranges reads may trust again. ``applied_index`` is what the node has applied;
+        ``on_repaired`` hears when stored items were changed, ``on_failure`` when the node must stop: the disk failed,
+        or a defect was met."""
         self._engine = engine
         self._log = log
         self._node_id = node_id
@@ -113,6 +120,7 @@ class Repairs:
         self._applied_index = applied_index
         self._monotonic_ms = monotonic_ms
         self._random = random_
+        self._versions = versions
         self._on_repaired = on_repaired
         self._on_failure = on_failure
         self._cases: dict[_Key, Case] = {}
@@ -136,6 +144,11 @@ class Repairs:
         _LOG.error("damaged here: %s", damage.what)
         self._cases[key] = Case(damage)
         self._go_on()
+
+    def is_known(self, damage: Damage) -> bool:
+        """Whether all that is wrong in a range is known by name: then reads of the rest of it are right. Any thread."""
+        case = self._cases.get((damage.space, damage.start, damage.end))
+        return case is not None and case.is_known
 
     @property
     def cases(self) -> list[Case]:
@@ -232,18 +245,24 @@ class Repairs:
     async def _try(self, key: _Key, case: Case) -> None:
         async with self._mending:
             case.tries += 1
-            problem, keys, is_lost = "", set[bytes](), True
+            problem, keys, is_lost, is_known = "", set[bytes](), True, True
             try:
                 start, is_looked_at = case.damage.start, False
                 while not is_looked_at:
                     found, start = await self._survey(replace(case.damage, start=start))
                     if found is not None and (outcome := await self._repair(case, found)) is not None:
                         problem, is_lost = outcome.problem, is_lost and outcome.is_lost
+                        is_known &= outcome.is_known
                         keys.update(found.damaged)
                     is_looked_at = not start
             except CortadoError as failed:
-                problem, is_lost = failed.message(), False
+                problem, is_lost, is_known = failed.message(), False, False
         case.keys, case.problem, case.is_lost = frozenset(keys), problem, bool(problem) and is_lost
+        case.is_known = is_known
+        if is_known and case.damage.space is Space.DATA:
+            self._versions.trust(case.damage.start, case.damage.end)
+        elif case.damage.end != case.damage.start + b"\x00":
+            self._versions.distrust(case.damage)
         if not problem:
             if self._cases.pop(key, None) is not None:
                 self._left_out = 0
@@ -262,10 +281,12 @@ class Repairs:
     async def _repair(self, case: Case, found: Survey) -> _Left | None:
         """Ask one member after the other; None where all is whole."""
         silent: list[str] = []
+        elsewhere = set[bytes]()
         peers = self._peers()
         for member in peers:
             try:
                 theirs = await self._ask(member.node_id, found.ask)
+                elsewhere.update(theirs.damaged)
                 if theirs.end < found.ask.end:
                     raise Unavailable("more is stored there than one answer holds", 1_000)
                 left = (await self._mend(found, theirs)).left
@@ -277,10 +298,11 @@ class Repairs:
                 return None
             if not self._has_said_all(case, member.node_id, theirs.index, found.index):
                 silent.append(f"{member.node_id}: it is behind, at entry {theirs.index} of {found.index}")
+        is_known = elsewhere.issuperset(found.damaged)
         if silent:
-            return _Left(f"no whole copy was found yet ({'; '.join(silent)})", is_lost=False)
+            return _Left(f"no whole copy was found yet ({'; '.join(silent)})", False, is_known)
         problem = "no other member has a whole copy" if peers else "there is no other member that could have a copy"
-        return _Left(problem, is_lost=True)
+        return _Left(problem, True, is_known)
 
     def _has_said_all(self, case: Case, node_id: str, index: int, own_index: int) -> bool:
         """Whether a member that has no whole copy now will have none later: it has applied as much as this replica, or

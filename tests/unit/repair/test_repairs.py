@@ -8,6 +8,7 @@ from cortado.errors import DataLoss, InvalidArgument, NotLeader, Unavailable
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
+from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node
 from support.node_world import Place, World
 from support.nodes import key, put
@@ -149,6 +150,80 @@ def test_a_remembered_request_is_repaired_as_well() -> None:
         again = await nodes[0].write(put("a", b"2"), size_bytes=1, request_id=request_id)
         assert again.repeated
         assert again.ts == first.ts
+
+    world.run(scenario)
+
+
+# --- what the node's own patrol finds ------------------------------------------------------------------------------
+
+
+async def patrol(world: World, node: Node) -> None:
+    """Let the node's pass over everything go by."""
+    passes = node.patrol.progress.passes
+    await world.until(lambda: node.patrol.progress.passes > passes + 1, "a whole pass", patience_ms=10_000_000)
+
+
+def test_a_row_whose_timestamp_has_turned_is_found_by_the_patrol_and_repaired() -> None:
+    world = World(limits=NodeLimits(patrol_ms=1_000))
+
+    async def scenario() -> None:
+        nodes = await world.grow(*NAMES)
+        await fill(world)
+        place = world.places["n2"]
+        true = stored_key(place, "k2")
+        turned = true[:-9] + bytes([true[-9] & 0xBF]) + true[-8:]
+        with place.engine.write() as txn:
+            value = txn.get(Space.DATA, true)
+            assert value is not None
+            txn.delete(Space.DATA, true)
+            txn.put(Space.DATA, turned, value)
+        await patrol(world, nodes[1])
+        await until_whole(world, nodes[1])
+        assert value_of(nodes[1], "k2") == b"value 2"
+        assert not nodes[1].store.suspect, "it is trusted again"
+        assert equal(world)
+
+    world.run(scenario)
+
+
+def test_beside_a_lost_key_that_several_replicas_name_everything_is_read_and_written() -> None:
+    """A patrol's range goes from neighbour to neighbour, and nothing of it is answered while its keys are in doubt."""
+    world = World(limits=NodeLimits(patrol_ms=1_000))
+
+    async def scenario() -> None:
+        nodes = await world.grow(*NAMES)
+        await fill(world)
+        stored = stored_key(world.places["n1"], "k4")
+        for place in world.places.values():
+            rot(place, stored)
+        for node in nodes:
+            await patrol(world, node)
+        await world.until(lambda: all((Space.DATA, stored) in node.repairs.lost() for node in nodes), "it is lost")
+        for node in nodes:
+            meet(node, "k4")
+            assert value_of(node, "k40") is None
+        await world.leader().write(put("k40", b"beside it"), size_bytes=1)
+        await world.settled()
+        for node in nodes:
+            assert value_of(node, "k40") == b"beside it"
+
+    world.run(scenario)
+
+
+def test_alone_the_neighbours_of_a_damaged_version_are_in_doubt_until_the_loss_is_accepted() -> None:
+    world = World(limits=NodeLimits(patrol_ms=1_000))
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        await fill(world)
+        stored = stored_key(world.places["n1"], "k4")
+        rot(world.places["n1"], stored)
+        await patrol(world, n1)
+        meet(n1, "k40")
+        await n1.accept_loss(stored)
+        await until_whole(world, n1)
+        assert value_of(n1, "k40") is None
+        assert value_of(n1, "k4") is None
 
     world.run(scenario)
 
