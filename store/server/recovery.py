@@ -31,6 +31,8 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.mvcc.verifying import VerifyingPass
+from cortado.store.node.patrol import WALK_BYTES, WALK_ITEMS
 from cortado.store.node.snapshots.marker import applied_key, marker_key
 from cortado.store.node.state import AppliedState
 
@@ -51,6 +53,8 @@ class Survey:
     last_ts: Timestamp
     last_index: int
     removed: tuple[Member, ...]
+    damaged: tuple[str, ...] = ()
+    """Stored items with wrong checksums: what the others may have whole, and nobody will after the recovery."""
 
     @property
     def unapplied(self) -> int:
@@ -76,7 +80,10 @@ def survey(engine: Engine, path: Path, identity: Identity) -> Survey:
     with engine.read() as txn:
         applied, marker = txn.get(Space.META, applied_key(GROUP_ID)), txn.get(Space.META, marker_key(GROUP_ID))
     if marker is not None:
-        problem = f"{path} was receiving a snapshot when it stopped: what it holds is no state; take another survivor"
+        problem = (
+            f"{path} was receiving a snapshot when it stopped: what it holds is no state. Take another survivor, or "
+            "start this one: it goes on by itself where the snapshot's file is whole"
+        )
         raise Unsupported("recovery of this directory", problem)
     stored = stored_log(engine)
     if applied is None or not stored:
@@ -90,7 +97,19 @@ def survey(engine: Engine, path: Path, identity: Identity) -> Survey:
         last_ts=state.last_ts,
         last_index=max(log.last[0], state.index),
         removed=log.configuration.others(identity.node_id),
+        damaged=_damaged(engine),
     )
+
+
+def _damaged(engine: Engine) -> tuple[str, ...]:
+    """What is damaged, by reading all of it."""
+    found: list[str] = []
+    verifying, is_last = VerifyingPass(engine), False
+    while not is_last:
+        piece = verifying.step(WALK_ITEMS, WALK_BYTES)
+        found += [each.what for each in piece.damage]
+        is_last = piece.is_last
+    return tuple(found)
 
 
 def force_new_cluster(engine: LmdbEngine, found: Survey) -> str:

@@ -5,15 +5,19 @@ Each node is stopped, bits of its data file are flipped, and it is started again
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import grpc
 import pytest
 
+from cortado.errors import DataLoss
 from cortado.store.client import Client
 from cortado.store.client.values import timestamp_to_proto
 from cortado.store.rpc_errors import from_rpc_error
-from support.cluster import Cluster, running_cluster
+from support.cluster import Cluster, cortado, running_cluster
 from support.damage import flip
 from support.server_process import wait_until
 
@@ -85,4 +89,39 @@ def test_two_of_two_members_with_different_damage_repair_each_other(tmp_path: Pa
         damage(cluster, {"n1": b"k1", "n2": b"k2"})
         wait_whole(cluster, client)
         client.kv("n").put(b"later", b"v")
+        cluster.assert_same_contents("n")
+
+
+def test_what_no_replica_has_whole_is_data_loss_until_an_operator_accepts_it_and_all_else_works(tmp_path: Path) -> None:
+    with running_cluster(tmp_path, *RETAIN) as cluster, Client(cluster.endpoints, timeout_s=30) as client:
+        fill(cluster, client)
+        damage(cluster, dict.fromkeys(("n1", "n2", "n3"), b"k1"))
+
+        def listed() -> list[dict[str, object]]:
+            command = [sys.executable, "-m", "cortado.store.cli", "damage", "list", "-o", "json"]
+            ended = subprocess.run(
+                [*command, "-e", cluster.endpoints], capture_output=True, text=True, timeout=60, check=False
+            )
+            assert ended.returncode in (0, 8), ended.stderr
+            (found,) = map(json.loads, ended.stdout.splitlines())
+            return [item for node in found["nodes"] for item in node["damage"]]
+
+        wait_until(lambda: len(listed()) == 3 and all(item["is_lost"] for item in listed()), "all know it is lost", 60)
+        with pytest.raises(DataLoss, match="k1"):
+            client.kv("n").get(b"k1")
+        with pytest.raises(DataLoss, match="k1"):
+            list(client.kv("n").scan())
+        for key in (b"k0", b"k2", b"k11"):
+            client.kv("n").put(key, HELD.get(key, b"v"))
+        found = client.kv("n").get(b"k2")
+        assert found is not None
+        assert found.value == HELD[b"k2"]
+        cluster.add("n4")
+        cluster.wait_converged()
+
+        (stored,) = {str(item["key"]) for item in listed()}
+        assert "given up" in cortado("damage", "accept", stored, "--yes", "-e", cluster.endpoints)
+        wait_until(lambda: not listed(), "nobody knows of any damage", 60)
+        assert client.kv("n").get(b"k1") is None
+        client.kv("n").put(b"k1", HELD[b"k1"])
         cluster.assert_same_contents("n")

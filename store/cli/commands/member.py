@@ -205,11 +205,11 @@ def rebuild(
         ),
     ] = 600.0,
 ) -> None:
-    """Have a member give its data up and fetch another member's, under its own id: after cortado scrub found
-    damage in it.
+    """Compare all of a member's data with another member's, and make it the same: after cortado scrub found that
+    it differs.
 
-    Its log and its vote stay. A leader hands leadership over first. Until it is whole again it answers nothing and
-    helps no majority: the others decide without it.
+    The other member is the leader, or one of the rest where that is damaged or does not answer. It serves and
+    votes meanwhile, and keeps what it has until the other's copy of it is there and verified.
     """
     with session.client() as client:
         found = client.membership.members()
@@ -220,12 +220,12 @@ def rebuild(
         if dry_run:
             _show_rebuild(session, found, member)
             return
-        confirm(f"Give up the data of {member.node_id} ({member.address}), and fetch another member's?", yes=yes)
+        confirm(f"Make the data of {member.node_id} ({member.address}) the same as another member's?", yes=yes)
         node.rebuild(wait_timeout)
     if session.as_json:
         session.show.json({"rebuilt": node_id})
     else:
-        session.show.line(f"{node_id} holds another member's data now")
+        session.show.line(f"{node_id} holds the same data as another member now")
 
 
 def _show_rebuild(session: Session, found: Members, member: MemberStatus) -> None:
@@ -233,9 +233,10 @@ def _show_rebuild(session: Session, found: Members, member: MemberStatus) -> Non
     if session.as_json:
         session.show.json({"would_rebuild": member.node_id, "from": others})
         return
-    leads = ", which hands leadership over first" if member.node_id == found.leader else ""
-    source = f"fetched from one of {', '.join(others)}" if others else "lost: there is no other member to fetch it from"
-    session.show.line(f"would give up the data of {member.node_id} ({member.address}){leads}; it is {source}")
+    source = f"one of {', '.join(others)}" if others else "nobody: there is no other member"
+    session.show.line(
+        f"would compare the data of {member.node_id} ({member.address}) with {source}, and make it the same"
+    )
     session.show.note("nothing was changed")
 
 

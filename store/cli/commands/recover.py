@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from cortado.errors import InvalidArgument, Unsupported
 from cortado.store.cli.asking import DryRunOption, YesOption, confirm
@@ -14,6 +14,8 @@ from cortado.store.cli.tree import command
 
 if TYPE_CHECKING:
     from cortado.store.server.recovery import Survey, TermReport
+
+_DAMAGED_SHOWN: Final = 5
 
 
 @command(
@@ -95,6 +97,10 @@ def _show(session: Session, found: Survey) -> None:
         session.show.line(
             f"Kept: {entries} of its log that it did not know to be decided; nobody may have been told of them."
         )
+    if found.damaged:
+        items = count(len(found.damaged), "item")
+        some = "; ".join(found.damaged[:_DAMAGED_SHOWN]) + ("; ..." if len(found.damaged) > _DAMAGED_SHOWN else "")
+        session.show.line(f"Damaged here, and not to be repaired without the other members: {items}: {some}")
     session.show.line("The other members are refused from then on; add new nodes with cortado member add.")
 
 
@@ -109,6 +115,7 @@ def _report(session: Session, found: Survey, cluster_id: str) -> None:
                 "last_ts": str(found.last_ts),
                 "last_index": found.last_index,
                 "unapplied": found.unapplied,
+                "damaged": list(found.damaged),
                 "removed": [each.node_id for each in found.removed],
             }
         )

@@ -1,4 +1,4 @@
-"""The marker: this replica's data is not a state, because an installation was begun, or because it is damaged.
+"""The marker: this replica's data is not a state, because an installation was begun.
 
 While it stands in the META space nothing is read here and this node does not campaign. It is written before the first
 byte of the old state is deleted, and removed by the transaction that completes the new one. Format 1 (golden files pin
@@ -6,7 +6,7 @@ it)::
 
     format 1 | index 8 | term 8 | snapshot id | CRC-32C 4, little-endian, over all bytes before it
 
-An empty snapshot id says that there is no file to install from: any snapshot of the group will do.
+One that is damaged itself is read as one without an id: there is no file to install from, and any snapshot will do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def applied_key(group_id: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Which snapshot is being installed, and its place in the log; id empty and 0, 0 where the data is damaged."""
+    """Which snapshot is being installed, and its place in the log; id empty and 0, 0 where that is not known."""
 
     snapshot_id: str = ""
     index: int = 0
