@@ -16,10 +16,10 @@ import pytest
 from cortado.store.cli.app import run
 from cortado.store.client import Client, Index
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Space
 from cortado.store.keys.codec import encode_part
 from cortado.store.keys.keyspace import kv_key, row_prefix
 from cortado.store.keys.types import KeyType
-from cortado.store.engine.interface import Space
 from cortado.store.mvcc.versions import suffix_of
 from cortado.store.server.recovery import open_stopped
 from support.cluster import Cluster, running_cluster
@@ -161,7 +161,7 @@ def test_bits_in_keys_and_in_a_value_are_found_named_and_mended(cluster: Cluster
     lost = (pair_key + suffix_of(Timestamp.parse(str(etags[PAIR]))), row_key + suffix_of(Timestamp.parse(etags[ROW])))
     engine = open_stopped(data_dir)
     with engine.write() as txn:
-        assert all([txn.delete(Space.DATA, each) for each in lost])
+        assert all(txn.delete(Space.DATA, each) for each in lost)
     engine.close()
     cluster.start(victim)
     cluster.wait_converged()

@@ -78,7 +78,14 @@ ALLOWED |= {
     "cortado.store.node": NODE,
     "cortado.store.peers": SHARED
     | OBSERVED
-    | {"cortado.proto", "cortado.raft", "cortado.store.node", "cortado.store.engine", "cortado.store.rpc_errors"},
+    | {
+        "cortado.proto",
+        "cortado.raft",
+        "cortado.store.node",
+        "cortado.store.clock",
+        "cortado.store.engine",
+        "cortado.store.rpc_errors",
+    },
     "cortado.store.settings": SHARED | {"cortado.raft.settings", "cortado.store.node.limits"},
     "cortado.store.server": NODE
     | {"cortado.store.api_level", "cortado.store.settings"}

@@ -157,19 +157,23 @@ class Repairs:
 
     @property
     def counts(self) -> RepairCounts:
-        return RepairCounts(len(self._cases) + self._left_out, self._repaired, self._items_put, self._items_deleted)
+        cases = self._cases.values()
+        keys = {(each.damage.space, key) for each in cases for key in each.keys}
+        damaged = len(keys) + sum(not each.keys for each in cases) + self._left_out
+        return RepairCounts(damaged, self._repaired, self._items_put, self._items_deleted)
 
     def items(self) -> list[DamagedItem]:
         """What is damaged now, key by key where these are known, for people: the first ones."""
-        found: list[DamagedItem] = []
+        found: dict[tuple[Space, bytes | str], DamagedItem] = {}
         for case in self._cases.values():
-            problem = case.problem or "it is being repaired"
-            for key in sorted(case.keys) or [b""]:
-                text = item_text(case.damage.space, key) if key else case.damage.what
-                found.append(DamagedItem(key, text, problem, case.is_lost))
+            problem, space = case.problem or "it is being repaired", case.damage.space
+            for key in sorted(case.keys):
+                found.setdefault((space, key), DamagedItem(key, item_text(space, key), problem, case.is_lost))
+            if not case.keys:
+                found.setdefault((space, case.damage.what), DamagedItem(b"", case.damage.what, problem, case.is_lost))
             if len(found) >= SHOWN_MAX:
                 break
-        return found[:SHOWN_MAX]
+        return list(found.values())[:SHOWN_MAX]
 
     def look_again(self) -> None:
         """Look at all cases now: something was done about them."""

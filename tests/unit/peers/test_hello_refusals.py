@@ -10,6 +10,7 @@ from cortado.errors import PeerRefused
 from cortado.proto.internal.peers_pb2 import Hello, PeerBatch
 from cortado.raft.configuration import Configuration, Member
 from cortado.store.engine.data_directory import Identity
+from cortado.store.peers import versions
 from cortado.store.peers.hello import check_certificate, check_hello, make_hello, read_hello, why_no_member
 
 OURS = Identity("cluster-a", "n1", "disk-1")
@@ -29,6 +30,9 @@ def hello(**changes: Any) -> Hello:
         last_term=4,
         last_index=90,
     )
+    ours = Hello()
+    versions.OURS.tell(ours)
+    good.entries.CopyFrom(ours.entries)
     for name, value in changes.items():
         setattr(good, name, value)
     return good

@@ -26,6 +26,7 @@ from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
 from cortado.store.peers.hello import make_hello
 from cortado.store.peers.streams import CONNECT, FETCH_SNAPSHOT, JOIN, as_it_is
+from cortado.store.peers.versions import OURS
 from cortado.store.rpc_errors import from_rpc_error
 from support.nodes import run, until
 from support.peers import LIMITS, PeerProcess, connected, identity_of_node, members, running_peer
@@ -243,7 +244,9 @@ def test_a_wrong_request_to_join_binds_nothing(changes: dict[str, Any], kind: ty
     async def scenario() -> None:
         async with running_peer("n1") as n1:
             n1.transport.configure(Configuration((n1.member,), (Member("n3", "h:1", ""),)))
-            request = JoinRequest(node_id="n3", storage_id="s", address="h:1", protocol=1)
+            ours = JoinRequest()
+            OURS.tell(ours)
+            request = JoinRequest(node_id="n3", storage_id="s", address="h:1", protocol=1, entries=ours.entries)
             for name, value in changes.items():
                 setattr(request, name, value)
             error = await unary(n1, JOIN, request.SerializeToString())
