@@ -234,6 +234,7 @@ class Node:
         self._members = Membership(turns, self.identity.node_id)
         self.watches = self._make_watches()
         self.repairs = self._make_repairs()
+        self.patrol = self._make_patrol()
         self.store.on_damage = self._met_damage
         self.lag.start(self._loop)
         self._look_at_clock()
@@ -242,7 +243,6 @@ class Node:
             await self.snapshots.start()
             turns.after_turn = self.snapshots.poll
             turns.compaction.held_index = lambda: snapshots.held_index
-        self.patrol = self._make_patrol()
         await self.patrol.walk(self.limits.walk_ms)
         self.patrol.start()
         turns.schedule()
