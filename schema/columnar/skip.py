@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from cortado.schema.limits import DEPTH_MAX, FREE_ITEMS_MAX
-from cortado.schema.model import Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
+from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
 from cortado.schema.shape import Sizes
 
 Skip: TypeAlias = Callable[[bytes, int, int, int], int]
 """``skip(buffer, pos, end, depth)`` gives the position after one value, or raises Malformed."""
 
-SkipItems: TypeAlias = Callable[[bytes, int, int, int, "list[int]"], int]
-"""As Skip, over an array's or map's blocks: every item's position is appended to a list (none of empty items)."""
+SkipItems: TypeAlias = Callable[[bytes, int, int, int, "list[int] | None"], int]
+"""As Skip, over an array's or map's blocks: a list is given every item's position (none of empty items)."""
 
 _FIXED_BYTES = {Kind.NULL: 0, Kind.BOOLEAN: 1, Kind.FLOAT: 4, Kind.DOUBLE: 8}
 _STRING = Primitive(Kind.STRING)
@@ -69,13 +69,18 @@ class SkipCompiler:
             case Map(values=inner):
                 return _skip_all(self.items(inner, keyed=True))
             case Union(branches=branches):
-                return _skip_union([self.skip(each) for each in branches])
+                skips = [self.skip(each) for each in branches]
+                if NULL in branches and len(branches) == 2:
+                    return _skip_nullable(skips, branches.index(NULL))
+                return _skip_union(skips)
             case Record():
                 return self._record(type_)
 
     def items(self, item: AvroType, *, keyed: bool = False) -> SkipItems:
         """The compiled skip over an array's blocks, or a map's where ``keyed``."""
-        return _skip_items(self.entry(item) if keyed else self.skip(item), self._sizes.min_bytes(item) + keyed)
+        if keyed:
+            return _skip_items(self.entry(item), self._sizes.min_bytes(item) + 1, None)
+        return _skip_items(self.skip(item), self._sizes.min_bytes(item), self.fixed_bytes(item))
 
     def entry(self, value: AvroType) -> Skip:
         """The compiled skip of a map's entry, a key and a value."""
@@ -121,9 +126,15 @@ def read_number(buffer: bytes, pos: int, end: int) -> tuple[int, int]:
 
 
 def _skip_number(buffer: bytes, pos: int, end: int, _depth: int) -> int:
-    if pos < end and buffer[pos] < 0x80:
+    # Nine bytes hold 63 bits; of a tenth one bit is left.
+    last = min(pos + 9, end)
+    while pos < last:
+        if buffer[pos] < 0x80:
+            return pos + 1
+        pos += 1
+    if pos < end and buffer[pos] <= 1:
         return pos + 1
-    return read_number(buffer, pos, end)[1]
+    raise Malformed
 
 
 def _skip_sized(buffer: bytes, pos: int, end: int, _depth: int) -> int:
@@ -150,24 +161,45 @@ def _skip_bytes(size: int) -> Skip:
 
 
 def _skip_union(branches: list[Skip]) -> Skip:
+    count = len(branches)
+
     def skip(buffer: bytes, pos: int, end: int, depth: int) -> int:
-        branch, pos = read_number(buffer, pos, end)
-        if not 0 <= branch < len(branches):
+        # Most branches are one byte, zigzag: even for what is not negative.
+        if pos < end and (byte := buffer[pos]) < 0x80 and not byte & 1:
+            branch = byte >> 1
+            pos += 1
+        else:
+            branch, pos = read_number(buffer, pos, end)
+        if not 0 <= branch < count:
             raise Malformed
         return branches[branch](buffer, pos, end, depth)
 
     return skip
 
 
-def _skip_all(skip_items: SkipItems) -> Skip:
+def _skip_nullable(skips: list[Skip], null: int) -> Skip:
+    skip_any, skip_value = _skip_union(skips), skips[1 - null]
+    null_byte, value_byte = 2 * null, 2 - 2 * null
+
     def skip(buffer: bytes, pos: int, end: int, depth: int) -> int:
-        return skip_items(buffer, pos, end, depth, [])
+        byte = buffer[pos] if pos < end else -1
+        if byte == value_byte:
+            return skip_value(buffer, pos + 1, end, depth)
+        # Longer than it need be, or none of the two.
+        return pos + 1 if byte == null_byte else skip_any(buffer, pos, end, depth)
 
     return skip
 
 
-def _skip_items(skip_item: Skip, least: int) -> SkipItems:
-    def skip(buffer: bytes, pos: int, end: int, depth: int, starts: list[int]) -> int:
+def _skip_all(skip_items: SkipItems) -> Skip:
+    def skip(buffer: bytes, pos: int, end: int, depth: int) -> int:
+        return skip_items(buffer, pos, end, depth, None)
+
+    return skip
+
+
+def _skip_items(skip_item: Skip, least: int, fixed: int | None) -> SkipItems:
+    def skip(buffer: bytes, pos: int, end: int, depth: int, starts: list[int] | None) -> int:
         if depth >= DEPTH_MAX:
             raise Malformed
         while True:
@@ -175,11 +207,17 @@ def _skip_items(skip_item: Skip, least: int) -> SkipItems:
             if count == 0:
                 return pos
             begun = pos
-            if least:
-                if count * least > end - pos:
-                    raise Malformed
+            if count * least > end - pos:
+                raise Malformed
+            if fixed:
+                after = pos + count * fixed
+                if starts is not None:
+                    starts.extend(range(pos, after, fixed))
+                pos = after
+            elif least:
                 for _ in range(count):
-                    starts.append(pos)
+                    if starts is not None:
+                        starts.append(pos)
                     pos = skip_item(buffer, pos, end, depth + 1)
             if size not in (None, pos - begun):
                 raise Malformed
