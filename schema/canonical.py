@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final, assert_never
 
 from cortado.schema.defaults import normal_default
@@ -64,6 +65,7 @@ def crc64_fingerprint(schema: Schema) -> int:
 _CRC64_EMPTY: Final = 0xC15D213AA4D7A795
 
 
+@cache
 def _crc64_table() -> tuple[int, ...]:
     table = []
     for byte in range(256):
@@ -74,14 +76,11 @@ def _crc64_table() -> tuple[int, ...]:
     return tuple(table)
 
 
-_CRC64_TABLE: Final = _crc64_table()
-
-
 def crc64_avro(data: bytes) -> int:
     """The CRC-64-AVRO of ``data``."""
-    crc = _CRC64_EMPTY
+    crc, table = _CRC64_EMPTY, _crc64_table()
     for byte in data:
-        crc = crc >> 8 ^ _CRC64_TABLE[(crc ^ byte) & 0xFF]
+        crc = crc >> 8 ^ table[(crc ^ byte) & 0xFF]
     return crc
 
 

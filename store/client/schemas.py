@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import schemas_pb2
+from cortado.schema.canonical import crc64_fingerprint, sha256_fingerprint
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
@@ -28,13 +29,17 @@ NEWEST_RECENT_S: Final = 5.0
 ASKING_S: Final = 0.5
 """How much longer by those who come while one asks again."""
 
+_OF_FASTAVRO: Final = ("__fastavro_parsed", "__named_schemas")
 _MODE_PREFIX: Final = "COMPATIBILITY_MODE_"
 _UINT32_MAX: Final = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """One registered version. ``schema`` is the declaration as it was registered (JSON text)."""
+    """One registered version. ``schema`` is the declaration as it was registered (JSON text).
+
+    ``fingerprint`` is the registry's own: of a form that keeps defaults and aliases, too, by which versions differ.
+    """
 
     schema_id: int
     subject: str
@@ -42,6 +47,13 @@ class SchemaVersion:
     schema: str
     fingerprint: str
     created: bool = False
+
+    def avro_fingerprints(self) -> dict[str, str]:
+        """Avro's fingerprints of the Parsing Canonical Form, as other libraries have them: ``sha256``, ``crc64``."""
+        schema = parse_schema(self.schema)
+        # CRC-64-AVRO is a number, and is written as single-object encoding has it: the lowest byte first.
+        crc64 = crc64_fingerprint(schema).to_bytes(8, "little")
+        return {"sha256": sha256_fingerprint(schema).hex(), "crc64": crc64.hex()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +232,9 @@ def schema_text(schema: str | Mapping[str, Any]) -> str:
     """A schema's declaration as JSON text. Raises InvalidArgument for what is neither text nor JSON."""
     if isinstance(schema, str):
         return text(schema, "schema")
+    # What fastavro.parse_schema adds is for itself, and holds the whole schema once more.
+    if isinstance(schema, Mapping):
+        schema = {name: value for name, value in schema.items() if name not in _OF_FASTAVRO}
     try:
         return json.dumps(schema)
     except (TypeError, ValueError) as error:

@@ -188,5 +188,6 @@ def _version_json(found: SchemaVersion) -> dict[str, Any]:
         "subject": found.subject,
         "version": found.version,
         "fingerprint": found.fingerprint,
+        "avro_fingerprints": found.avro_fingerprints(),
         "schema": json.loads(found.schema),
     }
