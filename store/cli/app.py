@@ -103,7 +103,6 @@ def execute(arguments: Sequence[str]) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """One run; returns the exit code. What went wrong is one line on standard error, never a traceback."""
-    as_json = wants_json(arguments)
     try:
         execute(arguments)
         sys.stdout.flush()
@@ -112,36 +111,41 @@ def run(arguments: Sequence[str]) -> int:
         return ended.exit_code
     except failures.CheckFailed as found:
         return found.exit_code
-    except failures.EndedWith as ended:
-        failures.report(ended.error, as_json=as_json)
-        return ended.exit_code
-    except CortadoError as error:
-        if not isinstance(error, Cancelled):
-            failures.report(error, as_json=as_json)
-        return failures.exit_code_of(error)
     except (KeyboardInterrupt, click.Abort):
         return failures.INTERRUPTED
-    except click.ClickException as error:
-        failures.report_usage(_message(error), as_json=as_json)
-        return failures.USAGE
     except BrokenPipeError:
         _silence_stdout()
         return failures.BROKEN_PIPE
-    except UnicodeEncodeError as error:
-        # Bytes on the command line that are no UTF-8 come as halves of characters; only kv's keys and values may.
-        failures.report(InvalidArgument("arguments", "must be UTF-8", repr(error.object)), as_json=as_json)
-        return failures.USAGE
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        return _reported(error, as_json=wants_json(arguments))
+
+
+def _reported(error: Exception, *, as_json: bool) -> int:
+    """The exit code of an error that is told, and telling it."""
+    match error:
+        case click.ClickException():
+            failures.report_usage(_message(error), as_json=as_json)
+            return failures.USAGE
+        case failures.EndedWith():
+            failures.report(error.error, as_json=as_json)
+            return error.exit_code
+        case Cancelled():
+            pass
+        case CortadoError():
+            failures.report(error, as_json=as_json)
+        case UnicodeEncodeError():
+            # Bytes on the command line that are no UTF-8 come as halves of characters; only kv's keys and values may.
+            return _reported(InvalidArgument("arguments", "must be UTF-8", repr(error.object)), as_json=as_json)
+        case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             _silence_stdout()
             problem = f"cannot be written: {error.strerror}"
-            failures.report(InvalidArgument("standard output", problem), as_json=as_json)
-            return failures.USAGE
-        if os.environ.get("CORTADO_DEBUG"):
-            raise
-        problem = f"{type(error).__name__}: {error} (set CORTADO_DEBUG=1 for a traceback)"
-        failures.report(Internal(problem), as_json=as_json)
-        return failures.INTERNAL
+            return _reported(InvalidArgument("standard output", problem), as_json=as_json)
+        case _:
+            if os.environ.get("CORTADO_DEBUG"):
+                raise error
+            problem = f"{type(error).__name__}: {error} (set CORTADO_DEBUG=1 for a traceback)"
+            return _reported(Internal(problem), as_json=as_json)
+    return failures.exit_code_of(error)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -18,7 +18,6 @@ import json
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -267,6 +266,8 @@ def _toml(value: Any) -> str:
 
 def write_contexts(contexts: Contexts) -> None:
     """Replace the file whole, readable by its owner alone where it is new. Raises InvalidArgument."""
+    import tempfile
+
     _check_shape(contexts.file)
     path = contexts.path.resolve()  # A link stays one.
     try:

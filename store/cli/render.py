@@ -1,56 +1,55 @@
 """Answers on standard output: tables for people, JSON lines for scripts.
 
-A table fits the terminal by folding, and never cuts anything; where the output is no terminal it is as wide as its
-content. JSON has no colour, is never cut, and has one object a line. What comes from documents is data: nothing in it
-is read as markup or obeyed by a terminal (``terminal.py``).
+A table fits the terminal by folding, or is shown one field a line (``layout.py``), and never cuts anything; where the
+output is no terminal it is as wide as its content. JSON has no colour, is never cut, and has one object a line. What
+comes from documents is data: nothing in it is read as markup or obeyed by a terminal (``terminal.py``). rich is
+imported for a terminal alone: a script has no use for it.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from typing import Any
 
 from cortado.schema.json_text import json_text
+from cortado.store.cli.layout import GAP, fitted, plain_record, plain_table
 from cortado.store.cli.terminal import harmless, one_line
 from cortado.store.clock.timestamp import ZERO, Timestamp
-
-_WIDE: Final = 100_000
 
 
 class Renderer:
     """Writes to standard output, as it is at the time."""
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
-        """Rows under column names. Numbers stand to the right."""
-        cells = [[Text(cell(value)) for value in row] for row in rows]
-        raw = Table(
-            title=Text(one_line(title)) if title else None,
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            show_edge=False,
-            pad_edge=False,
-        )
-        for name in columns:
-            raw.add_column(Text(one_line(name)), overflow="fold", header_style="bold")
-        for row in cells:
-            raw.add_row(*row)
-        self._console().print(raw, soft_wrap=False)
+        """Rows under column names."""
+        heads = [one_line(name) for name in columns]
+        cells = [[cell(value) for value in row] for row in rows]
+        if title:
+            self.line(one_line(title))
+        if not sys.stdout.isatty():
+            _write(plain_table(heads, cells))
+            return
+        from cortado.store.cli.terminal_tables import show_table, terminal_width
+
+        widths = fitted(heads, cells, terminal_width())
+        if widths is not None:
+            show_table(heads, cells, widths, gap=len(GAP))
+            return
+        for number, row in enumerate(cells, start=1):
+            self.line(f"─[ {number} ]─")
+            self.record(list(zip(heads, row, strict=True)))
 
     def record(self, pairs: Mapping[str, Any] | Sequence[tuple[str, Any]]) -> None:
         """One thing: a name and a value a line."""
         items = pairs.items() if isinstance(pairs, Mapping) else pairs
-        raw = Table(box=None, show_header=False, pad_edge=False)
-        raw.add_column(style="bold", no_wrap=True)
-        raw.add_column(overflow="fold")
-        for name, value in items:
-            raw.add_row(Text(one_line(str(name))), Text(cell(value)))
-        self._console().print(raw, soft_wrap=False)
+        shown = [(one_line(str(name)), cell(value)) for name, value in items]
+        if not sys.stdout.isatty():
+            _write(plain_record(shown))
+            return
+        from cortado.store.cli.terminal_tables import show_record
+
+        show_record(shown)
 
     def line(self, text: str) -> None:
         """One line for people."""
@@ -64,10 +63,9 @@ class Renderer:
         """A remark for people, beside the output."""
         sys.stderr.write(f"{harmless(text)}\n")
 
-    def _console(self) -> Console:
-        if sys.stdout.isatty():
-            return Console(file=sys.stdout, highlight=False)
-        return Console(file=sys.stdout, highlight=False, no_color=True, force_terminal=False, width=_WIDE)
+
+def _write(lines: Iterable[str]) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 def cell(value: Any) -> str:

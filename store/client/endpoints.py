@@ -1,18 +1,21 @@
-"""Where a client connects to, and how connections are protected: checked before anything is opened."""
+"""Where a client connects to, and how connections are protected: checked before anything is opened.
+
+gRPC is imported where a connection is made: the command line checks endpoints before it needs one.
+"""
 
 from __future__ import annotations
 
 import re
-import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
-
-import grpc
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.store.client.arguments import shown, text, texts
+
+if TYPE_CHECKING:
+    import grpc
 
 Endpoints: TypeAlias = str | Sequence[str]
 """One endpoint (``host:port``), several in one text with commas between them, or a list."""
@@ -61,6 +64,8 @@ class Tls:
 
     def credentials(self) -> grpc.ChannelCredentials:
         """What the files hold. Raises InvalidArgument naming the file that is missing, unreadable or no PEM."""
+        import grpc
+
         if (self.cert is None) != (self.key is None):
             given = "cert" if self.key is None else "key"
             raise InvalidArgument("tls", "must have both cert and key, or neither", f"{given} alone")
@@ -74,6 +79,8 @@ class Tls:
     @staticmethod
     def _check_pair(cert: str | Path, key: str | Path) -> None:
         """gRPC would say no more than that it cannot make a handshake."""
+        import ssl
+
         try:
             # Of an encrypted key the password would be asked for on the terminal.
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password=lambda: b"")
@@ -99,6 +106,8 @@ def _pem(path: str | Path, field: str) -> bytes:
 
 def blocking_channel(address: str, tls: Tls | None, options: Sequence[tuple[str, Any]] = ()) -> grpc.Channel:
     """gRPC's blocking channel to ``address``, encrypted where ``tls`` is given. Raises InvalidArgument for files."""
+    import grpc
+
     if tls is None:
         return grpc.insecure_channel(address, options=options)
     return grpc.secure_channel(address, tls.credentials(), options=options)

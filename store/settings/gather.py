@@ -7,7 +7,6 @@ left as it is.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -117,6 +116,8 @@ def check_near_variables(known: Collection[str], environment: Mapping[str, str],
 
 def nearest(wrong: str, known: Collection[str], cutoff: float = _NEAR) -> str:
     """The name that was probably meant; empty where none is near."""
+    import difflib
+
     return next(iter(difflib.get_close_matches(wrong, known, 1, cutoff)), "")
 
 
