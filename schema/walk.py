@@ -77,4 +77,5 @@ def shown(value: Any) -> str:
         text = "..."
     if len(text) > _SHOWN_CHARACTERS:
         text = text[: _SHOWN_CHARACTERS - 3] + "..."
-    return f"{type(value).__name__} {text}"
+    # Of many types the form says the type: Decimal('1.5').
+    return text if text.startswith(f"{type(value).__name__}(") else f"{type(value).__name__} {text}"

@@ -8,17 +8,20 @@ taken for a no that somebody gave.
 from __future__ import annotations
 
 import sys
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import click
 
 from cortado.errors import InvalidArgument
+from cortado.store.cli.answers import Said
 from cortado.store.cli.options import Option
-from cortado.store.cli.session import Session
 from cortado.store.cli.terminal import harmless
 
-DryRunOption: TypeAlias = Annotated[bool, Option("--dry-run", help="Say what would happen, and change nothing.")]
-YesOption: TypeAlias = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
+UNCHANGED: Final = "nothing was changed"
+_NOBODY: Final = "must be given where nobody can be asked"
+
+DryRunOption: TypeAlias = Annotated[bool, Option("--dry-run", help="Print what would happen, and change nothing.")]
+YesOption: TypeAlias = Annotated[bool, Option("--yes", "-y", help="Answer yes to the question.")]
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -27,28 +30,38 @@ def confirm(question: str, *, yes: bool) -> None:
     Question and answer stay off standard output, which may be somebody's JSON.
     """
     while not yes:
-        sys.stderr.write(f"{harmless(question)} [y/N]: ")
-        sys.stderr.flush()
-        line = sys.stdin.readline()
-        if not line:
-            sys.stderr.write("\n")
-            raise InvalidArgument("--yes", "must be given where nobody can be asked")
-        answer = line.strip().lower()
+        answer = _answer(f"{harmless(question)} [y/N]: ")
         if answer in ("", "n", "no"):
             raise click.Abort
         yes = answer in ("y", "yes")
 
 
-def show_dry_delete(session: Session, etag: str | None, if_match: str | None) -> None:
+def _answer(prompt: str) -> str:
+    """What is typed behind the prompt. Where a pipe answers, the prompt waits until it has: it may have nothing."""
+    is_asked = sys.stdin.isatty()
+    if is_asked:
+        _write(prompt)
+    line = sys.stdin.readline()
+    if not line:
+        _write("\n" if is_asked else "")
+        raise InvalidArgument("--yes", _NOBODY)
+    if not is_asked:
+        _write(f"{prompt}{harmless(line)}")
+    return line.strip().lower()
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def dry_delete(etag: str | None, if_match: str | None) -> Said:
     """What a delete of one thing would do: ``etag`` is that of what is there, None where nothing is."""
     would = etag is not None and if_match in (None, etag)
-    if session.as_json:
-        session.show.json({"would_delete": would, "etag": etag})
-        return
     if etag is None:
-        session.show.line("would delete nothing: it does not exist")
+        text = "would delete nothing: it does not exist"
     elif would:
-        session.show.line(f"would delete what has the etag {etag}")
+        text = f"would delete what has the etag {etag}"
     else:
-        session.show.line(f"would be refused: its etag is {etag}, not {if_match}")
-    session.show.note("nothing was changed")
+        text = f"would be refused: its etag is {etag}, not {if_match}"
+    return Said(text, {"would_delete": would, "etag": etag}, note=UNCHANGED)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cortado.errors import CortadoError
-from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.cli.session import Given, Session
+from cortado.store.cli.terminal import harmless
+
+if TYPE_CHECKING:
+    from cortado.store.client import Client
 
 # Somebody has pressed a key, and waits.
 _TIMEOUT_S: Final = 0.5
@@ -17,30 +19,21 @@ _TIMEOUT_S: Final = 0.5
 
 def complete_tables(incomplete: str) -> list[str]:
     """Tables, as database.table."""
-    return _beginning(incomplete, (table.full_name for table in _tables()))
+    return _names(incomplete, lambda client: [table.full_name for table in client.tables()])
 
 
 def complete_databases(incomplete: str) -> list[str]:
     """Databases."""
-    try:
-        with _session().client() as client:
-            return _beginning(incomplete, client.databases())
-    except CortadoError:
-        return []
+    return _names(incomplete, lambda client: client.databases())
 
 
-def _tables() -> Sequence[TableDescriptor]:
-    try:
-        with _session().client() as client:
-            return client.tables()
-    except CortadoError:
-        return []
-
-
-def _session() -> Session:
+def _names(incomplete: str, ask: Callable[[Client], Iterable[str]]) -> list[str]:
     """The options before the command are not known here: the environment and the context must do."""
-    return replace(Session.resolve(Given(), os.environ), timeout_s=_TIMEOUT_S)
+    from cortado.store.cli.session import Given, Session
 
-
-def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.startswith(incomplete) and name.isprintable()]
+    try:
+        session = replace(Session.resolve(Given(), os.environ), timeout_s=_TIMEOUT_S)
+        with session.client() as client:
+            return [harmless(name) for name in ask(client) if name.startswith(incomplete)]
+    except CortadoError:
+        return []

@@ -55,65 +55,65 @@ class ExitCode:
 
 
 EXIT_CODES: Final = (
-    ExitCode(OK, "It worked.", "Go on."),
-    ExitCode(INTERNAL, "A defect of Cortado's.", "Run it again with `CORTADO_DEBUG=1` for a traceback, and report it."),
+    ExitCode(OK, "Success.", "Continue."),
+    ExitCode(INTERNAL, "A defect in Cortado.", "Run it again with `CORTADO_DEBUG=1` for a traceback, and report it."),
     ExitCode(
         USAGE,
-        "Usage, or an argument that is wrong; also a question that nobody was there to answer.",
-        "Change the command: as it stands it will be refused again. Nothing was changed.",
+        "Usage error or invalid argument, or a prompt without a terminal (give `--yes`).",
+        "Change the command: unchanged, it will be refused again. Nothing was changed.",
     ),
     ExitCode(
         NOT_FOUND,
         "No such database, table, index, field, subject, schema, document, key or member.",
-        "Take it for absent, or look at the name.",
+        "Treat it as missing, or check the name.",
     ),
     ExitCode(
         CONFLICT,
-        "A conflict: a condition that does not hold, a value that a unique index has already, a name that is taken.",
-        "Read again what is there, and decide anew. Nothing was changed.",
+        "A conflict: a condition that does not hold, a duplicate in a unique index, a name that is taken.",
+        "Read the current state, and decide again. Nothing was changed.",
     ),
     ExitCode(
-        INCOMPATIBLE, "A schema that is not compatible with its subject.", "Change the schema: each line says where."
+        INCOMPATIBLE, "A schema that is not compatible with its subject.", "Change the schema: each line names a place."
     ),
     ExitCode(
         UNAVAILABLE,
-        "Not now: no server was reached, or none that leads; it is overloaded, or was too late with the answer of a "
-        "read; or a check could not look at everything.",
+        "Unavailable: no server was reached, or there is no leader; the server is overloaded, or a read timed out; or "
+        "a check was incomplete.",
         "Try again later. Nothing was changed.",
     ),
     ExitCode(
         UNKNOWN_OUTCOME,
-        "The outcome of a write is unknown: it may have happened, or may yet.",
-        "Read what it was about before doing it again. The error names the request id.",
+        "The outcome of a write is unknown: it may have happened, or may still happen.",
+        "Read the data before you repeat the write. The error names the request id.",
     ),
     ExitCode(
         DAMAGE,
         "Damage: a wrong checksum, a data directory that cannot be used, a clock out of bounds, a peer that refuses, "
         "or problems that `table check`, `doctor`, `scrub`, `raft log` or `mvcc show` found.",
-        "Call an operator: the message says what to do. A retry does not help.",
+        "Call an operator: the message says what to do. Do not retry.",
     ),
     ExitCode(
         SERVER_UNAVAILABLE,
-        "`server`: the cluster that it was to join could not be reached, or has no leader now.",
-        "Start it again when the cluster is well.",
+        "`server`: the cluster to join could not be reached, or has no leader.",
+        "Start it again when the cluster is healthy.",
     ),
     ExitCode(
         SERVER_DEFECT,
         "`server`: a defect while the log was applied.",
-        "Keep its log and its directory, start it again; if it ends so again, replace the node.",
+        "Keep its log and its directory, and restart it; if it ends the same way, replace the node.",
     ),
     ExitCode(
         SERVER_DISK,
         "`server`: the disk failed under a write.",
-        "Look at the disk, and start it again: what was acknowledged is there.",
+        "Check the disk, and restart it: acknowledged writes are kept.",
     ),
     ExitCode(
         SERVER_REFUSED,
-        "`server`: the cluster that it was to join refused it (not announced, another directory, another cluster).",
-        "Do what the one line on standard error says. Starting it again as it is will not help.",
+        "`server`: the cluster to join refused it (not announced, another directory, another cluster).",
+        "Do what the line on standard error says. A restart alone does not help.",
     ),
-    ExitCode(INTERRUPTED, "Interrupted (Ctrl-C), or a question was answered with no.", "Nothing, it was asked for."),
-    ExitCode(BROKEN_PIPE, "Whoever read the output went away (a broken pipe).", "Nothing, if that was meant."),
+    ExitCode(INTERRUPTED, "Interrupted (Ctrl-C), or a prompt was answered with no.", "Nothing: it was requested."),
+    ExitCode(BROKEN_PIPE, "The reader of the output went away (a broken pipe).", "Nothing, if that was intended."),
 )
 
 # The first class that fits counts, so the special ones stand before their parents.

@@ -1,22 +1,24 @@
-"""What a command reads: files, standard input, and the JSON documents in them."""
+"""What a command reads: files, standard input, and the JSON values in them."""
 
 from __future__ import annotations
 
+import io
 import json
 import sys
-from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final, cast
 
 from cortado.errors import InvalidArgument
-from cortado.schema.json_text import parse_json
 
-STDIN = "-"
+STDIN: Final = "-"
 
 
 def read_bytes(name: str) -> bytes:
     """All of a file, or of standard input for ``-``. Raises InvalidArgument naming the file."""
     if name == STDIN:
+        tell_that_it_waits("standard input")
         return sys.stdin.buffer.read()
     try:
         return Path(name).read_bytes()
@@ -26,62 +28,119 @@ def read_bytes(name: str) -> bytes:
 
 def read_text(name: str) -> str:
     """As :func:`read_bytes`, as UTF-8."""
-    return _decode(read_bytes(name), name)
+    try:
+        return read_bytes(name).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgument("FILE", f"must be UTF-8: {error.reason} at byte {error.start}", name) from None
 
 
-def read_documents(name: str) -> Iterator[Any]:
-    """JSON values of a file or of standard input: one a line, or any number of them one after the other.
+def tell_that_it_waits(what: str) -> None:
+    """Says that a command reads standard input, where somebody sits before it and may not know."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        sys.stderr.write(f"reading {what}; end with Ctrl-D\n")
+        sys.stderr.flush()
 
-    Where the first line is a whole value, the rest is read line by line, so that a file of any size can pass.
+
+@dataclass(frozen=True, slots=True)
+class JsonInput:
+    """JSON values of a file or of standard input. ``only`` is the text of the one value, where there is one.
+
+    Else ``lines`` has a value a line. A value may stand on several lines in the input (as ``jq`` writes it); such an
+    input is read as a whole, one with a value a line may have any size.
     """
+
+    name: str
+    only: str | None
+    lines: BinaryIO
+
+
+def json_input(name: str, stack: ExitStack) -> JsonInput:
+    """Opens an input, which ``stack`` closes. Raises InvalidArgument where it cannot be read, or holds nothing."""
     if name == STDIN:
-        yield from _documents(iter(sys.stdin.buffer), "standard input")
-        return
+        tell_that_it_waits("JSON from standard input")
+        return _json_input("standard input", sys.stdin.buffer)
+    from cortado.store.transfer.json_source import uncompressed
+
     try:
-        with Path(name).open("rb") as file:
-            yield from _documents(iter(file), name)
+        file = stack.enter_context(Path(name).open("rb"))  # noqa: SIM115
+        return _json_input(name, uncompressed(file))
     except OSError as error:
-        raise InvalidArgument("FILE", f"cannot be read: {error.strerror}", name) from None
+        raise InvalidArgument("FILE", f"cannot be read: {error.strerror or error}", name) from None
 
 
-def _documents(lines: Iterator[bytes], name: str) -> Iterator[Any]:
-    number = 0
-    for line in lines:
-        number += 1
-        text = _decode(line, name).strip()
-        if not text:
-            continue
-        if number == 1 and not _is_whole(text):
-            yield from _values(text + "\n" + _decode(b"".join(lines), name), name)
-            return
-        yield parse_json(text, f"{name}, line {number}")
+def _json_input(name: str, source: BinaryIO) -> JsonInput:
+    head = _up_to_content(source)
+    if not head.strip():
+        raise InvalidArgument("FILE", "holds nothing: one JSON value or more must be given", name)
+    if _is_whole(head):
+        more = _up_to_content(source)
+        if not more.strip():
+            return JsonInput(name, head.decode().strip(), io.BytesIO())
+        return JsonInput(name, None, _behind(head + more, source))
+    content = head + source.read()
+    values = _values(content)
+    if values is None and any(map(_is_whole, content.splitlines())):
+        return JsonInput(name, None, io.BytesIO(content))  # Lines, the first of which is none.
+    if values is None or len(values) == 1:
+        return JsonInput(name, content.decode("utf-8", "surrogateescape").strip(), io.BytesIO())
+    return JsonInput(name, None, io.BytesIO(b"\n".join(values)))
 
 
-def _is_whole(text: str) -> bool:
+def _up_to_content(source: BinaryIO) -> bytes:
+    """Lines up to the first one that is not empty."""
+    read = b""
+    while line := source.readline():
+        read += line
+        if not line.isspace():
+            break
+    return read
+
+
+def _is_whole(line: bytes) -> bool:
     try:
-        json.loads(text)
+        json.loads(line)
     except (ValueError, RecursionError):
         return False
     return True
 
 
-def _values(text: str, name: str) -> Iterator[Any]:
-    decoder, position = json.JSONDecoder(), 0
-    while position < len(text):
-        if text[position].isspace():
-            position += 1
-            continue
-        try:
-            _, end = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            end = len(text)
-        # Strictly, and with a precise error where it is none.
-        yield parse_json(text[position:end], name)
-        position = end
-
-
-def _decode(data: bytes, name: str) -> str:
+def _values(content: bytes) -> list[bytes] | None:
+    """Each value on a line of its own; None where it is not a row of values. A line end stands between tokens only."""
+    decoder, position, found = json.JSONDecoder(), 0, []
     try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidArgument("FILE", f"must be UTF-8: {error.reason} at byte {error.start}", name) from None
+        text = content.decode()
+        while position < len(text):
+            if text[position].isspace():
+                position += 1
+                continue
+            _, end = decoder.raw_decode(text, position)
+            found.append(text[position:end].replace("\r", " ").replace("\n", " ").encode())
+            position = end
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
+def _behind(head: bytes, source: BinaryIO) -> BinaryIO:
+    return cast(BinaryIO, io.BufferedReader(cast(Any, _Chained(head, source))))
+
+
+class _Chained(io.RawIOBase):
+    """Bytes that were read already, and behind them the rest of their source."""
+
+    def __init__(self, head: bytes, source: BinaryIO) -> None:
+        self._head = memoryview(head)
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        if self._head:
+            taken = self._head[: len(buffer)]
+            buffer[: len(taken)] = taken
+            self._head = self._head[len(taken) :]
+            return len(taken)
+        content = self._source.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from cortado.errors import InvalidArgument, NotFound, Unsupported
+from cortado.errors import InvalidArgument, NotFound
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
-from cortado.store.cli.options import Option
+from cortado.store.cli.extras import server_extra
 from cortado.store.cli.parse import key_to_json
 from cortado.store.cli.session import Session
 from cortado.store.client.inspect import Inspected, NodeInspector
@@ -27,20 +27,11 @@ from cortado.store.transfer.byte_text import parse_bytes
 if TYPE_CHECKING:
     from cortado.store.server.inspection.stopped import StoppedNode
 
-DataDirOption: TypeAlias = Annotated[
-    Path | None,
-    Option("--data-dir", help="Read the directory of a stopped node; no server is asked.", metavar="PATH"),
-]
-
 
 def stopped_node(data_dir: Path) -> StoppedNode:
     """The directory of a node that does not run. Raises DataDirectoryError, Unsupported without the server's extra."""
-    try:
+    with server_extra("reading a directory"):
         from cortado.store.server.inspection.stopped import StoppedNode
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("cortado"):
-            raise
-        raise Unsupported(f"reading a directory without {error.name}", "pip install 'cortado[server]'") from None
     return StoppedNode(data_dir)
 
 

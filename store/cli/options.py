@@ -7,14 +7,17 @@
     @command("kv get", examples="cortado kv get sessions user:1")
     def get(session: Session, namespace: NamespaceArgument, at: AtOption = None) -> Answer: ...
 
+Options that belong together, or that many commands share, are the fields of a dataclass, which is one parameter.
+
 A parameter's type says how the text is read (``bool`` is a flag, ``list`` may be repeated, an enum is a choice) and a
 parameter's default is the function's own: what is not given on the command line is not passed.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -122,11 +125,40 @@ def _completed(declared: Option | Argument) -> Callable[..., list[click.shell_co
 
 def parameters_of(function: Callable[..., Any]) -> list[click.Parameter]:
     """The parameters behind the first one, which is the session. Those that declare nothing are not the user's."""
+    found: list[click.Parameter] = []
+    for name, hint, default in _taken(function):
+        group = _group(hint)
+        if group is not None:
+            fields = {each.name: each.default for each in dataclasses.fields(group)}
+            hints = get_type_hints(group, include_extras=True)
+            found += [_parameter(field, fields[field], *get_args(hints[field])) for field in fields]
+        elif get_origin(hint) is Annotated:
+            found.append(_parameter(name, default, *get_args(hint)))
+    return found
+
+
+def arguments_of(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the function is to be called with, of what the user gave; a group of options is made of its fields."""
+    found: dict[str, Any] = {}
+    for name, hint, _ in _taken(function):
+        group = _group(hint)
+        if group is not None:
+            fields = {each.name for each in dataclasses.fields(group)}
+            found[name] = group(**{field: value for field, value in values.items() if field in fields})
+        elif name in values:
+            found[name] = values[name]
+    return found
+
+
+def _taken(function: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
+    """(name, type, default) of each parameter behind the session."""
     hints = get_type_hints(function, include_extras=True)
     signature = list(inspect.signature(function).parameters.values())[1:]
-    return [
-        _parameter(each, *get_args(hints[each.name])) for each in signature if get_origin(hints[each.name]) is Annotated
-    ]
+    return [(each.name, hints[each.name], each.default) for each in signature]
+
+
+def _group(hint: Any) -> Any:
+    return hint if dataclasses.is_dataclass(hint) else None
 
 
 def option(name: str, kind: Any, declared: Option, *, default: Any = None, required: bool = False) -> ShownOption:
@@ -150,15 +182,15 @@ def option(name: str, kind: Any, declared: Option, *, default: Any = None, requi
     )
 
 
-def _parameter(parameter: inspect.Parameter, kind: Any, declared: Option | Argument) -> click.Parameter:
-    required = parameter.default is inspect.Parameter.empty
-    default = None if required else parameter.default
+def _parameter(name: str, default: Any, kind: Any, declared: Option | Argument) -> click.Parameter:
+    required = default is inspect.Parameter.empty or default is dataclasses.MISSING
+    default = None if required else default
     if isinstance(declared, Option):
-        return option(parameter.name, kind, declared, default=default, required=required)
+        return option(name, kind, declared, default=default, required=required)
     kind, is_repeated = _single(kind)
     return ShownArgument(
         declared,
-        param_decls=[parameter.name],
+        param_decls=[name],
         default=None,
         is_needed=required,
         nargs=-1 if is_repeated else 1,
@@ -207,7 +239,7 @@ class _Choice(click.Choice):  # type: ignore[type-arg]
     """One of an enum's values."""
 
     def __init__(self, kind: type[StrEnum]) -> None:
-        super().__init__([each.value for each in kind])
+        super().__init__([each.value for each in kind], case_sensitive=False)
         self._kind = kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> StrEnum:

@@ -6,15 +6,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING, Final
 
 from cortado.store.cli.render import count
 from cortado.store.cli.terminal import one_line
 from cortado.store.transfer.progress import Progress as Step
 from cortado.store.transfer.progress import Report, silent
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 LINE_EVERY_S: Final = 5.0
 
@@ -32,6 +32,9 @@ def showing_progress(*, quiet: bool) -> Iterator[Report]:
 
 
 def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),

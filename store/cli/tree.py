@@ -17,12 +17,26 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from cortado.store.cli.options import ShownArgument, given, missing, parameters_of
+from cortado.errors import InvalidArgument
+from cortado.store.cli.options import ShownArgument, arguments_of, given, missing, parameters_of
 from cortado.store.cli.session import GLOBAL_PANEL, Given, Session, global_options
 from cortado.store.settings.gather import nearest
 
 HELP_NAMES: Final = {"help_option_names": ["--help", "-h"]}
 _COLUMN_MAX: Final = 34
+# What the API calls otherwise than a command's parameters.
+_OPTION_OF: Final = {
+    "condition.etag": ("if_match",),
+    "options.after": ("after",),
+    "options.until": ("until",),
+    "to_node_id": ("node_id",),
+    "range.start": ("lower",),
+    "range.lower": ("lower",),
+    "range.upper": ("upper",),
+    "range.end": ("upper",),
+    "start": ("lower",),
+    "end": ("upper",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +88,7 @@ class Command(click.Command):
 
     def __init__(self, path: tuple[str, ...], declared: Declared) -> None:
         params = parameters_of(declared.function)
-        self._own = own = {each.name for each in params}
+        own = {each.name for each in params}
         if declared.settings:
             # A global option that is a setting of a server too is given to both.
             from cortado.store.cli.setting_options import setting_options
@@ -102,14 +116,27 @@ class Command(click.Command):
         chosen = (before if isinstance(before, Given) else Given()).with_options(**settings)
         declared = self.declared
         session = Session.resolve(chosen, os.environ, strict=declared.remote and declared.strict)
-        own = {name: value for name, value in values.items() if name in self._own}
+        own = arguments_of(declared.function, values)
         if declared.settings:
             from cortado.store.cli.setting_options import flags_of
 
             own["flags"] = flags_of(values)
-        answer = declared.function(session, **own)
-        if answer is not None:
-            session.answer(answer)
+        try:
+            answer = declared.function(session, **own)
+            if answer is not None:
+                session.answer(answer)
+        except InvalidArgument as refused:
+            self._rename(refused)
+            raise
+
+    def _rename(self, refused: InvalidArgument) -> None:
+        """Names what is wrong as it was given: the option ``--if-match``, and not the API's ``condition.etag``."""
+        names = _OPTION_OF.get(refused.field, (refused.field,))
+        for each in self.params:
+            if each.name in names:
+                named = each.declared_metavar if isinstance(each, ShownArgument) else max(each.opts, key=len)
+                refused.field = named
+                return
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The arguments, the options under their headings, the names of those that all have, and the examples."""

@@ -70,6 +70,12 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def typed(value: object) -> str:
+    """As :func:`shown`, with its type; of many the form says that: Decimal('1.5')."""
+    name, found = type(value).__name__, shown(value)
+    return found if found.startswith(f"{name}(") else f"{name} {found}"
+
+
 def iterable(values: V, field: str) -> V:
     """``values``, where they can be iterated and are no text. Raises InvalidArgument naming ``field``."""
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable | AsyncIterable):

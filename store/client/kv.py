@@ -131,12 +131,16 @@ class AsyncKeyValue:
         reverse: bool = False,
         limit: int | None = None,
         at: At = None,
+        keys_only: bool = False,
     ) -> AsyncIterator[KvPair]:
         """Pairs of ``[start, end)``, or with ``prefix``, in key order, all as of one timestamp.
 
-        Closing the iterator stops the server's work.
+        With ``keys_only`` the values are empty: the server does not send them. Closing the iterator stops the server's
+        work.
         """
-        return items(self.scan_pages(start, end, prefix=prefix, reverse=reverse, limit=limit, at=at))
+        return items(
+            self.scan_pages(start, end, prefix=prefix, reverse=reverse, limit=limit, at=at, keys_only=keys_only)
+        )
 
     def scan_pages(
         self,
@@ -147,6 +151,7 @@ class AsyncKeyValue:
         reverse: bool = False,
         limit: int | None = None,
         at: At = None,
+        keys_only: bool = False,
     ) -> AsyncGenerator[Iterable[KvPair], None]:
         """As :meth:`scan`, many pairs at a time, as they come."""
         request = kv_pb2.KvScanRequest(
@@ -155,6 +160,7 @@ class AsyncKeyValue:
             reverse=flag(reverse, "reverse"),
             limit=check_limit(limit),
             at=at_to_proto(at),
+            keys_only=flag(keys_only, "keys_only"),
             packed=True,
         )
         return self._pages(request, is_empty=limit == 0)
@@ -228,7 +234,7 @@ def condition(
         given["value"] = _bytes(if_value, "if_value")
     if len(given) > 1:
         raise InvalidArgument(
-            "condition", "must be one of if_absent, if_present, if_match and if_value", str(list(given))
+            "condition", "must be one of if_absent, if_present, if_match and if_value", ", ".join(given)
         )
     return common_pb2.Condition(**given) if given else None
 

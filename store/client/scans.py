@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
+from cortado.errors import InvalidArgument
 from cortado.proto.v1 import documents_pb2
 from cortado.store.client.arguments import flag, optional_text, texts
 from cortado.store.client.kv import check_limit
@@ -57,6 +58,8 @@ class Scan:
         optional_text(self.filter, "filter")
         if self.columns is not None:
             object.__setattr__(self, "columns", texts(self.columns, "columns"))
+            if not self.columns:
+                raise InvalidArgument("columns", "must name a field or more; None is for all")
         flag(self.reverse, "reverse")
         flag(self.with_versions, "with_versions")
         at_to_proto(self.at)

@@ -229,7 +229,7 @@ class AsyncTable(Generic[D]):
 
     async def open_batches(self, scan: Scan) -> AsyncGenerator[RowBatch, None]:
         """The rows of a scan. Raises NotFound, InvalidArgument for bounds that do not fit the key or index."""
-        schema_id = (await self.codec.schema())[0].schema_id if scan.columns else 0
+        schema_id = 0 if scan.columns is None else (await self.codec.schema())[0].schema_id
         request = scan.to_proto(self._name, await self._parts_of(scan.index), schema_id)
         return self._batches(request, is_empty=scan.is_empty)
 

@@ -30,7 +30,7 @@ from uuid import UUID
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2
-from cortado.store.client.arguments import shown, text, whole
+from cortado.store.client.arguments import shown, text, typed, whole
 from cortado.store.clock.text import parse_time, wall_ms_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
@@ -130,7 +130,7 @@ def part_to_proto(value: Part, part: KeyPart, what: str = "key") -> common_pb2.V
             return common_pb2.Value(decimal=_plain_decimal(value, field))
         case KeyType.UUID, UUID():
             return common_pb2.Value(uuid=value.bytes)
-    raise InvalidArgument(field, f"must be {_WANTED[part.type]}", f"{type(value).__name__} {shown(value)}")
+    raise InvalidArgument(field, f"must be {_WANTED[part.type]}", typed(value))
 
 
 def key_from_proto(key: common_pb2.Key) -> Key:

@@ -239,7 +239,7 @@ _EXPECTED: Final[dict[KeyType, str]] = {
 
 
 def _refuse(path: str, key_type: KeyType, value: object) -> NoReturn:
-    raise InvalidArgument(path, f"must be {_EXPECTED[key_type]}", f"{type(value).__name__} {shown(value)}")
+    raise InvalidArgument(path, f"must be {_EXPECTED[key_type]}", typed(value))
 
 
 def _as_int(value: object) -> int | None:
@@ -267,6 +267,12 @@ def shown(value: object) -> str:
     except ValueError:  # Python refuses to print an int of more than 4300 digits.
         text = "of thousands of digits"
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
+
+
+def typed(value: object) -> str:
+    """A value for an error message, with its type; of many the form says that: Decimal('1.5')."""
+    name, text = type(value).__name__, shown(value)
+    return text if text.startswith(f"{name}(") else f"{name} {text}"
 
 
 # --- decoding --------------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ from cortado.store.kv.operations import (
     KvWritten,
     check_value,
     key_for_people,
-    shown,
 )
+from cortado.store.kv.ranges import shown
 from cortado.store.mvcc.evaluation import Condition, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, get_in_pieces

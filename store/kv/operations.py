@@ -14,13 +14,11 @@ from cortado.errors import InvalidArgument, TooLarge
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.keys.types import LogicalKey
-from cortado.store.kv.ranges import KvRange, logical_range
+from cortado.store.kv.ranges import KEY_SHOWN_MAX, KvRange, logical_range, shown
 from cortado.store.mvcc.evaluation import Condition, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.names import check_namespace
-
-_KEY_SHOWN_MAX: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +158,4 @@ def check_value(value: bytes, field: str, limits: KvLimits) -> None:
 
 def key_for_people(namespace: str, key: bytes) -> str:
     """A key in an error: the namespace and the beginning of the key."""
-    return f"{namespace}/{shown(key)}" + ("..." if len(key) > _KEY_SHOWN_MAX else "")
-
-
-def shown(key: bytes) -> str:
-    """The beginning of a key, as Python writes it."""
-    return repr(key[:_KEY_SHOWN_MAX])
+    return f"{namespace}/{shown(key)}" + ("..." if len(key) > KEY_SHOWN_MAX else "")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from cortado.errors import InvalidArgument
 from cortado.store.keys.keyspace import kv_range
 from cortado.store.keys.types import LogicalKey
+
+KEY_SHOWN_MAX: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,5 +24,11 @@ class KvRange:
 def logical_range(namespace: str, within: KvRange) -> tuple[LogicalKey, LogicalKey]:
     """The same range in stored keys. Raises InvalidArgument for a range that runs backwards, KeyTooLong."""
     if within.end and within.start > within.end:
-        raise InvalidArgument("range.end", f"must not be below the start {within.start[:60]!r}", repr(within.end[:60]))
+        problem = f"must not be below the lower bound {shown(within.start)}"
+        raise InvalidArgument("range.end", problem, shown(within.end))
     return kv_range(namespace, within.start, within.end, within.prefix)
+
+
+def shown(key: bytes) -> str:
+    r"""The beginning of a key as text, with ``\xNN`` for a byte that is none."""
+    return key[:KEY_SHOWN_MAX].decode("utf-8", "backslashreplace")

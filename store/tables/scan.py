@@ -225,8 +225,14 @@ def scan_range(
         base = row_prefix(table.table_id) if index is None else index_prefix(table.table_id, index.index_id)
         return prefix_range(base + encoded)
     if index is None:
-        return row_range(table.table_id, parts, lower, upper)
-    return index_range(table.table_id, index.index_id, parts, lower, upper)
+        found = row_range(table.table_id, parts, lower, upper)
+    else:
+        found = index_range(table.table_id, index.index_id, parts, lower, upper)
+    start, end = found
+    if lower and upper and start > end:
+        order = ", ".join(f"{part.path} {'descending' if part.descending else 'ascending'}" for part in parts)
+        raise InvalidArgument("range.upper", f"must not come before the lower bound, in the order {order}")
+    return found
 
 
 def _within(values: Sequence[KeyValue], parts: Sequence[KeyPart], name: str) -> Sequence[KeyValue]:

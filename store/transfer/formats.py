@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument, Unsupported
@@ -76,7 +77,11 @@ def encoding_to_write(format: str | None, compression: str | None, name: str, de
 
     Raises InvalidArgument for a format or a compression that there is not, Unsupported where its library is missing.
     """
-    found = check_format(format) or format_of_name(name) or default
+    said = check_format(format) or format_of_name(name)
+    if said is None and Path(name).suffix:
+        suffixes = ", ".join(_OF_SUFFIX)
+        raise InvalidArgument("DESTINATION", f"must end with one of {suffixes}, or --format must be given", name)
+    found = said or default
     known = _WRITTEN_AS[found]
     if compression is not None:
         chosen = next((each for each in known if each == compression), None)

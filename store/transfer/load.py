@@ -93,7 +93,7 @@ class Loaded:
 class Load:
     """One import. ``tell`` is told each bad row; ``bad_rows`` keeps them, ``checkpoint`` how far it is.
 
-    ``position`` is what the checkpoint holds: everything before it is done.
+    ``position`` is what the checkpoint holds: everything before it is done. ``loaded`` counts while it goes on.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class Load:
         begin: Position | None = None,
         tell: Callable[[BadRow], None] | None = None,
         report: Report = silent,
+        loaded: Loaded | None = None,
     ) -> None:
         self._tasks = tasks
         self._bad_max = bad_max
@@ -117,7 +118,9 @@ class Load:
         self._total = sum(task.input.bytes for task in tasks)
         # Of more refusals than that the store forgets the reasons.
         self._segment_rows = SEGMENT_ROWS if bad_max <= REFUSED_KEPT_MAX else REFUSED_KEPT_MAX
-        self.loaded = Loaded(self.position.written, self.position.refused)
+        # The caller's, who counts what was stored also where an error ends the load.
+        self.loaded = Loaded() if loaded is None else loaded
+        self.loaded.written, self.loaded.refused = self.position.written, self.position.refused
 
     def run(self) -> Loaded:
         """Raises InvalidArgument for a file that cannot be read, or too many bad rows, and what ends a bulk load."""

@@ -85,8 +85,10 @@ def run_import(
     stdin: BinaryIO,
     tell: Callable[[BadRow], None],
     report: Report,
+    loaded: Loaded | None = None,
 ) -> Loaded:
-    """Does it. ``tell`` is told each bad row as it is found. Raises what ends the import as a whole."""
+    """Does it. ``tell`` is told each bad row as it is found; ``loaded`` counts while it goes on. Raises what ends the
+    import as a whole."""
     request.check()
     source = _Source(client, request, stdin)
     watch = None
@@ -114,6 +116,7 @@ def run_import(
             begin=begin,
             tell=tell,
             report=report,
+            loaded=loaded,
         )
         return _run(load, watch)
     finally:

@@ -93,21 +93,56 @@ def test_what_get_shows_put_takes(cortado: Shell, flights: str) -> None:
 
 def test_what_scan_shows_put_takes(cortado: Shell, flights: str) -> None:
     lines = "".join(json.dumps(DOCUMENT | {"flight": number}) + "\n" for number in range(250))
-    assert "250 documents stored" in cortado("put", flights, stdin=lines)
+    assert "250 rows stored" in cortado("put", flights, stdin=lines)
     shown = cortado("scan", flights, "-o", "json")
     assert len(shown.splitlines()) == 250
-    assert cortado.json("put", flights, stdin=shown) == [{"written": 250, "refused": 0}]
+    assert cortado.json("put", flights, stdin=shown) [0]["written"] == 250
 
 
 def test_of_many_documents_bad_ones_are_refused_by_their_place(cortado: Shell, flights: str, tmp_path: Path) -> None:
     documents = [DOCUMENT | {"flight": 0}, {"carrier": "UA"}, DOCUMENT | {"flight": "x"}, DOCUMENT | {"flight": 3}]
     file = tmp_path / "documents.jsonl"
     file.write_text("\n".join(map(json.dumps, documents)))
-    assert "2 documents stored, 2 refused" in cortado("put", flights, "--file", str(file), expect=2)
-    assert [line.split(":")[1] for line in cortado.err.splitlines()] == [" document 1", " document 2"]
+    assert cortado("put", flights, "--file", str(file), expect=2) == f"2 rows stored in {flights}, 2 refused\n"
+    assert [line.split(": ")[2] for line in cortado.err.splitlines()] == ["row 2", "row 3"]
     assert "time_hour" in cortado.err
     cortado.json("put", flights, "--file", str(file), expect=2)
-    assert [json.loads(line)["error"]["document"] for line in cortado.err.splitlines()] == [1, 2]
+    assert [json.loads(line)["error"]["row"] for line in cortado.err.splitlines()] == [2, 3]
+
+
+def test_a_line_that_is_no_json_is_one_refused_row_and_all_others_are_stored_and_counted(
+    cortado: Shell, flights: str, database: str, tmp_path: Path
+) -> None:
+    lines = [json.dumps(DOCUMENT | {"flight": number}) for number in range(2_600)]
+    lines[2_400] = '{"flight": '
+    file = tmp_path / "many.jsonl"
+    file.write_text("\n".join(lines))
+    assert cortado("put", flights, "--file", str(file), expect=2) == f"2,599 rows stored in {flights}, 1 refused\n"
+    assert "row 2401: line: must be JSON" in cortado.err
+    assert len(cortado.json("scan", flights)) == 2_599
+    pairs = [json.dumps({"key": f"{number:04}", "value": "v"}) for number in range(2_600)]
+    pairs[2_400] = "no"
+    file.write_text("\n".join(pairs))
+    [counted] = cortado.json("kv", "put", database, "--file", str(file), expect=2)
+    assert (counted["written"], counted["refused"]) == (2_599, 1)
+    assert cortado("kv", "scan", database, "--count-only") == "2599\n"
+
+
+def test_a_load_that_is_ended_says_what_it_has_stored(cortado: Shell, flights: str, tmp_path: Path) -> None:
+    lines = [json.dumps(DOCUMENT | {"flight": number}) for number in range(20)]
+    lines[3] = lines[7] = lines[9] = "no"
+    file = tmp_path / "bad.jsonl"
+    file.write_text("\n".join(lines))
+    for command in ("put", flights, "--file", str(file)), ("import", flights, str(file)):
+        [counted] = cortado.json(*command, "--max-bad", "1", expect=2)
+        assert counted["refused"] > 1
+        assert "--max-bad" in cortado.err.splitlines()[-1]
+
+
+def test_a_document_over_several_lines_is_one_document(cortado: Shell, flights: str) -> None:
+    assert "etag" in cortado("put", flights, stdin=json.dumps(DOCUMENT, indent=2))
+    two = "\n".join(json.dumps(DOCUMENT | {"flight": number}, indent=2) for number in (1, 2))
+    assert cortado("put", flights, stdin=two) == f"2 rows stored in {flights}\n"
 
 
 def test_stored_data_never_moves_the_cursor_and_comes_back_to_the_byte(cortado: Shell, flights: str) -> None:
@@ -119,7 +154,7 @@ def test_stored_data_never_moves_the_cursor_and_comes_back_to_the_byte(cortado: 
         ["get", flights, *KEY],
         ["scan", flights],
         ["export", flights, "-", "--format", "jsonl"],
-        ["watch", "table", flights, "--from", "beginning", "--until", "now"],
+        ["watch", "table", flights, "--after", "beginning", "--until", "now"],
         ["schema", "get", f"{flights}2"],
     ):
         for how in ([], ["-o", "json"]):
@@ -232,6 +267,42 @@ def test_a_schema_is_checked_with_a_code_of_its_own(cortado: Shell, flights: str
     assert cortado.json("schema", "get", "--id", str(again["schema_id"]))[0]["schema"]["name"] == "Flight"
     assert len(cortado.json("schema", "list", flights)) == 1
     assert flights in cortado("schema", "list")
+
+
+def test_a_subject_that_does_not_exist_is_not_compatible_with_everything(cortado: Shell, database: str) -> None:
+    text = json.dumps(FLIGHT)
+    cortado("schema", "check", f"{database}.nope", "-", stdin=text, expect=3)
+    assert "it has no version yet" in cortado.err
+    assert "compatible with" in cortado("schema", "check", f"{database}.nope", "-", "--new", stdin=text)
+
+
+def test_a_scan_of_keys_brings_no_values(cortado: Shell, database: str) -> None:
+    cortado("kv", "put", database, "a", "secret")
+    assert list(cortado.json("kv", "scan", database, "--keys-only")[0]) == ["key", "etag"]
+    assert "secret" not in cortado("kv", "scan", database, "--keys-only")
+
+
+def test_what_is_wrong_is_named_as_it_was_given(cortado: Shell, flights: str, database: str) -> None:
+    for arguments, named in (
+        (("kv", "get", database, "a", "--at", "noon"), "--at: "),
+        (("get", flights, *KEY, "--at", "noon"), "--at: "),
+        (("put", flights, json.dumps(DOCUMENT), "--if-match", "x"), "--if-match: "),
+        (("kv", "scan", database, "--from", "z", "--to", "a"), "--to: "),
+        (("scan", flights, "--from", "2014-01-01T00:00:00Z", "--to", "2013-01-01T00:00:00Z"), "--to: "),
+        (("scan", flights, KEY[0], "--from", KEY[0]), "PART: "),
+        (("scan", flights, "--columns", ""), "--columns: must name fields"),
+        (("schema", "get", "x", "--id", "1"), "--id: must not be given together with SUBJECT"),
+        (("watch", "kv", database, "--from", "z", "--to", "a"), "--to: "),
+        (("export", flights, "out.xml"), "DESTINATION: "),
+    ):
+        cortado(*arguments, expect=2)
+        assert cortado.err.startswith(f"error: {named}"), cortado.err
+
+
+@pytest.mark.parametrize("arguments", [("promote", "n9"), ("remove", "n9", "--yes"), ("transfer-leader", "n9")])
+def test_no_such_member_is_not_found(cortado: Shell, arguments: tuple[str, ...]) -> None:
+    cortado("member", *arguments, expect=3)
+    assert cortado.err == "error: no member n9\n"
 
 
 def test_keys_and_values_are_any_bytes(cortado: Shell, database: str) -> None:

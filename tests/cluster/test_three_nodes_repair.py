@@ -120,7 +120,7 @@ def test_what_no_replica_has_whole_is_data_loss_until_an_operator_accepts_it_and
         cluster.wait_converged()
 
         (stored,) = {str(item["key"]) for item in listed()}
-        assert "given up" in cortado("damage", "accept", stored, "--yes", "-e", cluster.endpoints)
+        assert "accepted the loss" in cortado("damage", "accept", stored, "--yes", "-e", cluster.endpoints)
         wait_until(lambda: not listed(), "nobody knows of any damage", 60)
         assert client.kv("n").get(b"k1") is None
         client.kv("n").put(b"k1", HELD[b"k1"])

@@ -1,4 +1,4 @@
-"""``cortado cert``: an authority of one's own, and certificates for nodes and clients. Talks to no server."""
+"""``cortado cert``: a certificate authority of your own, and certificates for nodes and clients. Talks to no server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from cortado.errors import AlreadyExists, InvalidArgument, Unsupported
+from cortado.errors import AlreadyExists, InvalidArgument
+from cortado.store.cli.answers import Answer, Fields, Said
+from cortado.store.cli.extras import server_extra
 from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
@@ -19,13 +21,11 @@ if TYPE_CHECKING:
 _AUTHORITY: Final = "ca"
 _FILE_BYTES_MAX: Final = 1 << 20
 
-_Dir = Annotated[Path, Option("--dir", help="Where the files lie and go.", metavar="PATH")]
-_Days = Annotated[int, Option(help="How long it is valid.", parser=whole("--days", 1), metavar="DAYS")]
+_Dir = Annotated[Path, Option("--dir", help="Directory of the files.", metavar="PATH")]
+_Days = Annotated[int, Option(help="Validity in days.", parser=whole("--days", 1), metavar="DAYS")]
 _Force = Annotated[bool, Option("--force", help="Replace files that exist.")]
-_CaCert = Annotated[
-    Path | None, Option(help="The authority's certificate.", show_default="ca.crt in --dir", metavar="PEM")
-]
-_CaKey = Annotated[Path | None, Option(help="The authority's key.", show_default="ca.key in --dir", metavar="PEM")]
+_CaCert = Annotated[Path | None, Option(help="The CA certificate.", show_default="ca.crt in --dir", metavar="PEM")]
+_CaKey = Annotated[Path | None, Option(help="The CA key.", show_default="ca.key in --dir", metavar="PEM")]
 
 
 @command(
@@ -37,18 +37,18 @@ _CaKey = Annotated[Path | None, Option(help="The authority's key.", show_default
     """,
 )
 def ca(
-    session: Session,
+    _: Session,
     directory: _Dir = Path("certs"),
-    name: Annotated[str, Option(help="What it is called.", metavar="NAME")] = "Cortado CA",
+    name: Annotated[str, Option(help="The name of the CA.", metavar="NAME")] = "Cortado CA",
     days: _Days = 3650,
     force: _Force = False,
-) -> None:
-    """Make an authority: ca.crt, which everybody gets, and ca.key, which signs; keep that off the nodes.
+) -> Answer:
+    """Create a certificate authority: ca.crt, for everybody, and ca.key, which signs; keep the key off the nodes.
 
     Needs the extra [server]: pip install 'cortado[server]'.
     """
     made = _certificates().make_authority(name, days, _now())
-    _write(session, directory, _AUTHORITY, made, force=force)
+    return _write(directory, _AUTHORITY, made, force=force)
 
 
 @command(
@@ -60,22 +60,21 @@ def ca(
     """,
 )
 def node(
-    session: Session,
+    _: Session,
     node_id: Annotated[str, Argument(help="The node's id.", metavar="NODE_ID")],
     host: Annotated[
         list[str] | None,
-        Option(help="A name or address by which clients reach it; may be repeated.", metavar="HOST"),
+        Option(help="A DNS name or address that clients use; may be repeated.", metavar="HOST"),
     ] = None,
     directory: _Dir = Path("certs"),
     ca_cert: _CaCert = None,
     ca_key: _CaKey = None,
     days: _Days = 365,
     force: _Force = False,
-) -> None:
-    """Make a node's certificate and key, signed by the authority: NODE_ID.crt and NODE_ID.key."""
+) -> Answer:
+    """Create a node's certificate and key, signed by the CA: NODE_ID.crt and NODE_ID.key."""
     authority = _authority(directory, ca_cert, ca_key)
-    _write(
-        session,
+    return _write(
         directory,
         node_id,
         _certificates().make_node(authority, node_id, host or [], days, _now()),
@@ -92,17 +91,18 @@ def node(
     """,
 )
 def client(
-    session: Session,
+    _: Session,
     name: Annotated[str, Argument(help="The client's name.", metavar="NAME")],
     directory: _Dir = Path("certs"),
     ca_cert: _CaCert = None,
     ca_key: _CaKey = None,
     days: _Days = 365,
     force: _Force = False,
-) -> None:
-    """Make a client's certificate and key, signed by the authority: NAME.crt and NAME.key. It is no peer's."""
+) -> Answer:
+    """Create a client's certificate and key, signed by the CA: NAME.crt and NAME.key. A node does not accept it as a
+    peer's."""
     authority = _authority(directory, ca_cert, ca_key)
-    _write(session, directory, name, _certificates().make_client(authority, name, days, _now()), force=force)
+    return _write(directory, name, _certificates().make_client(authority, name, days, _now()), force=force)
 
 
 @command(
@@ -114,10 +114,10 @@ def client(
     """,
 )
 def show(
-    session: Session,
+    _: Session,
     file: Annotated[Path, Argument(help="A certificate.", metavar="FILE")],
-) -> None:
-    """Show whose a certificate is, who signed it, and until when it is valid."""
+) -> Answer:
+    """Show the subject, the issuer and the validity of a certificate."""
     found = _certificates().describe(_read(file, "FILE"), str(file))
     now = _now()
     state = "expired" if now > found.not_after else "not valid yet" if now < found.not_before else "valid"
@@ -133,21 +133,14 @@ def show(
         "not_before": found.not_before.isoformat(),
         "not_after": found.not_after.isoformat(),
     }
-    if session.as_json:
-        session.show.json(record)
-    else:
-        lists = {name: ", ".join(record[name]) or "-" for name in ("identities", "hosts")}
-        session.show.record({**record, **lists})
+    lists = {name: ", ".join(record[name]) or "-" for name in ("identities", "hosts")}
+    return Fields(list({**record, **lists}.items()), record)
 
 
 def _certificates() -> Any:
     """What makes certificates. Raises Unsupported where the package behind it is not installed."""
-    try:
+    with server_extra("making certificates"):
         from cortado.store.peers import certificates
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("cortado"):
-            raise
-        raise Unsupported(f"making certificates without {error.name}", "pip install 'cortado[server]'") from None
     return certificates
 
 
@@ -155,7 +148,7 @@ def _authority(directory: Path, ca_cert: Path | None, ca_key: Path | None) -> ce
     cert = directory / f"{_AUTHORITY}.crt" if ca_cert is None else ca_cert
     key = directory / f"{_AUTHORITY}.key" if ca_key is None else ca_key
     if ca_cert is None and not cert.exists():
-        raise InvalidArgument("--ca-cert", f"there is no authority in {directory}: make one with cortado cert ca")
+        raise InvalidArgument("--ca-cert", f"there is no CA in {directory}: create one with cortado cert ca")
     loaded: certificates_module.Authority = _certificates().load_authority(
         _read(cert, "--ca-cert"), _read(key, "--ca-key"), certificate_name=str(cert), key_name=str(key)
     )
@@ -173,7 +166,7 @@ def _read(path: Path, argument: str) -> bytes:
     return content
 
 
-def _write(session: Session, directory: Path, name: str, made: certificates_module.Pair, *, force: bool) -> None:
+def _write(directory: Path, name: str, made: certificates_module.Pair, *, force: bool) -> Answer:
     certificate, key = directory / f"{name}.crt", directory / f"{name}.key"
     for path in (certificate, key):
         if path.exists() and not force:
@@ -185,10 +178,7 @@ def _write(session: Session, directory: Path, name: str, made: certificates_modu
         _write_file(certificate, made.certificate, 0o644)
     except OSError as error:
         raise InvalidArgument("--dir", f"cannot be written: {error.strerror}", str(directory)) from None
-    if session.as_json:
-        session.show.json({"certificate": str(certificate), "key": str(key)})
-    else:
-        session.show.line(f"wrote {certificate} and {key}")
+    return Said(f"wrote {certificate} and {key}", {"certificate": str(certificate), "key": str(key)})
 
 
 def _write_file(path: Path, content: bytes, mode: int) -> None:

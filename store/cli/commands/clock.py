@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
+from cortado.store.cli.answers import Answer, Fields, Said
 from cortado.store.cli.asking import YesOption, confirm
 from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Option
 from cortado.store.cli.render import moment
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-from cortado.store.clock.spans import exact_span_text
 
 
 @command(
@@ -21,28 +21,15 @@ from cortado.store.clock.spans import exact_span_text
         cortado clock show -o json
     """,
 )
-def show(session: Session) -> None:
+def show(session: Session) -> Answer:
     """Show the clock's timestamp beside the physical clock."""
+    from cortado.store.clock.spans import exact_span_text
+
     with session.client() as client:
         found = client.clock()
-    if session.as_json:
-        session.show.json(
-            {
-                "now": str(found.now),
-                "epoch": found.now.epoch,
-                "wall_ms": found.now.wall_ms,
-                "logical": found.now.logical,
-                "physical_ms": found.physical_ms,
-                "ahead_ms": found.ahead_ms,
-                "last_applied": str(found.last_applied),
-                "max_offset_ms": found.max_offset_ms,
-                "jump_ms": found.jump_ms,
-            }
-        )
-        return
     physical = datetime.fromtimestamp(found.physical_ms / 1000, UTC)
     jumped = [("jumped, not followed", exact_span_text(found.jump_ms))] if found.jump_ms else []
-    session.show.record(
+    return Fields(
         [
             ("now", moment(found.now)),
             ("epoch", found.now.epoch),
@@ -50,8 +37,19 @@ def show(session: Session) -> None:
             ("ahead of it by", exact_span_text(found.ahead_ms)),
             *jumped,
             ("last applied", found.last_applied),
-            ("largest offset taken", f"{found.max_offset_ms} ms"),
-        ]
+            ("maximum clock offset", f"{found.max_offset_ms} ms"),
+        ],
+        {
+            "now": str(found.now),
+            "epoch": found.now.epoch,
+            "wall_ms": found.now.wall_ms,
+            "logical": found.now.logical,
+            "physical_ms": found.physical_ms,
+            "ahead_ms": found.ahead_ms,
+            "last_applied": str(found.last_applied),
+            "max_offset_ms": found.max_offset_ms,
+            "jump_ms": found.jump_ms,
+        },
     )
 
 
@@ -62,17 +60,14 @@ def show(session: Session) -> None:
         before=$(cortado clock now); cortado scan shop.orders --at "$before"
     """,
 )
-def now(session: Session) -> None:
-    """Print the timestamp at which to read, with --at, what is stored by now.
+def now(session: Session) -> Answer:
+    """Print a read timestamp: everything committed so far is at or below it.
 
-    What is committed by now is at or below it, what is written later is above.
+    Give it to --at to read one state again and again; later writes are above it.
     """
     with session.client() as client:
-        found = client.now()
-    if session.as_json:
-        session.show.json({"now": str(found)})
-    else:
-        session.show.line(str(found))
+        found = str(client.now())
+    return Said(found, {"now": found})
 
 
 @command(
@@ -94,11 +89,11 @@ def bump_epoch(
             metavar="N",
         ),
     ] = None,
-) -> None:
-    """Begin a new epoch, where a wrong clock has got into the timestamps.
+) -> Answer:
+    """Begin a new epoch, after a wrong clock has got into the timestamps.
 
-    Every later timestamp sorts after every earlier one, and its wall time is the physical clock's again. No data
-    is lost. An epoch cannot be taken back, and there are 65,535 of them.
+    Every later timestamp sorts after every earlier one, and its wall time is the physical clock's again. No data is
+    lost. An epoch cannot be undone, and there are 65,535 of them.
     """
     with session.client() as client:
         found = client.clock()
@@ -106,7 +101,4 @@ def bump_epoch(
         at = f"{found.now.as_datetime():%Y-%m-%d %H:%M:%S}Z"
         confirm(f"Leave epoch {leaving}, whose clock is at {at}?", yes=yes)
         epoch = client.bump_epoch(leaving)
-    if session.as_json:
-        session.show.json({"epoch": epoch})
-    else:
-        session.show.line(f"epoch {epoch} begins")
+    return Said(f"epoch {epoch} begins", {"epoch": epoch})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from cortado.errors import InvalidArgument, Unavailable
-from cortado.store.cli.commands.cluster_options import DIRECTORY, DirectoryOption, NodeArgument
+from cortado.store.cli.common_options import CLUSTER_DIRECTORY, ClusterDirOption, ClusterNodeArgument
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
@@ -27,13 +27,13 @@ _SIGNALS: Final = ("KILL", "TERM", "INT", "HUP", "QUIT", "ABRT", "SEGV")
 )
 def kill(
     _: Session,
-    node: NodeArgument,
-    directory: DirectoryOption = DIRECTORY,
+    node: ClusterNodeArgument,
+    directory: ClusterDirOption = CLUSTER_DIRECTORY,
     signal_name: Annotated[
         str, Option("--signal", help=f"{', '.join(_SIGNALS[:-1])} or {_SIGNALS[-1]}.", metavar="NAME")
     ] = "KILL",
 ) -> None:
-    """Kill a node, as a crash would. It is started again a moment later."""
+    """Kill a node, as a crash would. It is restarted a moment later."""
     name = signal_name.upper().removeprefix("SIG")
     if name not in _SIGNALS:
         raise InvalidArgument("--signal", f"must be one of {', '.join(_SIGNALS)}", repr(signal_name))
@@ -41,14 +41,14 @@ def kill(
 
 
 @command("cluster pause", remote=False, examples="cortado cluster pause n2")
-def pause(_: Session, node: NodeArgument, directory: DirectoryOption = DIRECTORY) -> None:
-    """Freeze a node (SIGSTOP): it keeps its connections, and answers nobody."""
+def pause(_: Session, node: ClusterNodeArgument, directory: ClusterDirOption = CLUSTER_DIRECTORY) -> None:
+    """Pause a node (SIGSTOP): it keeps its connections open, and answers nothing."""
     _signal(directory, node, signal.SIGSTOP)
 
 
 @command("cluster resume", remote=False, examples="cortado cluster resume n2")
-def resume(_: Session, node: NodeArgument, directory: DirectoryOption = DIRECTORY) -> None:
-    """Let a node that was paused go on."""
+def resume(_: Session, node: ClusterNodeArgument, directory: ClusterDirOption = CLUSTER_DIRECTORY) -> None:
+    """Resume a paused node (SIGCONT)."""
     _signal(directory, node, signal.SIGCONT)
 
 
@@ -71,12 +71,12 @@ def _signal(directory: Path, node_id: str, sent: signal.Signals) -> None:
 )
 def partition(
     _: Session,
-    nodes: Annotated[list[str], Argument(help="The nodes of one side; repeat.", metavar="NODE")],
-    directory: DirectoryOption = DIRECTORY,
+    nodes: Annotated[list[str], Argument(help="The nodes on one side; repeat.", metavar="NODE")],
+    directory: ClusterDirOption = CLUSTER_DIRECTORY,
 ) -> None:
-    """Cut the connections between these nodes and the others, until cortado cluster heal.
+    """Partition the network: cut these nodes off from the others, until cortado cluster heal.
 
-    Clients still reach every node.
+    Clients can still reach every node.
     """
     files = ClusterFiles(directory)
     plan = files.read_plan()
@@ -91,8 +91,8 @@ def partition(
 
 
 @command("cluster heal", remote=False, examples="cortado cluster heal")
-def heal(_: Session, directory: DirectoryOption = DIRECTORY) -> None:
-    """Undo cortado cluster partition."""
+def heal(_: Session, directory: ClusterDirOption = CLUSTER_DIRECTORY) -> None:
+    """Remove all partitions."""
     files = ClusterFiles(directory)
     for node in files.read_plan().nodes:
         files.write_cut(node.node_id, set())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Final
 
-from cortado.store.cli.commands.cluster_options import DIRECTORY, DirectoryOption
+from cortado.store.cli.common_options import CLUSTER_DIRECTORY, ClusterDirOption
 from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
@@ -31,12 +31,12 @@ def logs(
         str | None, Argument(help="The node's id, such as n1.", metavar="NODE", show_default="all of them")
     ] = None,
     lines: Annotated[
-        int, Option("--lines", "-n", help="How many of each node.", parser=whole("--lines"), metavar="N")
+        int, Option("--lines", "-n", help="Number of lines of each node.", parser=whole("--lines"), metavar="N")
     ] = _LINES,
-    follow_on: Annotated[bool, Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
-    directory: DirectoryOption = DIRECTORY,
+    follow_on: Annotated[bool, Option("--follow", "-f", help="Show new lines as they come, until Ctrl-C.")] = False,
+    directory: ClusterDirOption = CLUSTER_DIRECTORY,
 ) -> None:
-    """Show what the nodes of a cluster on this machine wrote last, in the order of the times."""
+    """Show the last log lines of the nodes of a cluster on this machine, in order of time."""
     files = ClusterFiles(directory)
     plan = files.read_plan()
     names = [each.node_id for each in plan.nodes] if node is None else [plan.node(node).node_id]

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
+from cortado.store.cli.answers import Answer, Said
 from cortado.store.cli.options import Argument
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
@@ -37,17 +38,13 @@ _KINDS: Final = {Shell.BASH: BashComplete, Shell.ZSH: ZshComplete, Shell.FISH: F
         cortado completion fish > ~/.config/fish/completions/cortado.fish
     """,
 )
-def completion(session: Session, shell: Annotated[Shell, Argument(help="bash, zsh or fish.", metavar="SHELL")]) -> None:
+def completion(_: Session, shell: Annotated[Shell, Argument(help="bash, zsh or fish.", metavar="SHELL")]) -> Answer:
     """Print the script that completes commands, options and names of tables in a shell.
 
-    Names come from the server at --endpoint, or what the environment and the context say; where none answers at
-    once, none are offered.
+    Names come from the server that the environment or the context names. If none answers at once, none are offered.
     """
     kind = _KINDS[shell]
     made = kind(click.Group(), {}, "cortado", "_CORTADO_COMPLETE")
     # Not source(), which runs bash to ask for its version.
     script = (made.source_template % made.source_vars()).strip()
-    if session.as_json:
-        session.show.json({"shell": shell.value, "script": script})
-    else:
-        session.show.line(script)
+    return Said(script, {"shell": shell.value, "script": script})

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from cortado.errors import InvalidArgument, Unavailable, Unsupported
+from cortado.errors import InvalidArgument, Unavailable
+from cortado.store.cli.answers import Answer, Said
+from cortado.store.cli.extras import server_extra
+from cortado.store.cli.failures import OK
 from cortado.store.cli.options import Argument, Option
-from cortado.store.cli.render import count
+from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
 from cortado.store.cli.setting_options import ConfigOption
 from cortado.store.cli.tree import command
-from cortado.store.client.endpoints import parse_endpoints
-from cortado.store.client.node_settings import settings_of
 from cortado.store.settings.gather import DEFAULT, Found
-from cortado.store.settings.reference import reference
 from cortado.store.settings.server import SETTINGS
 
 Described: TypeAlias = Mapping[str, str | None]
@@ -41,13 +42,13 @@ def show(
     flags: dict[str, Any],
     config: ConfigOption = None,
     client: Annotated[bool, Option("--client", help="The settings of this command line, and of its context.")] = False,
-    changed: Annotated[bool, Option("--changed", help="Only what is not the default.")] = False,
-    meaning: Annotated[bool, Option("--meaning", help="With units, bounds and meanings.")] = False,
-) -> None:
+    changed: Annotated[bool, Option("--changed", help="Only settings that differ from the default.")] = False,
+    meaning: Annotated[bool, Option("--meaning", help="Show units, bounds and meanings too.")] = False,
+) -> Answer:
     """Show every setting with its value, its default, and where the value came from.
 
-    These are what cortado server would take with the same options, from the environment of this shell. With
-    --endpoint or --context they are those of a running node, which is asked.
+    These are the settings that cortado server would use with the same options in this shell. With --endpoint or
+    --context they are those of a running node.
     """
     is_asked = session.given.endpoint is not None or session.given.context is not None
     if client:
@@ -57,28 +58,37 @@ def show(
         found = _of_node(session)
     else:
         found = [each.described() for each in checked(flags, config, os.environ)]
-    _show(session, [each for each in found if not changed or each["origin"] != DEFAULT], with_meaning=meaning)
+    return _Settings([each for each in found if not changed or each["origin"] != DEFAULT], meaning)
 
 
-def _show(session: Session, found: Sequence[Described], *, with_meaning: bool) -> None:
-    if session.as_json:
-        for each in found:
-            session.show.json(dict(each))
-        return
-    if not with_meaning:
-        rows = [(each["name"], _shown(each, "value"), _shown(each, "default"), _source(each)) for each in found]
-        session.show.table(("setting", "value", "default", "from"), rows)
-        return
-    for each in found:
-        session.show.record(
-            [
-                (str(each["name"]), _shown(each, "value")),
-                ("  default", _shown(each, "default")),
-                *[(f"  {name}", each[name]) for name in ("unit", "bound") if each[name]],
-                ("  from", _source(each)),
-                ("  meaning", each["meaning"]),
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """Settings with their values and where these came from."""
+
+    found: Sequence[Described]
+    with_meaning: bool
+    exit_code: int = OK
+
+    def as_json(self) -> Iterable[Any]:
+        return map(dict, self.found)
+
+    def as_table(self, show: Renderer) -> None:
+        if not self.with_meaning:
+            rows = [
+                (each["name"], _shown(each, "value"), _shown(each, "default"), _source(each)) for each in self.found
             ]
-        )
+            show.table(("setting", "value", "default", "from"), rows)
+            return
+        for each in self.found:
+            show.record(
+                [
+                    (str(each["name"]), _shown(each, "value")),
+                    ("  default", _shown(each, "default")),
+                    *[(f"  {name}", each[name]) for name in ("unit", "bound") if each[name]],
+                    ("  from", _source(each)),
+                    ("  meaning", each["meaning"]),
+                ]
+            )
 
 
 def _shown(described: Described, name: str) -> str:
@@ -115,6 +125,9 @@ def _of_node(session: Session) -> list[Described]:
     """Of the first of the endpoints that answers. Raises what the last one said where none does."""
     if session.problem is not None:
         raise session.problem
+    from cortado.store.client.endpoints import parse_endpoints
+    from cortado.store.client.node_settings import settings_of
+
     problem: Unavailable | None = None
     for address in parse_endpoints(session.endpoint):
         try:
@@ -139,7 +152,7 @@ def _refuse_flags(flags: Mapping[str, Any], config: Path | None) -> None:
         ["--config"] if config is not None else []
     )
     if given:
-        raise InvalidArgument(given[0], "says what a start would take; a node that runs is asked, and told nothing")
+        raise InvalidArgument(given[0], "applies to a start; --endpoint and --context show a running node as it is")
 
 
 # --- check and reference ---------------------------------------------------------------------------------------
@@ -153,22 +166,40 @@ def _refuse_flags(flags: Mapping[str, Any], config: Path | None) -> None:
     """,
 )
 def check(
-    session: Session,
+    _: Session,
     file: Annotated[Path, Argument(help="A TOML file with settings.", metavar="FILE")],
-) -> None:
-    """Say whether a server's file of settings is right, without starting anything.
+) -> Answer:
+    """Check a server's file of settings, without starting anything.
 
-    Everything that a start would refuse is refused here: names, types, bounds, and files that are not there. The
-    environment is left out, since it is another one that the server starts in.
+    Everything that a start would refuse is refused here: names, types, bounds, and missing files. The environment is
+    left out, since the server starts in another one.
 
     Needs the extra [server]: pip install 'cortado[server]'.
     """
-    found = checked({}, file, {})
+    try:
+        found = checked({}, file, {})
+    except InvalidArgument as refused:
+        if refused.field == "--config":
+            refused.field = "FILE"
+        raise
     given = [each for each in found if each.origin != DEFAULT]
-    if session.as_json:
-        session.show.json({"file": str(file), "settings": len(given)})
-    else:
-        session.show.line(f"{file} is right: {count(len(given), 'setting')}")
+    return Said(f"{file} is valid: {count(len(given), 'setting')}", {"file": str(file), "settings": len(given)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """The table of all settings."""
+
+    exit_code: int = OK
+
+    def as_json(self) -> Iterable[Any]:
+        return (Found(each, each.default).described() for each in SETTINGS)
+
+    def as_table(self, show: Renderer) -> None:
+
+        from cortado.store.settings.reference import reference
+
+        show.line(reference().rstrip("\n"))
 
 
 @command(
@@ -179,23 +210,15 @@ def check(
         cortado config reference -o json
     """,
 )
-def show_reference(session: Session) -> None:
-    """Write all settings of a server with their defaults, units, bounds and meanings, as Markdown."""
-    if session.as_json:
-        for each in SETTINGS:
-            session.show.json(Found(each, each.default).described())
-        return
-    session.show.line(reference().rstrip("\n"))
+def show_reference(_: Session) -> Answer:
+    """Print all settings of a server with their defaults, units, bounds and meanings, as Markdown."""
+    return _Reference()
 
 
 def checked(flags: Mapping[str, Any], file: Path | None, environment: Mapping[str, str]) -> tuple[Found, ...]:
-    """Every setting, right by itself and beside the others. Raises InvalidArgument as a start would."""
-    try:
+    """Every setting, valid by itself and beside the others. Raises InvalidArgument as a start would."""
+    with server_extra("checking settings"):
         from cortado.store.server.settings import configuration, gathered
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("cortado"):
-            raise
-        raise Unsupported(f"checking settings without {error.name}", "pip install 'cortado[server]'") from None
     found = gathered(flags, file, environment)
     configuration(found)
     return found

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument, NotFound
+from cortado.store.cli.answers import Answer, Rows, Said
 from cortado.store.cli.contexts import (
+    NONE,
+    Contexts,
     check_new_name,
     choose,
     contexts_path,
@@ -21,13 +25,31 @@ from cortado.store.cli.contexts import (
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Output, Session
 from cortado.store.cli.tree import command
-from cortado.store.client.endpoints import parse_endpoints
 from cortado.store.settings.client import CLIENT_SETTINGS, TIMEOUT_S_MAX
 from cortado.store.settings.gather import Found
 from cortado.store.settings.kinds import PATH
 
 _NAMES: Final = tuple(each.name for each in CLIENT_SETTINGS)
 _Name: TypeAlias = Annotated[str, Argument(help="The context's name.", metavar="NAME")]
+
+
+def _pem(help: str) -> Any:
+    return Option(help=help, metavar="PEM")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    """The settings that a context may hold."""
+
+    endpoint: Annotated[
+        str | None,
+        Option("--endpoint", "-e", help="The servers.", metavar="HOST:PORT,..."),
+    ] = None
+    tls_ca: Annotated[str | None, _pem("The authority of the servers' certificates.")] = None
+    tls_cert: Annotated[str | None, _pem("Our own certificate.")] = None
+    tls_key: Annotated[str | None, _pem("Its private key. The file's name is kept, not the key.")] = None
+    timeout: Annotated[str | None, Option(help="How long to wait for an answer.", metavar="SECONDS")] = None
+    default_output: Annotated[Output | None, Option(help="How answers are shown.")] = None
 
 
 @command(
@@ -38,26 +60,26 @@ _Name: TypeAlias = Annotated[str, Argument(help="The context's name.", metavar="
         cortado context list -o json
     """,
 )
-def list_contexts(session: Session) -> None:
-    """List the contexts. An asterisk marks the one that is used where none is named."""
+def list_contexts(_: Session) -> Answer:
+    """List the contexts. An asterisk marks the current one."""
     contexts = read_contexts(os.environ)
     listed = [] if contexts is None else [(name, contexts.found(name)) for name in contexts.names]
     current = "" if contexts is None else contexts.current
-    if session.as_json:
-        for name, found in listed:
-            session.show.json({"context": name, "current": name == current, **_values(found)})
-        return
+    values = {name: _values(found) for name, found in listed}
     rows = [
         (
             f"{name} *" if name == current else name,
-            _values(found).get("endpoints") or "-",
-            "yes" if "tls-ca" in _values(found) else "no",
+            each.get("endpoints") or "-",
+            "yes" if "tls-ca" in each else "no",
         )
-        for name, found in listed
+        for name, each in values.items()
     ]
-    session.show.table(("context", "endpoints", "encrypted"), rows)
-    if not rows:
-        session.show.note("there are none; cortado context set NAME --endpoint HOST:PORT makes one")
+    return Rows(
+        ("context", "endpoints", "encrypted"),
+        rows,
+        [{"context": name, "current": name == current, **each} for name, each in values.items()],
+        note="" if rows else "there are none; cortado context set NAME --endpoint HOST:PORT creates one",
+    )
 
 
 @command(
@@ -69,31 +91,27 @@ def list_contexts(session: Session) -> None:
     """,
 )
 def show(
-    session: Session,
+    _: Session,
     name: Annotated[
         str | None,
-        Argument(help="The context.", metavar="NAME", show_default="the one that is used"),
+        Argument(help="The context.", metavar="NAME", show_default="the current one"),
     ] = None,
-) -> None:
-    """Show what a context holds, and where each value stands. Of a key the file's name is shown, never the key.
+) -> Answer:
+    """Show the settings of a context, and where each is set. Of a private key only the file's name is shown.
 
-    What holds now, with flags and the environment, is what cortado config show --client says.
+    cortado config show --client shows the settings in force, with flags and the environment.
     """
     contexts = read_contexts(os.environ)
     chosen = choose(contexts, name, os.environ)
     if contexts is None or not chosen.name:
-        raise NotFound("context", "is used; name one, or choose one with cortado context use")
+        raise NotFound("context", "is current; name one, or choose one with cortado context use")
     found = contexts.found(chosen.name)
-    if session.as_json:
-        session.show.json(
-            {"context": chosen.name, "current": chosen.name == contexts.current, **_values(found)}
-            | {"places": {each.setting.name: each.place for each in found}}
-        )
-        return
-    session.show.line(f"context {chosen.name}, in {contexts.path}")
-    session.show.table(
+    places = {each.setting.name: each.place for each in found}
+    return Rows(
         ("setting", "value", "from"),
         [(each.setting.name, each.setting.text(each.value), each.place) for each in found],
+        [{"context": chosen.name, "current": chosen.name == contexts.current, **_values(found), "places": places}],
+        head=f"context {chosen.name}, in {contexts.path}",
     )
 
 
@@ -105,18 +123,15 @@ def show(
         cortado context use none
     """,
 )
-def use(_: Session, name: _Name) -> None:
-    """Choose the context that is used where none is named; none is for no context."""
+def use(_: Session, name: _Name) -> Answer:
+    """Choose the current context, which is used unless another is named; none is for no context."""
     contexts = read_contexts(os.environ)
-    if name == "none":
+    if name == NONE:
         if contexts is not None:
             write_contexts(with_current(contexts, ""))
-        return
-    if contexts is None:
-        choose(None, name, os.environ)
-    assert contexts is not None
-    contexts.check_name(name)
-    write_contexts(with_current(contexts, name))
+        return Said("no context is used", {"context": None})
+    write_contexts(with_current(_existing(contexts, name), name))
+    return Said(f"using context {name}", {"context": name})
 
 
 @command(
@@ -131,25 +146,25 @@ def use(_: Session, name: _Name) -> None:
 def set_context(
     _: Session,
     name: _Name,
-    endpoint: Annotated[
-        str | None,
-        Option("--endpoint", "-e", help="The servers.", metavar="HOST:PORT,..."),
-    ] = None,
-    tls_ca: Annotated[str | None, _pem("The authority of the servers' certificates.")] = None,
-    tls_cert: Annotated[str | None, _pem("Our own certificate.")] = None,
-    tls_key: Annotated[str | None, _pem("Its private key. The file's name is kept, not the key.")] = None,
-    timeout: Annotated[str | None, Option(help="How long to wait for an answer.", metavar="SECONDS")] = None,
-    default_output: Annotated[Output | None, Option(help="How answers are shown.")] = None,
+    given: ContextSettings,
     unset: Annotated[
         list[str] | None,
-        Option(help=f"Take a setting out: {', '.join(_NAMES)}; may be repeated.", metavar="SETTING"),
+        Option(help=f"Remove a setting: {', '.join(_NAMES)}; may be repeated.", metavar="SETTING"),
     ] = None,
-) -> None:
-    """Make a context, or change the settings of one that are given. Paths are kept as absolute ones."""
+) -> Answer:
+    """Create a context, or change the given settings of one. Paths are stored as absolute paths."""
     changes: dict[str, Any] = dict.fromkeys(_unset(unset or []))
-    given = {"endpoints": endpoint, "tls-ca": tls_ca, "tls-cert": tls_cert, "tls-key": tls_key, "timeout": timeout}
-    given["output"] = None if default_output is None else default_output.value
-    changes |= {name: _checked(name, text) for name, text in given.items() if text is not None}
+    texts = {
+        "endpoints": given.endpoint,
+        "tls-ca": given.tls_ca,
+        "tls-cert": given.tls_cert,
+        "tls-key": given.tls_key,
+        "timeout": given.timeout,
+        "output": None if given.default_output is None else given.default_output.value,
+    }
+    changes |= {setting: _checked(setting, text) for setting, text in texts.items() if text is not None}
+    if not changes:
+        raise InvalidArgument("--endpoint", "must be given, or another setting: there is nothing to store")
     path = contexts_path(os.environ)
     if path is None:
         raise InvalidArgument("CORTADO_CONFIG", "must be given, since this user has no home directory")
@@ -158,20 +173,24 @@ def set_context(
     changed = with_context(contexts, name, changes)
     changed.found(name)
     write_contexts(changed)
+    done = f"created context {name}" if name not in contexts.names else f"changed context {name}"
+    return Said(f"{done} in {changed.path}", {"context": name, **_values(changed.found(name))})
 
 
 @command("context remove", remote=False, examples="cortado context remove dev")
-def remove(_: Session, name: _Name) -> None:
+def remove(_: Session, name: _Name) -> Answer:
     """Remove a context. The files that it names stay."""
-    contexts = read_contexts(os.environ)
+    write_contexts(without_context(_existing(read_contexts(os.environ), name), name))
+    return Said(f"removed context {name}", {"removed": name})
+
+
+def _existing(contexts: Contexts | None, name: str) -> Contexts:
+    """The file's contexts, of which ``name`` is one. Raises NotFound."""
     if contexts is None:
         choose(None, name, os.environ)
     assert contexts is not None
-    write_contexts(without_context(contexts, name))
-
-
-def _pem(help: str) -> Any:
-    return Option(help=help, metavar="PEM")
+    contexts.check_name(name)
+    return contexts
 
 
 def _values(found: list[Found]) -> dict[str, Any]:
@@ -190,6 +209,8 @@ def _checked(name: str, text: str) -> Any:
     setting = next(each for each in CLIENT_SETTINGS if each.name == name)
     value = setting.read(setting.flag, text)
     if name == "endpoints":
+        from cortado.store.client.endpoints import parse_endpoints
+
         try:
             return list(parse_endpoints(value))
         except InvalidArgument as refused:

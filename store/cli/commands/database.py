@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cortado.store.cli.answers import Answer, Rows, Said
 from cortado.store.cli.options import Argument
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 
 
 @command("db create", examples="cortado db create flights")
-def create(session: Session, name: Annotated[str, Argument(help="The new database's name.", metavar="NAME")]) -> None:
-    """Make a database, which tables are made in."""
+def create(session: Session, name: Annotated[str, Argument(help="The new database's name.", metavar="NAME")]) -> Answer:
+    """Create a database."""
     with session.client() as client:
         client.create_database(name)
-    if session.as_json:
-        session.show.json({"database": name})
-    else:
-        session.show.line(f"database {name} is made")
+    return Said(f"created database {name}", {"database": name})
 
 
 @command(
@@ -27,12 +25,8 @@ def create(session: Session, name: Annotated[str, Argument(help="The new databas
         cortado db list -o json
     """,
 )
-def list_databases(session: Session) -> None:
+def list_databases(session: Session) -> Answer:
     """List the databases."""
     with session.client() as client:
         names = client.databases()
-    if session.as_json:
-        for name in names:
-            session.show.json({"database": name})
-    else:
-        session.show.table(("database",), [(name,) for name in names])
+    return Rows(("database",), [(name,) for name in names], [{"database": name} for name in names])

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from itertools import chain, islice
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cortado.errors import InvalidArgument, NotFound
-from cortado.schema.json_text import parse_json
-from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.cli import failures
-from cortado.store.cli.asking import DryRunOption, show_dry_delete
-from cortado.store.cli.commands.table import SHOWN_MAX, AtOption, LimitOption, ReverseOption, TableArgument
-from cortado.store.cli.input import STDIN, read_documents
+from cortado.store.cli.answers import Answer, Said
+from cortado.store.cli.asking import DryRunOption, dry_delete
+from cortado.store.cli.common_options import (
+    SHOWN_MAX,
+    AtOption,
+    ColumnsOption,
+    DocumentKeyArgument,
+    FilterOption,
+    LimitOption,
+    MatchOption,
+    MaxBadOption,
+    MetaOption,
+    Mode,
+    ModeOption,
+    ReverseOption,
+    TableArgument,
+    chosen_columns,
+)
+from cortado.store.cli.failures import OK
 from cortado.store.cli.options import Argument, Option
-from cortado.store.cli.parse import parse_assignments, parse_bound, parse_key
-from cortado.store.cli.render import count
+from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-from cortado.store.client import Document, Table
-from cortado.store.keys.types import KeyPart
 
-KeyArgument: TypeAlias = Annotated[
-    list[str], Argument(help="The key's parts in their order, each by its declared type.", metavar="KEY")
-]
-MatchOption: TypeAlias = Annotated[
-    str | None, Option("--if-match", help="Only if the document's etag is this one.", metavar="ETAG")
-]
+if TYPE_CHECKING:
+    from cortado.store.catalog.descriptors import TableDescriptor
+    from cortado.store.client import Client, Document
+    from cortado.store.keys.types import KeyPart
 
 
 @command(
@@ -40,21 +49,17 @@ MatchOption: TypeAlias = Annotated[
     """,
 )
 def get(
-    session: Session,
-    table: TableArgument,
-    key: KeyArgument,
-    at: AtOption = None,
-    meta: Annotated[
-        bool, Option("--meta", help="With -o json: the etag and the timestamp around the document.")
-    ] = False,
-) -> None:
-    """Show a document by its key. Exit code 3 where there is none."""
+    session: Session, table: TableArgument, key: DocumentKeyArgument, at: AtOption = None, meta: MetaOption = False
+) -> Answer:
+    """Show a document by its key. Exit code 3 if there is none."""
+    from cortado.store.cli.parse import parse_key
+
     with session.client() as client:
         handle = client.table(table)
         found = handle.get(parse_key(key, handle.descriptor.key), at=at)
     if found is None:
         raise NotFound("document", f"{shlex.join(key)} in table {table}")
-    show_document(session, found, meta=meta)
+    return OneDocument(found, meta=meta)
 
 
 @command(
@@ -68,22 +73,21 @@ def get(
 def delete(
     session: Session,
     table: TableArgument,
-    key: KeyArgument,
+    key: DocumentKeyArgument,
     if_match: MatchOption = None,
     dry_run: DryRunOption = False,
-) -> None:
-    """Delete a document by its key. It is no error where there is none."""
+) -> Answer:
+    """Delete a document by its key. Succeeds if it does not exist."""
+    from cortado.store.cli.parse import parse_key
+
     with session.client() as client:
         handle = client.table(table)
+        parsed = parse_key(key, handle.descriptor.key)
         if dry_run:
-            found = handle.get(parse_key(key, handle.descriptor.key))
-            show_dry_delete(session, None if found is None else found.etag, if_match)
-            return
-        existed = handle.delete(parse_key(key, handle.descriptor.key), if_match=if_match)
-    if session.as_json:
-        session.show.json({"existed": existed})
-    else:
-        session.show.line("deleted" if existed else "there was no such document")
+            found = handle.get(parsed)
+            return dry_delete(None if found is None else found.etag, if_match)
+        existed = handle.delete(parsed, if_match=if_match)
+    return Said("deleted" if existed else "there was no such document", {"existed": existed})
 
 
 @command(
@@ -100,26 +104,26 @@ def scan(
     session: Session,
     table: TableArgument,
     prefix: Annotated[
-        list[str] | None,
-        Argument(help="Parts that the key, or the index's key, begins with.", metavar="PART"),
+        list[str] | None, Argument(help="Leading parts of the key, or of the index's key.", metavar="PART")
     ] = None,
     lower: Annotated[
-        str | None,
-        Option("--from", help="Where the range begins: a part, or a JSON array of parts.", metavar="KEY"),
+        str | None, Option("--from", help="Lower bound: a part, or a JSON array of parts.", metavar="KEY")
     ] = None,
-    upper: Annotated[str | None, Option("--to", help="Where the range ends, exclusive.", metavar="KEY")] = None,
-    index: Annotated[str | None, Option(help="Scan by this index.", metavar="NAME")] = None,
-    filter: Annotated[str | None, Option(help="Only documents for which this is true.", metavar="EXPR")] = None,
-    columns: Annotated[str | None, Option(help="Only these fields, with commas between.", metavar="FIELD,...")] = None,
+    upper: Annotated[str | None, Option("--to", help="Upper bound, exclusive.", metavar="KEY")] = None,
+    index: Annotated[str | None, Option(help="Scan in the order of this index.", metavar="NAME")] = None,
+    filter: FilterOption = None,
+    columns: ColumnsOption = None,
     limit: LimitOption = None,
     reverse: ReverseOption = False,
     at: AtOption = None,
-    meta: Annotated[
-        bool, Option("--meta", help="With -o json: the etag and the timestamp around each document.")
-    ] = False,
+    meta: MetaOption = False,
 ) -> None:
-    """Show the documents of a range, in the order of the key or of an index, as of one timestamp."""
-    shown_max = SHOWN_MAX if limit is None and not session.as_json else limit
+    """Show the documents of a key range, in key or index order, as of one timestamp."""
+    from cortado.store.cli.parse import parse_bound, parse_key
+
+    if prefix and (lower is not None or upper is not None):
+        raise InvalidArgument("PART", f"must not be given together with {'--from' if lower is not None else '--to'}")
+    shown_max = SHOWN_MAX if limit is None and not session.as_json else None
     with session.client() as client:
         handle = client.table(table)
         parts = index_parts(handle.descriptor, index)
@@ -129,17 +133,13 @@ def scan(
             prefix=parse_key(prefix, parts, prefix=True) if prefix else None,
             index=index,
             filter=filter,
-            columns=None if columns is None else [each.strip() for each in columns.split(",")],
+            columns=chosen_columns(columns),
             # One more tells whether there are more.
-            limit=shown_max + 1 if limit is None and shown_max is not None else limit,
+            limit=limit if shown_max is None else shown_max + 1,
             reverse=reverse,
             at=at,
         )
-        if session.as_json:
-            for document in found:
-                show_document(session, document, meta=meta)
-        else:
-            _show_table(session, list(found), shown_max if limit is None else None)
+        session.answer(_Documents(found, shown_max, meta=meta))
 
 
 @command(
@@ -159,27 +159,47 @@ def put(
         Argument(help="The document as JSON.", show_default="read standard input", metavar="DOCUMENT"),
     ] = None,
     file: Annotated[
-        str | None, Option("--file", "-f", help="Read documents from here; - for stdin.", metavar="PATH")
+        str | None, Option("--file", "-f", help="Read documents from this file; - for standard input.", metavar="PATH")
     ] = None,
-    mode: Annotated[
-        str,
-        Option(help="upsert: always; insert: only new ones; replace: only ones that exist.", metavar="MODE"),
-    ] = "upsert",
+    mode: ModeOption = Mode.UPSERT,
     if_match: MatchOption = None,
-) -> None:
-    """Store a document, or as many as a file or standard input holds (JSON, one a line).
+    max_bad: MaxBadOption = None,
+) -> Answer | None:
+    """Store one document, or many from a file or standard input (JSON, one a line).
 
-    Documents are stored whole, under the key that they hold. Of many, a bad one is refused by itself, and the exit
-    code is that of the first refusal.
+    Each document is stored whole, under the key that it holds. Of many, each is stored or refused by itself, bad lines
+    too, and all are counted; the exit code is that of the first refusal.
     """
+    from cortado.store.cli.input import STDIN, json_input
+    from cortado.store.cli.loading import load_lines
+
     if document is not None and file is not None:
         raise InvalidArgument("--file", "must not be given together with DOCUMENT")
     if document is not None and document != STDIN:
-        values: Iterator[Any] = iter([parse_json(document, "DOCUMENT")])
-    else:
-        values = read_documents(file or STDIN)
-    with session.client() as client:
-        _put_all(session, client.table(table), values, mode, if_match)
+        with session.client() as client:
+            return _put_one(client, table, document, "DOCUMENT", mode, if_match)
+    with ExitStack() as stack:
+        given = json_input(file or STDIN, stack)
+        client = stack.enter_context(session.client())
+        if given.only is not None:
+            return _put_one(client, table, given.only, given.name, mode, if_match)
+        if if_match is not None:
+            raise InvalidArgument("--if-match", "must not be given with more than one document")
+        from cortado.store.transfer.stores import TableStore
+        from cortado.store.transfer.tables import table_target
+
+        store = TableStore(client.table(table), mode.value)
+        load_lines(session, given, table_target(client, table), store, max_bad)
+    return None
+
+
+def _put_one(client: Client, table: str, text: str, name: str, mode: Mode, if_match: str | None) -> Answer:
+    from cortado.schema.json_text import parse_json
+
+    value = parse_json(text, name)
+    handle = client.table(table)
+    etag = handle.put(handle.codec.from_json(value), mode=mode.value, if_match=if_match)
+    return Said(f"stored, with etag {etag}", {"etag": etag})
 
 
 @command(
@@ -192,81 +212,77 @@ def put(
 def update(
     session: Session,
     table: TableArgument,
-    key: KeyArgument,
+    key: DocumentKeyArgument,
     set_: Annotated[
         list[str],
         Option("--set", help="A field, or a path such as a.b, and its new value; repeat.", metavar="FIELD=JSON"),
     ],
     if_match: MatchOption = None,
-    meta: Annotated[
-        bool, Option("--meta", help="With -o json: the etag and the timestamp around the document.")
-    ] = False,
-) -> None:
-    """Change some fields of a document, and show it as it is then."""
+    meta: MetaOption = False,
+) -> Answer:
+    """Change some fields of a document, and show the result."""
+    from cortado.store.cli.parse import parse_assignments, parse_key
+
     changes = parse_assignments(set_)
     with session.client() as client:
         handle = client.table(table)
         key_values = parse_key(key, handle.descriptor.key)
         found = handle.update(key_values, handle.codec.changes_from_json(changes), if_match=if_match)
-    show_document(session, found, meta=meta)
+    return OneDocument(found, meta=meta)
 
 
-def show_document(session: Session, document: Document, *, meta: bool) -> None:
+# --- how documents are shown -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OneDocument:
     """One document, in the form that ``put`` reads where that is JSON."""
+
+    document: Document
+    meta: bool
+    exit_code: int = OK
+
+    def as_json(self) -> list[Any]:
+        return [_json(self.document, meta=self.meta)]
+
+    def as_table(self, show: Renderer) -> None:
+        document = self.document
+        written = f"{document.ts.as_datetime():%Y-%m-%d %H:%M:%S}Z"
+        show.record([*document.to_json().items(), ("etag", document.etag), ("written", written)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    """Documents as they come; of a table ``shown_max`` at most."""
+
+    documents: Iterable[Document]
+    shown_max: int | None
+    meta: bool
+    exit_code: int = OK
+
+    def as_json(self) -> Iterable[Any]:
+        return (_json(document, meta=self.meta) for document in self.documents)
+
+    def as_table(self, show: Renderer) -> None:
+        found = list(self.documents)
+        values = [document.to_json() for document in found[: self.shown_max]]
+        columns = list(dict.fromkeys(name for value in values for name in value))
+        if values:
+            show.table(columns, [[value.get(name) for name in columns] for value in values])
+        more = ", and there are more (--limit)" if len(found) > len(values) else ""
+        show.note(count(len(values), "document") + more)
+
+
+def _json(document: Document, *, meta: bool) -> Any:
     value = document.to_json()
-    if not session.as_json:
-        session.show.record(
-            [*value.items(), ("etag", document.etag), ("written", f"{document.ts.as_datetime():%Y-%m-%d %H:%M:%S}Z")]
-        )
-    elif meta:
-        session.show.json({"document": value, "etag": document.etag})
-    else:
-        session.show.json(value)
+    return {"document": value, "etag": document.etag} if meta else value
 
 
 def index_parts(table: TableDescriptor, index: str | None) -> tuple[KeyPart, ...]:
-    """What a range's parts are: those of the primary key, or of an index. Raises NotFound."""
+    """The parts of a range: those of the primary key, or of an index. Raises NotFound."""
     if index is None:
         return table.key
     found = table.index(index)
     if found is None:
         raise NotFound("index", f"{index} of table {table.full_name}")
     return found.parts
-
-
-def _show_table(session: Session, documents: list[Document], shown_max: int | None) -> None:
-    shown = documents if shown_max is None else documents[:shown_max]
-    values = [document.to_json() for document in shown]
-    columns = list(dict.fromkeys(name for value in values for name in value))
-    if values:
-        session.show.table(columns, [[value.get(name) for name in columns] for value in values])
-    session.show.note(
-        count(len(shown), "document") + (", and there are more (--limit)" if len(documents) > len(shown) else "")
-    )
-
-
-def _put_all(session: Session, table: Table, values: Iterator[Any], mode: Any, if_match: str | None) -> None:
-    first = list(islice(values, 2))
-    if not first:
-        raise InvalidArgument("DOCUMENT", "must be given: there was nothing to read")
-    if len(first) == 1:
-        etag = table.put(table.codec.from_json(first[0]), mode=mode, if_match=if_match)
-        if session.as_json:
-            session.show.json({"etag": etag})
-        else:
-            session.show.line(f"stored, with etag {etag}")
-        return
-    if if_match is not None:
-        raise InvalidArgument("--if-match", "must not be given with more than one document")
-    result = table.bulk_json(chain(first, values), mode=mode)
-    if session.as_json:
-        session.show.json({"written": result.written, "refused": result.refused})
-    else:
-        refused = f", {result.refused:,} refused" if result.refused else ""
-        session.show.line(f"{count(result.written, 'document')} stored{refused}")
-    for each in result.errors:
-        failures.report(each.error, as_json=session.as_json, document=each.row)
-    if result.refused > len(result.errors):
-        session.show.note(f"... and {result.refused - len(result.errors):,} more")
-    if result.errors:
-        raise failures.CheckFailed(failures.exit_code_of(result.errors[0].error))

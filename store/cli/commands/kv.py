@@ -6,37 +6,38 @@ Keys and values are text; ``\xNN`` stands for a byte, and ``\\`` for a backslash
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import count as count_from
-from itertools import islice
-from typing import Annotated, Any, Final, TypeAlias
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from cortado.errors import CortadoError, InvalidArgument, NotFound
-from cortado.store.cli import failures
-from cortado.store.cli.asking import DryRunOption, YesOption, confirm, show_dry_delete
-from cortado.store.cli.commands.table import SHOWN_MAX, AtOption, LimitOption, ReverseOption
-from cortado.store.cli.input import STDIN, read_bytes, read_documents
+from cortado.errors import InvalidArgument, NotFound
+from cortado.store.cli.answers import Answer, Said
+from cortado.store.cli.asking import UNCHANGED, DryRunOption, YesOption, confirm, dry_delete
+from cortado.store.cli.common_options import (
+    SHOWN_MAX,
+    AtOption,
+    LimitOption,
+    MatchOption,
+    MaxBadOption,
+    NamespaceArgument,
+    PairKeyArgument,
+    PrefixOption,
+    ReverseOption,
+)
+from cortado.store.cli.failures import OK
 from cortado.store.cli.options import Argument, Option
-from cortado.store.cli.render import count
+from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-from cortado.store.client import KeyValue, KvPair
-from cortado.store.client.put_mode import PutMode
 from cortado.store.transfer.byte_text import bytes_to_text, parse_bytes
-from cortado.store.transfer.pairs import pair_target, pair_to_json
-from cortado.store.transfer.stores import PairStore
 
-_PAIRS_AT_ONCE: Final = 1_000
-_REFUSED_SHOWN: Final = 1_000
+if TYPE_CHECKING:
+    from cortado.store.client import KeyValue, KvPair
+    from cortado.store.client.put_mode import PutMode
 
-NamespaceArgument: TypeAlias = Annotated[str, Argument(help="The namespace.", metavar="NAMESPACE")]
-KeyArgument: TypeAlias = Annotated[str, Argument(help=r"The key; \xNN is a byte, \\ a backslash.", metavar="KEY")]
-MatchOption: TypeAlias = Annotated[
-    str | None, Option("--if-match", help="Only if the key's etag is this one.", metavar="ETAG")
-]
-FromOption: TypeAlias = Annotated[str | None, Option("--from", help="Where the range begins.", metavar="KEY")]
-ToOption: TypeAlias = Annotated[str | None, Option("--to", help="Where the range ends, exclusive.", metavar="KEY")]
-PrefixOption: TypeAlias = Annotated[str | None, Option("--prefix", help="All keys that begin so.", metavar="TEXT")]
+FromOption: TypeAlias = Annotated[str | None, Option("--from", help="Lower bound.", metavar="KEY")]
+ToOption: TypeAlias = Annotated[str | None, Option("--to", help="Upper bound, exclusive.", metavar="KEY")]
 
 
 @command(
@@ -50,11 +51,11 @@ PrefixOption: TypeAlias = Annotated[str | None, Option("--prefix", help="All key
 def get(
     session: Session,
     namespace: NamespaceArgument,
-    key: KeyArgument,
+    key: PairKeyArgument,
     at: AtOption = None,
-    raw: Annotated[bool, Option("--raw", help="Write the value's bytes as they are, and no more.")] = False,
-) -> None:
-    """Show the value of a key. Exit code 3 where there is none."""
+    raw: Annotated[bool, Option("--raw", help="Write the bytes of the value as they are, and nothing else.")] = False,
+) -> Answer | None:
+    """Show the value of a key. Exit code 3 if there is none."""
     with session.client() as client:
         found = client.kv(namespace).get(parse_bytes(key, "KEY"), at=at)
     if found is None:
@@ -62,10 +63,8 @@ def get(
     if raw:
         sys.stdout.buffer.write(found.value)
         sys.stdout.buffer.flush()
-    elif session.as_json:
-        session.show.json(_pair_json(found))
-    else:
-        session.show.line(bytes_to_text(found.value))
+        return None
+    return Said(bytes_to_text(found.value), _json(found))
 
 
 @command(
@@ -73,40 +72,41 @@ def get(
     examples="""
         cortado kv scan sessions
         cortado kv scan sessions --prefix user: --limit 10
+        cortado kv scan sessions --prefix user: --keys-only
+        cortado kv scan sessions --count-only
         cortado kv scan sessions --from a --to n --reverse -o json
     """,
 )
 def scan(
     session: Session,
     namespace: NamespaceArgument,
-    start: FromOption = None,
-    end: ToOption = None,
+    lower: FromOption = None,
+    upper: ToOption = None,
     prefix: PrefixOption = None,
     reverse: ReverseOption = False,
     limit: LimitOption = None,
     at: AtOption = None,
+    keys_only: Annotated[bool, Option("--keys-only", help="Show no values; the server does not send them.")] = False,
+    count_only: Annotated[bool, Option("--count-only", help="Show only the number of keys.")] = False,
 ) -> None:
-    """Show the pairs of a range in the order of their keys, as of one timestamp."""
-    shown_max = SHOWN_MAX if limit is None and not session.as_json else None
+    """Show the pairs of a range in key order, as of one timestamp."""
+    start, end, beginning = _range(lower, upper, prefix)
+    shown_max = SHOWN_MAX if limit is None and not session.as_json and not count_only else None
     with session.client() as client:
         found = client.kv(namespace).scan(
-            parse_bytes(start or "", "--from"),
-            parse_bytes(end or "", "--to"),
-            prefix=None if prefix is None else parse_bytes(prefix, "--prefix"),
+            start,
+            end,
+            prefix=beginning,
             reverse=reverse,
             limit=limit if shown_max is None else shown_max + 1,
             at=at,
+            keys_only=keys_only or count_only,
         )
-        if session.as_json:
-            for pair in found:
-                session.show.json(_pair_json(pair))
-            return
-        pairs = list(found)
-    shown = pairs if shown_max is None else pairs[:shown_max]
-    rows = [(bytes_to_text(pair.key), bytes_to_text(pair.value), pair.etag) for pair in shown]
-    session.show.table(("key", "value", "etag"), rows)
-    more = ", and there are more (--limit)" if len(pairs) > len(shown) else ""
-    session.show.note(count(len(shown), "pair") + more)
+        if count_only:
+            number = sum(1 for _ in found)
+            session.answer(Said(str(number), {"count": number}))
+        else:
+            session.answer(_Pairs(found, shown_max, keys_only=keys_only))
 
 
 @command(
@@ -129,32 +129,51 @@ def put(
         str | None, Argument(help=r"The value; \xNN is a byte, - is standard input.", metavar="VALUE")
     ] = None,
     file: Annotated[
-        str | None, Option("--file", "-f", help="Take a file's bytes; - for stdin.", metavar="PATH")
+        str | None, Option("--file", "-f", help="Read this file; - for standard input.", metavar="PATH")
     ] = None,
     if_absent: Annotated[bool, Option("--if-absent", help="Only if the key does not exist.")] = False,
     if_present: Annotated[bool, Option("--if-present", help="Only if the key exists.")] = False,
     if_match: MatchOption = None,
-) -> None:
-    """Store a value under a key, or as many pairs as a file or standard input holds (JSON, one a line).
+    max_bad: MaxBadOption = None,
+) -> Answer | None:
+    """Store a value under a key, or many pairs from a file or standard input (JSON, one a line).
 
-    Pairs are what get and scan show with -o json. Of many, a bad one is refused by itself, and the exit code is
-    that of the first refusal.
+    Pairs look as get and scan show them with -o json. Of many, each is stored or refused by itself, bad lines too, and
+    all are counted; the exit code is that of the first refusal.
     """
+    if if_absent and if_present:
+        raise InvalidArgument("--if-present", "must not be given together with --if-absent")
+    if if_match is not None and (if_absent or if_present):
+        raise InvalidArgument("--if-match", "must not be given together with --if-absent or --if-present")
     if key is None:
         if if_match is not None:
             raise InvalidArgument("--if-match", "must be given with a KEY")
-        mode: PutMode = "insert" if if_absent else "replace" if if_present else "upsert"
-        with session.client() as client:
-            _put_pairs(session, client.kv(namespace), read_documents(file or STDIN), mode)
-        return
+        _put_pairs(session, namespace, file, "insert" if if_absent else "replace" if if_present else "upsert", max_bad)
+        return None
     if (value is None) == (file is None):
-        raise InvalidArgument("VALUE", "must be given, or else --file")
+        either = "must be given, or else --file" if value is None else "must not be given together with --file"
+        raise InvalidArgument("VALUE", either)
+    from cortado.store.cli.input import STDIN, read_bytes
+
     content = read_bytes(file or STDIN) if value is None or value == STDIN else parse_bytes(value, "VALUE")
     with session.client() as client:
         etag = client.kv(namespace).put(
             parse_bytes(key, "KEY"), content, if_absent=if_absent, if_present=if_present, if_match=if_match
         )
-    _show_etag(session, etag)
+    return Said(f"stored, with etag {etag}", {"etag": etag})
+
+
+def _put_pairs(session: Session, namespace: str, file: str | None, mode: PutMode, max_bad: int | None) -> None:
+    # A put of one pair needs none of it.
+    from cortado.store.cli.input import STDIN, json_input
+    from cortado.store.cli.loading import load_lines
+    from cortado.store.transfer.pairs import pair_target
+    from cortado.store.transfer.stores import PairStore
+
+    with ExitStack() as stack:
+        given = json_input(file or STDIN, stack)
+        kv: KeyValue = stack.enter_context(session.client()).kv(namespace)
+        load_lines(session, given, pair_target(kv.namespace), PairStore(kv, mode), max_bad)
 
 
 @command(
@@ -166,16 +185,16 @@ def put(
 def cas(
     session: Session,
     namespace: NamespaceArgument,
-    key: KeyArgument,
+    key: PairKeyArgument,
     expected: Annotated[str, Argument(help="The value that the key must have.", metavar="EXPECTED")],
-    value: Annotated[str, Argument(help="The value to store then.", metavar="VALUE")],
-) -> None:
-    """Compare and set: store a value only where the key holds the expected one. Exit code 4 where it does not."""
+    value: Annotated[str, Argument(help="The new value.", metavar="VALUE")],
+) -> Answer:
+    """Compare and set: store a value only if the key holds the expected one. Exit code 4 if it does not."""
     with session.client() as client:
         etag = client.kv(namespace).put(
             parse_bytes(key, "KEY"), parse_bytes(value, "VALUE"), if_value=parse_bytes(expected, "EXPECTED")
         )
-    _show_etag(session, etag)
+    return Said(f"stored, with etag {etag}", {"etag": etag})
 
 
 @command(
@@ -189,21 +208,17 @@ def cas(
 def delete(
     session: Session,
     namespace: NamespaceArgument,
-    key: KeyArgument,
+    key: PairKeyArgument,
     if_match: MatchOption = None,
     dry_run: DryRunOption = False,
-) -> None:
-    """Delete a key. It is no error where there is none."""
+) -> Answer:
+    """Delete a key. Succeeds if it does not exist."""
     with session.client() as client:
         if dry_run:
             found = client.kv(namespace).get(parse_bytes(key, "KEY"))
-            show_dry_delete(session, None if found is None else found.etag, if_match)
-            return
+            return dry_delete(None if found is None else found.etag, if_match)
         existed = client.kv(namespace).delete(parse_bytes(key, "KEY"), if_match=if_match)
-    if session.as_json:
-        session.show.json({"existed": existed})
-    else:
-        session.show.line("deleted" if existed else "there was no such key")
+    return Said("deleted" if existed else "there was no such key", {"existed": existed})
 
 
 @command(
@@ -218,87 +233,74 @@ def delete(
 def delete_range(
     session: Session,
     namespace: NamespaceArgument,
-    start: FromOption = None,
-    end: ToOption = None,
+    lower: FromOption = None,
+    upper: ToOption = None,
     prefix: PrefixOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
-) -> None:
-    """Delete a whole range at once; refused where it holds more keys than one commit may change.
+) -> Answer:
+    """Delete all keys of a range at once. Refused if it holds more keys than one commit may change.
 
     A range must be given; --prefix '' is the whole namespace.
     """
-    lower, upper = parse_bytes(start or "", "--from"), parse_bytes(end or "", "--to")
-    given_prefix = None if prefix is None else parse_bytes(prefix, "--prefix")
-    if prefix is None and not lower and not upper:
+    start, end, beginning = _range(lower, upper, prefix)
+    if beginning is None and not start and not end:
         raise InvalidArgument("range", "must be given: --from, --to or --prefix; --prefix '' is the whole namespace")
     with session.client() as client:
         kv = client.kv(namespace)
         if dry_run:
-            _show_dry_range(session, kv.scan(lower, upper, prefix=given_prefix))
-            return
-        confirm(f"Delete {_range_text(start, end, prefix)} of namespace {namespace}?", yes=yes)
-        deleted = kv.delete_range(lower, upper, prefix=given_prefix)
-    if session.as_json:
-        session.show.json({"deleted": deleted})
-    else:
-        session.show.line(f"{count(deleted, 'key')} deleted")
+            return _dry_range(kv.scan(start, end, prefix=beginning, keys_only=True))
+        confirm(f"Delete {_range_text(lower, upper, prefix)} of namespace {namespace}?", yes=yes)
+        deleted = kv.delete_range(start, end, prefix=beginning)
+    return Said(f"{count(deleted, 'key')} deleted", {"deleted": deleted})
 
 
-def _range_text(start: str | None, end: str | None, prefix: str | None) -> str:
+def _range(lower: str | None, upper: str | None, prefix: str | None) -> tuple[bytes, bytes, bytes | None]:
+    if prefix is not None and (lower is not None or upper is not None):
+        raise InvalidArgument("--prefix", "must not be given together with --from or --to")
+    start, end = parse_bytes(lower or "", "--from"), parse_bytes(upper or "", "--to")
+    return start, end, None if prefix is None else parse_bytes(prefix, "--prefix")
+
+
+def _range_text(lower: str | None, upper: str | None, prefix: str | None) -> str:
     if prefix is not None:
-        return f"all keys that begin with {prefix}" if prefix else "all keys"
-    bounds = [f"from {start}" if start else "", f"up to {end}" if end else ""]
+        return f"all keys with the prefix {prefix}" if prefix else "all keys"
+    bounds = [f"from {lower}" if lower else "", f"up to {upper}" if upper else ""]
     return f"all keys {' '.join(filter(None, bounds))}"
 
 
-def _show_dry_range(session: Session, pairs: Iterable[KvPair]) -> None:
+def _dry_range(pairs: Iterable[KvPair]) -> Answer:
     """How many keys there are, the first and the last."""
     found, first, last = 0, b"", b""
     for pair in pairs:
         first, last = (pair.key if not found else first), pair.key
         found += 1
-    if session.as_json:
-        session.show.json({"would_delete": found})
-        return
     keys = f": {bytes_to_text(first)} to {bytes_to_text(last)}" if found else ""
-    session.show.line(f"would delete {count(found, 'key')}{keys}")
-    session.show.note("nothing was changed")
+    return Said(f"would delete {count(found, 'key')}{keys}", {"would_delete": found}, note=UNCHANGED)
 
 
-def _pair_json(pair: KvPair) -> dict[str, Any]:
-    return {**pair_to_json(pair.key, pair.value), "etag": pair.etag}
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """Pairs as they come; of a table ``shown_max`` at most."""
+
+    pairs: Iterable[KvPair]
+    shown_max: int | None
+    keys_only: bool
+    exit_code: int = OK
+
+    def as_json(self) -> Iterable[Any]:
+        return (_json(pair, keys_only=self.keys_only) for pair in self.pairs)
+
+    def as_table(self, show: Renderer) -> None:
+        found = list(self.pairs)
+        shown = found[: self.shown_max]
+        columns = ("key", "etag") if self.keys_only else ("key", "value", "etag")
+        records = [_json(pair, keys_only=self.keys_only) for pair in shown]
+        show.table(columns, [[record[name] for name in columns] for record in records])
+        more = ", and there are more (--limit)" if len(found) > len(shown) else ""
+        show.note(count(len(shown), "key" if self.keys_only else "pair") + more)
 
 
-def _put_pairs(session: Session, kv: KeyValue, values: Iterator[Any], mode: PutMode) -> None:
-    refused: list[tuple[int, CortadoError]] = []
-    target, store, written = pair_target(kv.namespace), PairStore(kv, mode), 0
-    places = count_from(0)
-    while numbered := list(islice(zip(places, values, strict=False), _PAIRS_AT_ONCE)):
-        bodies, rows = [], []
-        for place, value in numbered:
-            try:
-                bodies.append(target.body_of(value))
-                rows.append(place)
-            except CortadoError as problem:
-                refused.append((place, problem))
-        stored = store.put(bodies)
-        refused += [(rows[row], error) for row, error in stored.errors]
-        written += stored.written
-    if session.as_json:
-        session.show.json({"written": written, "refused": len(refused)})
-    else:
-        session.show.line(f"{count(written, 'pair')} stored" + (f", {len(refused):,} refused" if refused else ""))
-    for place, error in sorted(refused, key=lambda each: each[0])[:_REFUSED_SHOWN]:
-        failures.report(error, as_json=session.as_json, pair=place)
-    if len(refused) > _REFUSED_SHOWN:
-        session.show.note(f"... and {len(refused) - _REFUSED_SHOWN:,} more")
-    if refused:
-        raise failures.CheckFailed(failures.exit_code_of(min(refused, key=lambda each: each[0])[1]))
-
-
-def _show_etag(session: Session, etag: str) -> None:
-    if session.as_json:
-        session.show.json({"etag": etag})
-    else:
-        session.show.line(f"stored, with etag {etag}")
+def _json(pair: KvPair, *, keys_only: bool = False) -> dict[str, Any]:
+    value = {} if keys_only else {"value": bytes_to_text(pair.value)}
+    return {"key": bytes_to_text(pair.key), **value, "etag": pair.etag}

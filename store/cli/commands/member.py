@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from cortado.errors import DeadlineExceeded, NotFound, NotLeader, TryAgain, Unavailable
-from cortado.store.cli.asking import DryRunOption, YesOption, confirm
+from cortado.errors import DeadlineExceeded, NotLeader, TryAgain, Unavailable
+from cortado.store.cli.answers import Answer, Said
+from cortado.store.cli.asking import UNCHANGED, DryRunOption, YesOption, confirm
+from cortado.store.cli.common_options import NodeIdArgument
 from cortado.store.cli.numbers import seconds
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-from cortado.store.client import Client, Members, MemberStatus
-from cortado.store.client.inspect import NodeInspector
-from cortado.store.clock.spans import span_text
 
-_NodeId = Argument(help="The node's id.", metavar="NODE_ID")
+if TYPE_CHECKING:
+    from cortado.store.client import Client, Members, MemberStatus
+
 _POLL_S: Final = 0.25
 # Within this time a change that has to wait for another one, or for a member to catch up, is tried again.
 _PATIENCE_S: Final = 3.0
@@ -30,19 +29,17 @@ _PATIENCE_S: Final = 3.0
         cortado member list -e 10.0.0.1:7621,10.0.0.2:7621 -o json
     """,
 )
-def list_members(session: Session) -> None:
-    """List the cluster's members, and where the leader answers how far each of them is."""
+def list_members(session: Session) -> Answer:
+    """List the cluster's members and, if the leader answers, the progress of each."""
+    from cortado.store.cli.members_answer import MembersAnswer
+
     with session.client() as client:
         try:
             found = client.with_timeout(min(session.timeout_s, _PATIENCE_S)).membership.members(at_leader=True)
         except (TryAgain, DeadlineExceeded):
             # Without a leader any member's word is better than none.
             found = client.membership.members()
-    if session.as_json:
-        for member in found.members:
-            session.show.json(as_json(member, found.leader))
-        return
-    show_members(session, found)
+    return MembersAnswer(found)
 
 
 @command(
@@ -54,30 +51,32 @@ def list_members(session: Session) -> None:
 )
 def add(
     session: Session,
-    node_id: Annotated[str, _NodeId],
+    node_id: NodeIdArgument,
     address: Annotated[
         str,
-        Argument(help="Where the other nodes and the clients will reach it.", metavar="HOST:PORT"),
+        Argument(help="The address at which nodes and clients will reach it.", metavar="HOST:PORT"),
     ],
-) -> None:
+) -> Answer:
     """Announce a new node, which joins as a learner when it is started with --join.
 
-    A learner gets all data and has no vote; cortado member promote makes it a voter. The id must be one that this
-    cluster never had: a disk that was lost comes back under a new one.
+    A learner receives all data and has no vote; cortado member promote makes it a voter. The id must be one that this
+    cluster never had: a node whose disk was lost comes back under a new one.
     """
+    from cortado.store.cli.members_answer import member_json
+
     with session.client() as client:
         members = client.membership.add(node_id, address)
     joined = ",".join(each.address for each in members if each.joined)
     run = f"cortado server --node-id {node_id} --listen {address} --join {joined} --data-dir DIRECTORY"
-    if session.as_json:
-        added = next(each for each in members if each.node_id == node_id)
-        session.show.json({**as_json(added, ""), "run": run})
-        return
-    session.show.line(f"{node_id} is announced; it has no vote yet")
-    session.show.line("on its host, run, with an empty directory and the options that its other settings need:")
-    session.show.line(f"  {run}")
-    session.show.line("then, when it has caught up:")
-    session.show.line(f"  cortado member promote {node_id} --wait")
+    added = next(each for each in members if each.node_id == node_id)
+    steps = (
+        f"announced {node_id}; it has no vote yet",
+        "on its host, run, with an empty directory and the options that its other settings need:",
+        f"  {run}",
+        "then, when it has caught up:",
+        f"  cortado member promote {node_id} --wait",
+    )
+    return Said("\n".join(steps), {**member_json(added, ""), "run": run})
 
 
 @command(
@@ -90,20 +89,22 @@ def add(
 )
 def promote(
     session: Session,
-    node_id: Annotated[str, _NodeId],
-    wait: Annotated[bool, Option("--wait", help="Wait until it has joined and caught up.")] = False,
+    node_id: NodeIdArgument,
+    wait: Annotated[bool, Option("--wait", help="Wait until the learner has joined and caught up.")] = False,
     wait_timeout: Annotated[
         float,
-        Option(help="With --wait: how long at most.", parser=seconds("--wait-timeout"), metavar="SECONDS"),
+        Option(help="With --wait: maximum time to wait.", parser=seconds("--wait-timeout"), metavar="SECONDS"),
     ] = 600.0,
-) -> None:
-    """Give a learner that has caught up a vote."""
+) -> Answer:
+    """Make a learner that has caught up a voter."""
+    from cortado.store.cli.members_answer import check_member, member_json
+
     with session.client() as client:
+        check_member(client, node_id)
         members = _promote(session, client, node_id, wait_timeout if wait else 0.0)
-    if session.as_json:
-        session.show.json(as_json(next(each for each in members if each.node_id == node_id), ""))
-    else:
-        session.show.line(f"{node_id} is a voter, one of {sum(each.voter for each in members)}")
+    promoted = next(each for each in members if each.node_id == node_id)
+    voters = sum(each.voter for each in members)
+    return Said(f"{node_id} is a voter, one of {voters}", member_json(promoted, ""))
 
 
 def _promote(session: Session, client: Client, node_id: str, wait_s: float) -> tuple[MemberStatus, ...]:
@@ -133,40 +134,34 @@ def _promote(session: Session, client: Client, node_id: str, wait_s: float) -> t
 )
 def remove(
     session: Session,
-    node_id: Annotated[str, _NodeId],
+    node_id: NodeIdArgument,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
-) -> None:
-    """Remove a member for ever: its data directory is of no use after that.
+) -> Answer:
+    """Remove a member permanently: its data directory cannot be used again.
 
-    A leader hands leadership over first. Refused where too few of the voters that are left could be reached: the
-    cluster would stand still.
+    A leader transfers leadership first. Refused if too few of the remaining voters can be reached to form a majority.
     """
+    from cortado.store.cli.members_answer import member_of
+
     with session.client() as client:
         found = client.membership.members()
-        member = found.member(node_id)
-        if member is None:
-            raise NotFound("member", node_id)
+        member = member_of(found, node_id)
         if dry_run:
-            _show_removal(session, found, member)
-            return
+            return _removal_rehearsed(found, member)
         who, left = _removal(found, member)
-        confirm(f"Remove {who}, for ever? {left}.", yes=yes)
+        confirm(f"Permanently remove {who}? {left}.", yes=yes)
         members = client.membership.remove(node_id)
-    if session.as_json:
-        session.show.json({"removed": node_id, "members": [each.node_id for each in members]})
-    else:
-        session.show.line(f"{node_id} is removed; {sum(each.voter for each in members)} voters are left")
+    left_ids = [each.node_id for each in members]
+    voters = sum(each.voter for each in members)
+    return Said(f"removed {node_id}; {voters} voters are left", {"removed": node_id, "members": left_ids})
 
 
-def _show_removal(session: Session, found: Members, member: MemberStatus) -> None:
-    if session.as_json:
-        left = [each.node_id for each in found.members if each.node_id != member.node_id]
-        session.show.json({"would_remove": member.node_id, "members": left})
-    else:
-        who, left_text = _removal(found, member)
-        session.show.line(f"would remove {who}, for ever; {left_text}")
-        session.show.note("nothing was changed")
+def _removal_rehearsed(found: Members, member: MemberStatus) -> Answer:
+    left = [each.node_id for each in found.members if each.node_id != member.node_id]
+    who, left_text = _removal(found, member)
+    text = f"would permanently remove {who}; {left_text}"
+    return Said(text, {"would_remove": member.node_id, "members": left}, note=UNCHANGED)
 
 
 def _removal(found: Members, member: MemberStatus) -> tuple[str, str]:
@@ -178,7 +173,7 @@ def _removal(found: Members, member: MemberStatus) -> tuple[str, str]:
     survives = max(0, (left - 1) // 2)
     return (
         f"{what} {member.node_id} ({member.address}){leads}",
-        f"{left} of {voters} voters are left, of which {survives} may fail",
+        f"{left} of {voters} voters are left, and {survives} of them may fail",
     )
 
 
@@ -192,52 +187,44 @@ def _removal(found: Members, member: MemberStatus) -> tuple[str, str]:
 )
 def rebuild(
     session: Session,
-    node_id: Annotated[str, _NodeId],
+    node_id: NodeIdArgument,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     wait_timeout: Annotated[
         float,
         Option(
             "--wait-timeout",
-            help="How long to wait until it is whole; it goes on after that.",
+            help="Maximum time to wait; the rebuild continues after that.",
             parser=seconds("--wait-timeout"),
             metavar="SECONDS",
         ),
     ] = 600.0,
-) -> None:
-    """Compare all of a member's data with another member's, and make it the same: after cortado scrub found that
-    it differs.
+) -> Answer:
+    """Compare a member's data with another member's, and make it the same: after cortado scrub found a difference.
 
-    The other member is the leader, or one of the rest where that is damaged or does not answer. It serves and
-    votes meanwhile, and keeps what it has until the other's copy of it is there and verified.
+    The other member is the leader, or another one if the leader is damaged or does not answer. The member serves and
+    votes meanwhile, and keeps its data until the other's copy has arrived and is verified.
     """
+    from cortado.store.cli.members_answer import member_of
+    from cortado.store.client.inspect import NodeInspector
+
     with session.client() as client:
         found = client.membership.members()
-    member = found.member(node_id)
-    if member is None:
-        raise NotFound("member", node_id)
+    member = member_of(found, node_id)
     with NodeInspector([member.address], tls=session.tls(), timeout_s=session.timeout_s) as node:
         if dry_run:
-            _show_rebuild(session, found, member)
-            return
-        confirm(f"Make the data of {member.node_id} ({member.address}) the same as another member's?", yes=yes)
+            return _rebuild_rehearsed(found, member)
+        question = f"Make the data of {member.node_id} ({member.address}) the same as another member's?"
+        confirm(question, yes=yes)
         node.rebuild(wait_timeout)
-    if session.as_json:
-        session.show.json({"rebuilt": node_id})
-    else:
-        session.show.line(f"{node_id} holds the same data as another member now")
+    return Said(f"{node_id} holds the same data as another member now", {"rebuilt": node_id})
 
 
-def _show_rebuild(session: Session, found: Members, member: MemberStatus) -> None:
+def _rebuild_rehearsed(found: Members, member: MemberStatus) -> Answer:
     others = [each.node_id for each in found.members if each.node_id != member.node_id]
-    if session.as_json:
-        session.show.json({"would_rebuild": member.node_id, "from": others})
-        return
     source = f"one of {', '.join(others)}" if others else "nobody: there is no other member"
-    session.show.line(
-        f"would compare the data of {member.node_id} ({member.address}) with {source}, and make it the same"
-    )
-    session.show.note("nothing was changed")
+    text = f"would compare the data of {member.node_id} ({member.address}) with {source}, and make it the same"
+    return Said(text, {"would_rebuild": member.node_id, "from": others}, note=UNCHANGED)
 
 
 @command(
@@ -250,43 +237,16 @@ def _show_rebuild(session: Session, found: Members, member: MemberStatus) -> Non
 def transfer_leader(
     session: Session,
     node_id: Annotated[
-        str, Argument(help="The voter that is to lead.", metavar="NODE_ID", show_default="the one furthest")
+        str, Argument(help="The voter to make leader.", metavar="NODE_ID", show_default="the most up-to-date voter")
     ] = "",
-) -> None:
-    """Hand leadership to another voter. Writes wait for a moment, and none fails."""
+) -> Answer:
+    """Transfer leadership to another voter. Writes pause for a moment, and none fails."""
+    from cortado.store.cli.members_answer import check_member
+
     with session.client() as client:
+        if node_id:
+            check_member(client, node_id)
         leader = client.membership.transfer_leader(node_id)
     if node_id and leader != node_id:
         raise Unavailable(f"{leader} leads now, and not {node_id}")
-    if session.as_json:
-        session.show.json({"leader": leader})
-    else:
-        session.show.line(f"{leader} leads")
-
-
-# --- how members are shown -------------------------------------------------------------------------------------
-
-
-def as_json(member: MemberStatus, leader: str) -> dict[str, object]:
-    """A member for scripts."""
-    return {**dataclasses.asdict(member), "leader": bool(leader) and member.node_id == leader}
-
-
-def show_members(session: Session, found: Members) -> None:
-    """A table; the progress only where the leader answered, who alone knows it."""
-    is_told_by_leader = bool(found.leader) and found.told_by == found.leader
-    session.show.table(
-        ("node", "address", "role", "state", "behind", "heard"),
-        [_row(member, found.leader, is_told_by_leader) for member in found.members],
-    )
-    if not found.leader:
-        session.show.note("no leader is known")
-
-
-def _row(member: MemberStatus, leader: str, is_told_by_leader: bool) -> Sequence[object]:
-    role = "leader" if leader and member.node_id == leader else "voter" if member.voter else "learner"
-    state = "not joined yet" if not member.joined else "needs a snapshot" if member.needs_snapshot else "joined"
-    if not is_told_by_leader or not member.joined:
-        return (member.node_id, member.address, role, state, "-", "-")
-    heard = "-" if role == "leader" else f"{span_text(member.last_heard_ms)} ago"
-    return (member.node_id, member.address, role, state, member.behind, heard)
+    return Said(f"{leader} leads", {"leader": leader})

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Annotated, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from cortado.errors import InvalidArgument
-from cortado.store.cli.failures import INCOMPATIBLE, CheckFailed
+from cortado.errors import InvalidArgument, NotFound
+from cortado.store.cli.answers import Answer, Rows, Said
+from cortado.store.cli.failures import INCOMPATIBLE, OK
 from cortado.store.cli.input import read_text
 from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
-from cortado.store.cli.render import count
+from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-from cortado.store.client import SchemaVersion
+
+if TYPE_CHECKING:
+    from cortado.store.client import SchemaVersion
 
 SubjectArgument: TypeAlias = Annotated[
-    str, Argument(help="The subject, by default named as the table is.", metavar="SUBJECT")
+    str, Argument(help="The subject, by default the table's name.", metavar="SUBJECT")
 ]
 FileArgument: TypeAlias = Annotated[
-    str, Argument(help="A file with an Avro schema in JSON; - for stdin.", metavar="FILE")
+    str, Argument(help="A file with an Avro schema in JSON; - for standard input.", metavar="FILE")
 ]
 
 
@@ -31,7 +35,7 @@ FileArgument: TypeAlias = Annotated[
         echo '{"type":"record","name":"A","fields":[{"name":"id","type":"long"}]}' | cortado schema register a -
     """,
 )
-def register(session: Session, subject: SubjectArgument, file: FileArgument) -> None:
+def register(session: Session, subject: SubjectArgument, file: FileArgument) -> Answer:
     """Register a version of a subject's schema. The same schema again gives the same version.
 
     A schema that the subject's compatibility mode does not allow is refused, with every reason (exit code 5).
@@ -39,11 +43,9 @@ def register(session: Session, subject: SubjectArgument, file: FileArgument) -> 
     text = read_text(file)
     with session.client() as client:
         found = client.schemas.register(subject, text)
-    if session.as_json:
-        session.show.json(_version_json(found) | {"created": found.created})
-    else:
-        done = "is registered" if found.created else "was registered before"
-        session.show.line(f"{subject} version {found.version} {done}, with id {found.schema_id}")
+    version = f"version {found.version} of {subject}, with id {found.schema_id}"
+    done = f"registered {version}" if found.created else f"already registered: {version}"
+    return Said(done, _version_json(found) | {"created": found.created})
 
 
 @command(
@@ -64,15 +66,26 @@ def compatibility(
             metavar="MODE",
         ),
     ] = None,
-) -> None:
-    """Show a subject's compatibility mode, or set it for the versions to come."""
+) -> Answer:
+    """Show a subject's compatibility mode, or set it for future versions."""
     with session.client() as client:
         schemas = client.schemas
         found = schemas.compatibility(subject) if mode is None else schemas.set_compatibility(subject, mode)
-    if session.as_json:
-        session.show.json({"subject": subject, "mode": str(found)})
-    else:
-        session.show.line(f"{subject}: {found}")
+    return Said(f"{subject}: {found}", {"subject": subject, "mode": str(found)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Declaration:
+    """A schema, ready to be changed and registered again."""
+
+    version: SchemaVersion
+    exit_code: int = OK
+
+    def as_json(self) -> list[Any]:
+        return [_version_json(self.version)]
+
+    def as_table(self, show: Renderer) -> None:
+        show.json(json.loads(self.version.schema), indent=2)
 
 
 @command(
@@ -87,25 +100,22 @@ def get(
     session: Session,
     subject: Annotated[str | None, Argument(help="The subject; or give --id.", metavar="SUBJECT")] = None,
     version: Annotated[
-        int | None,
-        Option(help="The version.", show_default="the newest", parser=whole("--version", 1), metavar="N"),
+        int | None, Option(help="The version.", show_default="the newest", parser=whole("--version", 1), metavar="N")
     ] = None,
     schema_id: Annotated[
         int | None, Option("--id", help="The schema's id.", parser=whole("--id", 1), metavar="N")
     ] = None,
-) -> None:
+) -> Answer:
     """Print a schema's declaration, ready to be changed and registered again."""
-    if (subject is None) == (schema_id is None):
+    if subject is None and schema_id is None:
         raise InvalidArgument("SUBJECT", "must be given, or else --id")
+    if schema_id is not None and (subject is not None or version is not None):
+        other = "SUBJECT" if subject is not None else "--version"
+        raise InvalidArgument("--id", f"must not be given together with {other}: it names one version of one subject")
     with session.client() as client:
         if subject is not None:
-            found = client.schemas.get(subject, version)
-        else:
-            found = client.schemas.version_by_id(schema_id or 0)[0]
-    if session.as_json:
-        session.show.json(_version_json(found))
-    else:
-        session.show.json(json.loads(found.schema), indent=2)
+            return _Declaration(client.schemas.get(subject, version))
+        return _Declaration(client.schemas.version_by_id(schema_id or 0)[0])
 
 
 @command(
@@ -118,13 +128,22 @@ def get(
 def list_schemas(
     session: Session,
     subject: Annotated[str | None, Argument(help="List this subject's versions instead.", metavar="SUBJECT")] = None,
-) -> None:
+) -> Answer:
     """List the subjects, or the versions of one."""
     with session.client() as client:
-        if subject is None:
-            _show_subjects(session, client.schemas.subjects())
-        else:
-            _show_versions(session, client.schemas.versions(subject))
+        if subject is not None:
+            versions = client.schemas.versions(subject)
+            rows = [(each.version, each.schema_id, each.fingerprint) for each in versions]
+            return Rows(("version", "id", "fingerprint"), rows, map(_version_json, versions))
+        subjects = client.schemas.subjects()
+    return Rows(
+        ("subject", "versions", "compatibility", "tables"),
+        [(each.subject, each.versions, str(each.mode), " ".join(each.tables)) for each in subjects],
+        [
+            {"subject": each.subject, "versions": each.versions, "mode": str(each.mode), "tables": [*each.tables]}
+            for each in subjects
+        ],
+    )
 
 
 @command(
@@ -132,6 +151,7 @@ def list_schemas(
     examples="""
         cortado schema check flights.airlines airlines-2.avsc
         cortado schema check flights.airlines - --mode FULL < airlines-2.avsc
+        cortado schema check flights.gates gates.avsc --new
     """,
 )
 def check(
@@ -141,45 +161,33 @@ def check(
     mode: Annotated[
         str | None, Option(help="Check under this mode.", show_default="the subject's", metavar="MODE")
     ] = None,
-) -> None:
-    """Say what registering would say, and change nothing. Exit code 5 where it would be refused."""
+    new: Annotated[bool, Option("--new", help="The subject may have no version yet.")] = False,
+) -> Answer:
+    """Check whether a schema could be registered, and change nothing. Exit code 5 if it would be refused.
+
+    A subject without a version is not found (exit code 3), so that a mistyped name does not pass; --new allows it.
+    """
     text = read_text(file)
     with session.client() as client:
         found = client.schemas.check(subject, text, mode)
-    if session.as_json:
-        problems = [dataclasses.asdict(each) for each in found.incompatibilities]
-        session.show.json({"compatible": found.compatible, "mode": str(found.mode), "incompatibilities": problems})
-    elif found.compatible:
-        session.show.line(f"compatible with {subject} ({found.mode})")
-    else:
-        number = count(len(found.incompatibilities), "incompatibility", "incompatibilities")
-        session.show.line(f"{number} with {subject} ({found.mode})")
-        session.show.table(
-            ("version", "path", "kind", "reason"),
-            [(each.version, each.path, each.kind, each.message) for each in found.incompatibilities],
-        )
-    if not found.compatible:
-        raise CheckFailed(INCOMPATIBLE)
-
-
-def _show_subjects(session: Session, subjects: list[Any]) -> None:
-    if session.as_json:
-        for each in subjects:
-            session.show.json(
-                {"subject": each.subject, "versions": each.versions, "mode": str(each.mode), "tables": [*each.tables]}
-            )
-        return
-    rows = [(each.subject, each.versions, str(each.mode), " ".join(each.tables)) for each in subjects]
-    session.show.table(("subject", "versions", "compatibility", "tables"), rows)
-
-
-def _show_versions(session: Session, versions: list[SchemaVersion]) -> None:
-    if session.as_json:
-        for each in versions:
-            session.show.json(_version_json(each))
-        return
-    rows = [(each.version, each.schema_id, each.fingerprint) for each in versions]
-    session.show.table(("version", "id", "fingerprint"), rows)
+        # After the check: a schema that is none is refused as such, whatever the subject.
+        if not new and all(each.subject != subject for each in client.schemas.subjects()):
+            raise NotFound("subject", f"{subject}: it has no version yet (--new allows that)")
+    problems = found.incompatibilities
+    number = count(len(problems), "incompatibility", "incompatibilities")
+    return Rows(
+        ("version", "path", "kind", "reason"),
+        [(each.version, each.path, each.kind, each.message) for each in problems],
+        [
+            {
+                "compatible": found.compatible,
+                "mode": str(found.mode),
+                "incompatibilities": [dataclasses.asdict(each) for each in problems],
+            }
+        ],
+        head=f"{'compatible' if found.compatible else number} with {subject} ({found.mode})",
+        exit_code=OK if found.compatible else INCOMPATIBLE,
+    )
 
 
 def _version_json(found: SchemaVersion) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from cortado.errors import InvalidArgument, Unsupported
+from cortado.errors import InvalidArgument
+from cortado.store.cli.extras import server_extra
 from cortado.store.cli.failures import EndedWith
 from cortado.store.cli.session import Session
 from cortado.store.cli.setting_options import ConfigOption
@@ -33,8 +34,8 @@ from cortado.store.cli.tree import command
 def server(_: Session, flags: dict[str, Any], config: ConfigOption = None) -> None:
     """Run a server in the foreground, until Ctrl-C or SIGTERM.
 
-    On an empty directory it begins a cluster of one, or with --join becomes a member of another one. Each option
-    may also be a key in a file, or a variable: --data-dir is data-dir and CORTADO_SERVER_DATA_DIR.
+    With an empty directory it starts a new cluster of one node, or with --join becomes a member of an existing one.
+    Each option can also be set in a file or in the environment: --data-dir is data-dir and CORTADO_SERVER_DATA_DIR.
 
     Needs the extra [server]: pip install 'cortado[server]'.
     """
@@ -42,13 +43,9 @@ def server(_: Session, flags: dict[str, Any], config: ConfigOption = None) -> No
 
 
 def _run(flags: dict[str, Any], file: Path | None) -> None:
-    try:
+    with server_extra("a server"):
         from cortado.store.server import StartRefused, serve
         from cortado.store.server.settings import configuration, gathered, placed
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("cortado"):
-            raise
-        raise Unsupported(f"a server without {error.name}", "pip install 'cortado[server]'") from None
     config = configuration(gathered(flags, file, os.environ))
     try:
         serve(config)

@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cortado.errors import InvalidArgument
-from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.cli.completing import complete_databases, complete_tables
-from cortado.store.cli.failures import DAMAGE, CheckFailed
+from cortado.store.cli.answers import Answer, Rows, Said
+from cortado.store.cli.common_options import AtOption, TableArgument
+from cortado.store.cli.completing import complete_databases
+from cortado.store.cli.failures import DAMAGE, OK
 from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
-from cortado.store.cli.parse import key_to_json, parse_bound
-from cortado.store.cli.render import count
+from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
-from cortado.store.client import Index
-from cortado.store.keys.types import KeyPart
 
-TableArgument: TypeAlias = Annotated[
-    str,
-    Argument(help="The table, as database.table.", metavar="TABLE", completion=complete_tables),
-]
-AtOption: TypeAlias = Annotated[
-    str | None,
-    Option("--at", help="Read as of a timestamp (0.1763643600000.2) or a time (2025-11-20T13:00:00Z).", metavar="TIME"),
-]
-
-SHOWN_MAX: Final = 100
-"""How many rows a scan shows as a table, where no --limit was given."""
-
-LimitOption: TypeAlias = Annotated[
-    int | None,
-    Option(
-        "--limit",
-        help="At most so many.",
-        show_default=f"{SHOWN_MAX} as a table, all with -o json",
-        parser=whole("--limit"),
-        metavar="N",
-    ),
-]
-ReverseOption: TypeAlias = Annotated[bool, Option("--reverse", help="In descending order of the key.")]
+if TYPE_CHECKING:
+    from cortado.store.catalog.descriptors import TableDescriptor
+    from cortado.store.client import Index
+    from cortado.store.keys.types import KeyPart
 
 
 @command(
@@ -55,27 +34,21 @@ def create(
     table: TableArgument,
     key: Annotated[
         list[str],
-        Option("--key", help="A field of the primary key, perhaps with ' desc'; repeat.", metavar="FIELD"),
+        Option("--key", help="A field of the primary key, optionally followed by ' desc'; repeat.", metavar="FIELD"),
     ],
     subject: Annotated[str | None, Option(help="The schema subject.", show_default="TABLE", metavar="SUBJECT")] = None,
     index: Annotated[
-        list[str] | None,
-        Option("--index", help="An index on fields; may be repeated.", metavar="NAME=FIELD,..."),
+        list[str] | None, Option("--index", help="An index on fields; may be repeated.", metavar="NAME=FIELD,...")
     ] = None,
     unique: Annotated[
-        list[str] | None,
-        Option("--unique", help="A unique index; may be repeated.", metavar="NAME=FIELD,..."),
+        list[str] | None, Option("--unique", help="A unique index; may be repeated.", metavar="NAME=FIELD,...")
     ] = None,
-) -> None:
-    """Make a table whose documents follow a registered schema."""
-    indexes = [parse_index(text, "--index", unique=False) for text in index or []]
-    indexes += [parse_index(text, "--unique", unique=True) for text in unique or []]
+) -> Answer:
+    """Create a table whose documents follow a registered schema."""
+    indexes = parse_indexes(index or [], unique or [])
     with session.client() as client:
-        found = client.create_table(table, key, subject=subject, indexes=indexes)
-    if session.as_json:
-        session.show.json(descriptor_json(found))
-    else:
-        session.show.line(f"table {found.full_name} is made")
+        found = client.create_table(table, [key_field(each) for each in key], subject=subject, indexes=indexes)
+    return Said(f"created table {found.full_name}", descriptor_json(found))
 
 
 @command(
@@ -88,19 +61,14 @@ def create(
 def list_tables(
     session: Session,
     database: Annotated[
-        str | None,
-        Argument(help="Only this database's tables.", metavar="DATABASE", completion=complete_databases),
+        str | None, Argument(help="Only this database's tables.", metavar="DATABASE", completion=complete_databases)
     ] = None,
-) -> None:
+) -> Answer:
     """List the tables."""
     with session.client() as client:
         found = client.tables(database)
-    if session.as_json:
-        for each in found:
-            session.show.json(descriptor_json(each))
-        return
     rows = [(each.full_name, _parts(each.key), len(each.indexes), each.subject) for each in found]
-    session.show.table(("table", "key", "indexes", "subject"), rows)
+    return Rows(("table", "key", "indexes", "subject"), rows, map(descriptor_json, found))
 
 
 @command(
@@ -110,25 +78,11 @@ def list_tables(
         cortado table describe flights.flights -o json
     """,
 )
-def describe(session: Session, table: TableArgument) -> None:
+def describe(session: Session, table: TableArgument) -> Answer:
     """Show a table's key, its indexes and its subject."""
     with session.client() as client:
         found = client.describe(table)
-    if session.as_json:
-        session.show.json(descriptor_json(found))
-        return
-    session.show.record(
-        [
-            ("table", found.full_name),
-            ("id", found.table_id),
-            ("version", found.version),
-            ("subject", found.subject),
-            ("key", _parts(found.key)),
-        ]
-    )
-    if found.indexes:
-        rows = [(each.name, _parts(each.parts), "yes" if each.unique else "no") for each in found.indexes]
-        session.show.table(("index", "fields", "unique"), rows)
+    return _Described(found)
 
 
 @command(
@@ -138,33 +92,29 @@ def describe(session: Session, table: TableArgument) -> None:
         cortado table check flights.flights --at 2025-11-20T13:00:00Z -o json
     """,
 )
-def check(session: Session, table: TableArgument, at: AtOption = None) -> None:
-    """Prove that every index holds what the rows say, and nothing else. Exit code 8 where it does not."""
+def check(session: Session, table: TableArgument, at: AtOption = None) -> Answer:
+    """Verify that every index holds exactly what the rows say. Exit code 8 if one does not."""
     with session.client() as client:
         found = client.check_table(table, at=at)
     problems = [
         {"index": each.index, "kind": each.kind, "key": each.key, "message": each.message} for each in found.problems
     ]
-    if session.as_json:
-        session.show.json(
-            {
-                "table": table,
-                "rows": found.rows_checked,
-                "entries": found.entries_checked,
-                "timestamp": str(found.ts),
-                "problems": problems,
-            }
-        )
-    else:
-        checked = (
-            f"{count(found.rows_checked, 'row')} and {count(found.entries_checked, 'index entry', 'index entries')}"
-        )
-        verdict = "no problems" if not problems else count(len(problems), "problem")
-        session.show.line(f"{table}: {checked} checked at {found.ts}: {verdict}")
-        if problems:
-            session.show.table(("index", "kind", "key", "problem"), [list(each.values()) for each in problems])
-    if problems:
-        raise CheckFailed(DAMAGE)
+    checked = f"{count(found.rows_checked, 'row')} and {count(found.entries_checked, 'index entry', 'index entries')}"
+    verdict = count(len(problems), "problem") if problems else "no problems"
+    record = {
+        "table": table,
+        "rows": found.rows_checked,
+        "entries": found.entries_checked,
+        "timestamp": str(found.ts),
+        "problems": problems,
+    }
+    return Rows(
+        ("index", "kind", "key", "problem"),
+        [list(each.values()) for each in problems],
+        [record],
+        head=f"{table}: {checked} checked at {found.ts}: {verdict}",
+        exit_code=DAMAGE if problems else OK,
+    )
 
 
 @command(
@@ -177,42 +127,83 @@ def check(session: Session, table: TableArgument, at: AtOption = None) -> None:
 def split(
     session: Session,
     table: TableArgument,
-    parts: Annotated[int, Argument(help="How many ranges are wanted.", parser=whole("PARTS", 1), metavar="PARTS")],
+    parts: Annotated[int, Argument(help="The number of ranges.", parser=whole("PARTS", 1), metavar="PARTS")],
     lower: Annotated[
-        str | None, Option("--from", help="Where to begin: a part or a JSON array.", metavar="KEY")
+        str | None, Option("--from", help="Lower bound: a part, or a JSON array of parts.", metavar="KEY")
     ] = None,
-    upper: Annotated[str | None, Option("--to", help="Where to end, exclusive.", metavar="KEY")] = None,
+    upper: Annotated[str | None, Option("--to", help="Upper bound, exclusive.", metavar="KEY")] = None,
     at: AtOption = None,
-) -> None:
-    """Cut a table into key ranges with about equal amounts of data, for readers side by side."""
+) -> Answer:
+    """Split a table into N key ranges of about equal size, for parallel readers."""
+    from cortado.store.cli.parse import key_to_json, parse_bound
+
     with session.client() as client:
         handle = client.table(table)
         declared = handle.descriptor.key
-        ts, ranges = handle.split(
-            parts, parse_bound(lower, declared, "--from"), parse_bound(upper, declared, "--to"), at=at
-        )
-    rows = [(key_to_json(each.lower), key_to_json(each.upper), each.rows) for each in ranges]
-    if session.as_json:
-        for start, end, about in rows:
-            session.show.json({"from": start, "to": end, "rows": about, "timestamp": str(ts)})
-        return
-    session.show.table(
+        bounds = parse_bound(lower, declared, "--from"), parse_bound(upper, declared, "--to")
+        ts, ranges = handle.split(parts, *bounds, at=at)
+    found = [(key_to_json(each.lower), key_to_json(each.upper), each.rows) for each in ranges]
+    return Rows(
         ("from", "to (exclusive)", "rows, about"),
         [
             ("the beginning" if start is None else start, "the end" if end is None else end, about)
-            for start, end, about in rows
+            for start, end, about in found
         ],
-        title=f"{table} at {ts}",
+        [{"from": start, "to": end, "rows": about, "timestamp": str(ts)} for start, end, about in found],
+        head=f"{table} at {ts}",
     )
+
+
+def parse_indexes(plain: list[str], unique: list[str]) -> list[Index]:
+    """The indexes of ``--index`` and ``--unique``. Raises InvalidArgument."""
+    found = [parse_index(text, "--index", unique=False) for text in plain]
+    return found + [parse_index(text, "--unique", unique=True) for text in unique]
 
 
 def parse_index(text: str, option: str, *, unique: bool) -> Index:
     """``name=field,field desc``. Raises InvalidArgument."""
+    from cortado.store.client import Index
+
     name, equals, fields = text.partition("=")
-    parts = [field.strip() for field in fields.split(",")]
+    parts = [key_field(field) for field in fields.split(",")]
     if not equals or not name or not all(parts):
         raise InvalidArgument(option, "must look like name=field,field", repr(text))
     return Index(name, parts, unique)
+
+
+def key_field(text: str) -> str:
+    """A field, perhaps with ``asc`` or ``desc`` behind it in any case, as the API has it."""
+    path, blank, order = text.strip().rpartition(" ")
+    if blank and order.lower() in ("asc", "desc"):
+        return f"{path.strip()} {order.lower()}"
+    return text.strip()
+
+
+class _Described:
+    """A table's key and subject, and its indexes below."""
+
+    exit_code = OK
+
+    def __init__(self, found: TableDescriptor) -> None:
+        self._found = found
+
+    def as_json(self) -> list[Any]:
+        return [descriptor_json(self._found)]
+
+    def as_table(self, show: Renderer) -> None:
+        found = self._found
+        show.record(
+            [
+                ("table", found.full_name),
+                ("id", found.table_id),
+                ("version", found.version),
+                ("subject", found.subject),
+                ("key", _parts(found.key)),
+            ]
+        )
+        if found.indexes:
+            rows = [(each.name, _parts(each.parts), "yes" if each.unique else "no") for each in found.indexes]
+            show.table(("index", "fields", "unique"), rows)
 
 
 def descriptor_json(found: TableDescriptor) -> dict[str, Any]:

@@ -53,8 +53,12 @@ class KeyValue:
         reverse: bool = False,
         limit: int | None = None,
         at: At = None,
+        keys_only: bool = False,
     ) -> Iterator[KvPair]:
-        return each(self._core.scan_pages(start, end, prefix=prefix, reverse=reverse, limit=limit, at=at))
+        core = self._core
+        return each(
+            core.scan_pages(start, end, prefix=prefix, reverse=reverse, limit=limit, at=at, keys_only=keys_only)
+        )
 
     def watch(
         self,

@@ -75,14 +75,14 @@ def test_a_certificate_is_shown_with_whose_it_is(certs: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["node", "n1"], "host: at least one is needed"),
+        (["node", "n1"], "--host: at least one is needed"),
         (["node", "n 1", "--host", "h"], "node id: must consist of letters"),
-        (["node", "n1", "--host", "h:1"], "host: must be a host name or an IP address, without a port (got 'h:1')"),
+        (["node", "n1", "--host", "h:1"], "--host: must be a host name or an IP address, without a port (got 'h:1')"),
         (["node", "n1", "--host", "h", "--days", "0"], "--days: must be a whole number, 1 or more (got '0')"),
-        (["node", "n1", "--host", "h", "--days", "99999"], "days: must be between 1 and 36500 (got 99999)"),
+        (["node", "n1", "--host", "h", "--days", "99999"], "--days: must be between 1 and 36500 (got 99999)"),
         (["client", ""], "client name: must consist of letters"),
         (["client", "app", "--ca-key", "none"], "--ca-key: cannot be read: No such file or directory (got none)"),
-        (["ca", "--name", "", "--force"], "name: must have 1 to 64 printable characters"),
+        (["ca", "--name", "", "--force"], "--name: must have 1 to 64 printable characters"),
         (["show", "none"], "FILE: cannot be read: No such file or directory (got none)"),
     ],
 )
@@ -101,7 +101,7 @@ def test_wrong_input_is_one_line_and_makes_nothing(
 def test_without_an_authority_it_is_said_how_to_make_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["cert", "client", "app", "--dir", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"error: --ca-cert: there is no authority in {tmp_path}: make one with cortado cert ca\n"
+        f"error: --ca-cert: there is no CA in {tmp_path}: create one with cortado cert ca\n"
     )
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import cortado
 from cortado import errors
 from cortado.store.cli import failures
 from cortado.store.cli.app import run, wants_json
-from cortado.store.cli.input import read_documents
+from cortado.store.cli.input import json_input
 from cortado.store.cli.render import Renderer, cell, count, size
 
 pytestmark = pytest.mark.slow
@@ -91,8 +92,8 @@ def test_every_kind_of_error_has_an_exit_code_that_is_not_success() -> None:
         (["server", "--raft.entry-bytes-max", "5"], "--raft.entry-bytes-max"),
         (["server", "--data-dir", "\udcff"], "--data-dir"),
         (["cluster", "up", "--dir", "\udcff", "--nodes", "1"], "--dir"),
-        (["member", "add", "\udcff", "127.0.0.1:9", "-e", "127.0.0.1:1"], "node_id"),
-        (["watch", "kv", "n", "--from", "noon"], "--from"),
+        (["member", "add", "\udcff", "127.0.0.1:9", "-e", "127.0.0.1:1"], "NODE_ID"),
+        (["watch", "kv", "n", "--after", "noon"], "--after"),
         (["watch", "kv", "n", "--until", "2026-01-01T00:00:00"], "--until"),
         (["top", "--interval", "0.1", "--once"], "--interval"),
         (["key", "decode", ""], "HEX"),
@@ -216,27 +217,40 @@ def test_json_is_recognised_where_nothing_else_parses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "values"),
+    ("text", "only", "lines"),
     [
-        ("", []),
-        ('{"a": 1}', [{"a": 1}]),
-        ('{"a": 1}\n\n{"a": 2}\n', [{"a": 1}, {"a": 2}]),
-        ('{\n  "a": 1\n}\n', [{"a": 1}]),
-        ('{\n  "a": 1\n}\n{\n  "a": 2\n}{"a": 3}', [{"a": 1}, {"a": 2}, {"a": 3}]),
+        ('{"a": 1}', '{"a": 1}', b""),
+        ('\n{"a": 1}\n\n', '{"a": 1}', b""),
+        ('{"a": 1}\n\n{"a": 2}\n', None, b'{"a": 1}\n\n{"a": 2}\n'),
+        ('{\n  "a": 1\n}\n', '{\n  "a": 1\n}', b""),
+        ('{\n "a": 1\n}\n{\r\n "a": 2\n}{"a": 3}', None, b'{  "a": 1 }\n{   "a": 2 }\n{"a": 3}'),
+        ('{"a": }\n{"a": 1}\n', None, b'{"a": }\n{"a": 1}\n'),
+        ('{"a": 1}\n{"a": }\n', None, b'{"a": 1}\n{"a": }\n'),
+        ('{\n"a": }', '{\n"a": }', b""),
     ],
 )
-def test_documents_are_read_one_a_line_or_as_they_come(text: str, values: list[Any], tmp_path: Path) -> None:
+def test_json_is_one_value_or_a_value_a_line(text: str, only: str | None, lines: bytes, tmp_path: Path) -> None:
     path = tmp_path / "documents"
-    path.write_text(text)
-    assert list(read_documents(str(path))) == values
+    path.write_text(text, newline="")
+    with ExitStack() as stack:
+        found = json_input(str(path), stack)
+        assert (found.only, found.lines.read()) == (only, lines)
 
 
-@pytest.mark.parametrize("content", [b'{"a": 1}\n{"a": }\n', b'{\n"a": }', b'{"a": NaN}', b"\xff", b'{"a":1}\n\xff\n'])
-def test_a_broken_document_is_refused_by_its_place(content: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"", b"\n \n"])
+def test_nothing_to_read_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "documents"
     path.write_bytes(content)
-    with pytest.raises(errors.InvalidArgument):
-        list(read_documents(str(path)))
+    with ExitStack() as stack, pytest.raises(errors.InvalidArgument, match="holds nothing"):
+        json_input(str(path), stack)
+
+
+def test_a_large_input_is_read_line_by_line_and_not_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "documents"
+    path.write_bytes(b'{"a": 1}\n' * 100_000)
+    with ExitStack() as stack:
+        found = json_input(str(path), stack)
+        assert sum(1 for _ in found.lines) == 100_000
 
 
 def test_tables_cut_nothing_and_obey_no_markup(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -47,7 +48,8 @@ def test_every_command_and_option_is_documented(command: str) -> None:
         for option in parameter.opts if parameter.param_type_name == "option" else ():
             assert f"`{option}" in section, f"{command} {option} is not in docs/cli.md"
     documented = set(re.findall(r"^\| `(-[\w-]+|--[\w-]+)", section, re.M)) | set(re.findall(r", `(--[\w-]+)", section))
-    offered = {option for parameter in COMMANDS[command].params for option in parameter.opts}
+    params = COMMANDS[command].params
+    offered = {option for parameter in params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert documented <= offered, f"docs/cli.md documents what {command} has not: {documented - offered}"
 
 
@@ -56,6 +58,11 @@ def test_the_global_options_are_documented() -> None:
     for parameter in ROOT.params:
         for option in parameter.opts:
             assert f"`{option}" in text, f"{option} is not in docs/cli.md"
+
+
+def test_the_page_says_what_the_help_says() -> None:
+    page = runpy.run_path(str(DOCS.parents[1] / "tools" / "cli_page.py"))
+    assert page["updated"](DOCS.read_text()) == DOCS.read_text(), "run tools/cli_page.py"
 
 
 def test_no_command_is_documented_that_is_not_there() -> None:

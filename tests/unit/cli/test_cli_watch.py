@@ -58,7 +58,7 @@ def test_lines_for_people_hold_a_change_each(server: FakeServer, capsys: pytest.
         "1970-01-01 00:00:02.000Z  put     a\\x0a  \\xff\n"
         "1970-01-01 00:00:02.500Z  delete  a\\x0a\n"
     )  # fmt: skip
-    assert shown.err == "complete up to 0.2500.0; go on with --from 0.2500.0\n"
+    assert shown.err == "complete up to 0.2500.0; continue with --after 0.2500.0\n"
 
 
 def test_json_lines_hold_an_event_each(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +74,7 @@ def test_json_lines_hold_an_event_each(server: FakeServer, capsys: pytest.Captur
 def test_the_range_and_the_times_are_those_of_the_options(
     server: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--lower", "a", "--upper", "\\x62", "--from", "beginning", "--state", "--previous", "--resolved-ms", "7"]
+    options = ["--from", "a", "--to", "\\x62", "--after", "beginning", "--state", "--previous", "--resolved-ms", "7"]
     assert run(["watch", "kv", "n", *options, "--until", "0.2.0", "-e", server.endpoint]) == 0
     (request,) = server.calls("Watch.KeyValue")
     assert (request.namespace, request.range.start, request.range.end) == ("n", b"a", b"b")
@@ -88,7 +88,7 @@ def test_history_that_is_gone_is_said_with_where_to_begin(capsys: pytest.Capture
     server = FakeServer()
     server.handlers["Watch.KeyValue"] = lambda request, context: refuse(context, SnapshotTooOld("0.1.0", "0.7.0"))
     with server.running():
-        assert run(["watch", "kv", "n", "--from", "0.1.0", "-e", server.endpoint]) == 2
+        assert run(["watch", "kv", "n", "--after", "0.1.0", "-e", server.endpoint]) == 2
     assert "0.7.0" in capsys.readouterr().err
 
 
@@ -100,4 +100,4 @@ def test_ctrl_c_ends_it_with_where_to_go_on(server: FakeServer) -> None:
         os.kill(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert json.loads(lines[-1]) == {"type": "resolved", "timestamp": "0.2500.0"}
-    assert (process.returncode, errors) == (130, "complete up to 0.2500.0; go on with --from 0.2500.0\n")
+    assert (process.returncode, errors) == (130, "complete up to 0.2500.0; continue with --after 0.2500.0\n")

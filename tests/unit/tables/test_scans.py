@@ -53,7 +53,7 @@ def test_a_scan_returns_all_rows_in_key_order_both_ways(world: TableWorld) -> No
         ({"lower": ("ann", 3), "upper": ("bob", 7)}, DOCUMENTS[6:12]),
         ({"prefix": ("bob",)}, DOCUMENTS[10:20]),
         ({"prefix": ("bob", 7)}, DOCUMENTS[12:13]),
-        ({"lower": ("cid",), "upper": ("bob",)}, []),
+        ({"lower": ("bob",), "upper": ("bob",)}, []),
         ({"lower": (), "upper": None, "prefix": ()}, DOCUMENTS),
     ],
 )
@@ -62,6 +62,11 @@ def test_bounds_are_prefixes_in_key_order(
 ) -> None:
     assert world.scan("orders", **bounds) == expected
     assert world.scan("orders", **bounds, reverse=True) == expected[::-1]
+
+
+def test_a_range_that_runs_backwards_is_refused_and_not_empty(world: TableWorld) -> None:
+    with pytest.raises(InvalidArgument, match=r"range\.upper: must not come before the lower bound"):
+        world.scan("orders", lower=("cid",), upper=("bob",))
 
 
 def test_an_index_scan_returns_rows_in_the_order_of_the_index(world: TableWorld) -> None:

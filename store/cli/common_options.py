@@ -1,0 +1,107 @@
+"""Arguments and options that several groups of commands share. Light: what completes them is imported when it is
+used."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+from cortado.store.cli.completing import complete_tables
+from cortado.store.cli.numbers import whole
+from cortado.store.cli.options import Argument, Option
+
+SHOWN_MAX: Final = 100
+"""How many rows a scan shows as a table, where no --limit was given."""
+BAD_MAX: Final = 1_000
+"""After so many bad rows a load ends, where no --max-bad was given."""
+CLUSTER_DIRECTORY: Final = Path("cortado-cluster")
+
+
+class Mode(StrEnum):
+    """Which rows are written."""
+
+    UPSERT = "upsert"
+    INSERT = "insert"
+    REPLACE = "replace"
+
+
+TableArgument: TypeAlias = Annotated[
+    str, Argument(help="The table, as database.table.", metavar="TABLE", completion=complete_tables)
+]
+NamespaceArgument: TypeAlias = Annotated[str, Argument(help="The namespace.", metavar="NAMESPACE")]
+PairKeyArgument: TypeAlias = Annotated[str, Argument(help=r"The key; \xNN is a byte, \\ a backslash.", metavar="KEY")]
+DocumentKeyArgument: TypeAlias = Annotated[
+    list[str], Argument(help="The parts of the key in order, each by its declared type.", metavar="KEY")
+]
+PartsArgument: TypeAlias = Annotated[
+    list[str], Argument(help="The parts of the key in order, each by its declared type.", metavar="PART")
+]
+EntryArgument: TypeAlias = Annotated[
+    list[str],
+    Argument(help="The indexed values in order, optionally followed by the primary key.", metavar="PART"),
+]
+IndexArgument: TypeAlias = Annotated[str, Argument(help="The name of the index.", metavar="INDEX")]
+NodeIdArgument: TypeAlias = Annotated[str, Argument(help="The node's id.", metavar="NODE_ID")]
+ClusterNodeArgument: TypeAlias = Annotated[str, Argument(help="The node's id, such as n1.", metavar="NODE")]
+
+AtOption: TypeAlias = Annotated[
+    str | None,
+    Option("--at", help="Read as of a timestamp (0.1763643600000.2) or a time (2025-11-20T13:00:00Z).", metavar="TIME"),
+]
+LimitOption: TypeAlias = Annotated[
+    int | None,
+    Option(
+        "--limit",
+        help="Maximum number of rows.",
+        show_default=f"{SHOWN_MAX} as a table, all with -o json",
+        parser=whole("--limit"),
+        metavar="N",
+    ),
+]
+ReverseOption: TypeAlias = Annotated[bool, Option("--reverse", help="In descending order of the key.")]
+PrefixOption: TypeAlias = Annotated[str | None, Option("--prefix", help="Only keys with this prefix.", metavar="TEXT")]
+MatchOption: TypeAlias = Annotated[
+    str | None, Option("--if-match", help="Only if the current etag is this one.", metavar="ETAG")
+]
+ModeOption: TypeAlias = Annotated[
+    Mode,
+    Option("--mode", help="upsert: always; insert: only new rows; replace: only existing rows.", metavar="MODE"),
+]
+MetaOption: TypeAlias = Annotated[
+    bool, Option("--meta", help="With -o json: wrap each document in an object with its etag.")
+]
+FilterOption: TypeAlias = Annotated[
+    str | None, Option("--filter", help="Only documents for which this expression is true.", metavar="EXPR")
+]
+ColumnsOption: TypeAlias = Annotated[
+    str | None, Option("--columns", help="Only these fields, separated by commas.", metavar="FIELD,...")
+]
+MaxBadOption: TypeAlias = Annotated[
+    int | None,
+    Option(
+        "--max-bad",
+        help="Stop after more bad rows than this.",
+        parser=whole("--max-bad"),
+        show_default=f"{BAD_MAX}",
+        metavar="N",
+    ),
+]
+QuietOption: TypeAlias = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]
+DataDirOption: TypeAlias = Annotated[
+    Path | None,
+    Option("--data-dir", help="Read the data directory of a stopped node instead of asking a server.", metavar="PATH"),
+]
+ClusterDirOption: TypeAlias = Annotated[Path, Option("--dir", help="The cluster's directory.", metavar="PATH")]
+
+
+def chosen_columns(text: str | None) -> list[str] | None:
+    """The fields of ``--columns``. Raises InvalidArgument for none, or for one without a name."""
+    from cortado.errors import InvalidArgument
+
+    if text is None:
+        return None
+    names = [each.strip() for each in text.split(",")]
+    if not all(names):
+        raise InvalidArgument("--columns", "must name fields, separated by commas", repr(text))
+    return names

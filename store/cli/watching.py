@@ -1,0 +1,102 @@
+"""What ``cortado watch`` shows: every event until the end, and where another run would continue."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar
+
+from cortado.errors import CortadoError
+from cortado.schema.json_text import json_text
+from cortado.store.cli.parse import key_to_json
+from cortado.store.cli.session import Session
+from cortado.store.cli.terminal import one_line
+from cortado.store.client import Client, Document, Resolved, Watch
+from cortado.store.client.values import Key, parse_at
+from cortado.store.client.watch import Change, Changed
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.transfer.byte_text import bytes_to_text
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def moment_of(client: Client, text: str | None, option: str) -> Timestamp | datetime | None:
+    match text:
+        case None:
+            return None
+        case "beginning":
+            return ZERO
+        case "now":
+            return client.now()
+    return parse_at(text, option)
+
+
+def show_all(
+    session: Session,
+    watch: Watch[K, V],
+    as_json: Callable[[Change[K, V]], dict[str, Any]],
+    as_line: Callable[[Change[K, V]], str],
+) -> None:
+    """Every event until the end, or Ctrl-C; then where another run would continue."""
+    try:
+        for event in watch:
+            if isinstance(event, Resolved):
+                if session.as_json:
+                    session.show.json({"type": "resolved", "timestamp": str(event.ts)})
+                # What was written is complete up to here: whoever reads a pipe shall have it.
+                sys.stdout.flush()
+            elif session.as_json:
+                kind = "put" if isinstance(event, Changed) else "delete"
+                session.show.json({"type": kind, "timestamp": str(event.ts), **as_json(event)})
+            else:
+                kind = "put   " if isinstance(event, Changed) else "delete"
+                moment = f"{event.ts.as_datetime():%Y-%m-%d %H:%M:%S.%f}"[:-3]
+                session.show.line(f"{moment}Z  {kind}  {one_line(as_line(event))}")
+    except (KeyboardInterrupt, CortadoError):
+        _note_end(session, watch)
+        raise
+    _note_end(session, watch)
+
+
+def _note_end(session: Session, watch: Watch[K, V]) -> None:
+    sys.stdout.flush()
+    if watch.resolved is not None:
+        session.show.note(f"complete up to {watch.resolved}; continue with --after {watch.resolved}")
+
+
+def pair_json(change: Change[bytes, bytes]) -> dict[str, Any]:
+    shown: dict[str, Any] = {"key": bytes_to_text(change.key)}
+    if isinstance(change, Changed):
+        shown["value"] = bytes_to_text(change.value)
+    if change.previous is not None:
+        shown["previous"] = bytes_to_text(change.previous)
+    return shown
+
+
+def pair_line(change: Change[bytes, bytes]) -> str:
+    value = f"  {bytes_to_text(change.value)}" if isinstance(change, Changed) else ""
+    previous = "" if change.previous is None else f"  (was {bytes_to_text(change.previous)})"
+    return bytes_to_text(change.key) + value + previous
+
+
+def document_json(change: Change[Key, Document]) -> dict[str, Any]:
+    shown: dict[str, Any] = {"key": key_to_json(change.key)}
+    if isinstance(change, Changed):
+        shown["document"] = change.value.to_json()
+    if change.previous is not None:
+        shown["previous"] = change.previous.to_json()
+    return shown
+
+
+def document_line(change: Change[Key, Document]) -> str:
+    key = " ".join(each if isinstance(each, str) else json.dumps(each) for each in key_to_json(change.key) or ())
+    value = f"  {_text(change.value)}" if isinstance(change, Changed) else ""
+    previous = "" if change.previous is None else f"  (was {_text(change.previous)})"
+    return key + value + previous
+
+
+def _text(document: Document) -> str:
+    return json_text(document.to_json())
