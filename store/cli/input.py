@@ -43,9 +43,10 @@ def tell_that_it_waits(what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JsonInput:
-    """JSON values of a file or of standard input. ``only`` is the text of the one value, where there is one.
+    """JSON values of a file or of standard input: ``lines`` has a value a line, ``only`` is the text of the one value
+    where there is no other.
 
-    Else ``lines`` has a value a line. A value may stand on several lines in the input (as ``jq`` writes it); such an
+    A value may stand on several lines in the input (as ``jq`` writes it); such an
     input is read as a whole, one with a value a line may have any size.
     """
 
@@ -75,14 +76,15 @@ def _json_input(name: str, source: BinaryIO) -> JsonInput:
     if _is_whole(head):
         more = _up_to_content(source)
         if not more.strip():
-            return JsonInput(name, head.decode().strip(), io.BytesIO())
+            return JsonInput(name, head.decode().strip(), io.BytesIO(head))
         return JsonInput(name, None, _behind(head + more, source))
     content = head + source.read()
     values = _values(content)
     if values is None and any(map(_is_whole, content.splitlines())):
         return JsonInput(name, None, io.BytesIO(content))  # Lines, the first of which is none.
     if values is None or len(values) == 1:
-        return JsonInput(name, content.decode("utf-8", "surrogateescape").strip(), io.BytesIO())
+        only = content.decode("utf-8", "surrogateescape").strip()
+        return JsonInput(name, only, io.BytesIO(_on_one_line(content)))
     return JsonInput(name, None, io.BytesIO(b"\n".join(values)))
 
 
@@ -114,11 +116,15 @@ def _values(content: bytes) -> list[bytes] | None:
                 position += 1
                 continue
             _, end = decoder.raw_decode(text, position)
-            found.append(text[position:end].replace("\r", " ").replace("\n", " ").encode())
+            found.append(_on_one_line(text[position:end].encode()))
             position = end
     except (ValueError, RecursionError):
         return None
     return found
+
+
+def _on_one_line(value: bytes) -> bytes:
+    return value.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
 def _behind(head: bytes, source: BinaryIO) -> BinaryIO:

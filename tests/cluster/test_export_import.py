@@ -525,7 +525,7 @@ def test_a_reader_that_goes_away_and_an_interrupt_end_it(cortado: CommandLine, c
     [
         (("export", "nobody.rows"), 3, "no"),
         (("export", "nobody", "out"), 3, "no database nobody"),
-        (("export", "nobody"), 2, "must be given for a database"),
+        (("export", "nobody"), 2, "must be a directory for a database"),
         (("export", "kv:n", "out/"), 2, "must be a file"),
         (("export", "kv:n", "a.jsonl", "--filter", "a = 1"), 2, "tables alone"),
         (("export", "a.b", "a.jsonl", "--resume"), 2, "needs a directory"),
@@ -535,7 +535,7 @@ def test_a_reader_that_goes_away_and_an_interrupt_end_it(cortado: CommandLine, c
         (("import", "a", "no.jsonl"), 2, "an export's directory"),
         (("import", "kv:n", "-", "--resume"), 2, "not standard input"),
         (("import", "a.b", "-", "--key", "id"), 2, "--create"),
-        (("import", "a.b", "-", "--mode", "replce"), 2, "upsert, insert, replace"),
+        (("import", "a.b", "-", "--mode", "replce"), 2, "'upsert', 'insert', 'replace'"),
         (("import", "a.b", ".", "--create"), 2, "manifest.json"),
     ],
 )

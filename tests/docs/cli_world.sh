@@ -30,6 +30,7 @@ cat > shop.avsc <<'END'
   {"name": "number", "type": "long"}
 ]}
 END
+echo '{"type": "record", "name": "Gate", "fields": [{"name": "id", "type": "string"}]}' > gates.avsc
 echo '{"carrier": "UA", "name": "United Air Lines Inc."}' > airlines.jsonl
 cortado db create flights
 cortado db create shop

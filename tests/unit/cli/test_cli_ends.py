@@ -219,14 +219,14 @@ def test_json_is_recognised_where_nothing_else_parses() -> None:
 @pytest.mark.parametrize(
     ("text", "only", "lines"),
     [
-        ('{"a": 1}', '{"a": 1}', b""),
-        ('\n{"a": 1}\n\n', '{"a": 1}', b""),
+        ('{"a": 1}', '{"a": 1}', b'{"a": 1}'),
+        ('\n{"a": 1}\n\n', '{"a": 1}', b'\n{"a": 1}\n'),
         ('{"a": 1}\n\n{"a": 2}\n', None, b'{"a": 1}\n\n{"a": 2}\n'),
-        ('{\n  "a": 1\n}\n', '{\n  "a": 1\n}', b""),
+        ('{\n  "a": 1\n}\n', '{\n  "a": 1\n}', b'{   "a": 1 } '),
         ('{\n "a": 1\n}\n{\r\n "a": 2\n}{"a": 3}', None, b'{  "a": 1 }\n{   "a": 2 }\n{"a": 3}'),
         ('{"a": }\n{"a": 1}\n', None, b'{"a": }\n{"a": 1}\n'),
         ('{"a": 1}\n{"a": }\n', None, b'{"a": 1}\n{"a": }\n'),
-        ('{\n"a": }', '{\n"a": }', b""),
+        ('{\n"a": }', '{\n"a": }', b'{ "a": }'),
     ],
 )
 def test_json_is_one_value_or_a_value_a_line(text: str, only: str | None, lines: bytes, tmp_path: Path) -> None:
