@@ -96,7 +96,7 @@ def test_what_scan_shows_put_takes(cortado: Shell, flights: str) -> None:
     assert "250 rows stored" in cortado("put", flights, stdin=lines)
     shown = cortado("scan", flights, "-o", "json")
     assert len(shown.splitlines()) == 250
-    assert cortado.json("put", flights, stdin=shown) [0]["written"] == 250
+    assert cortado.json("put", flights, stdin=shown)[0]["written"] == 250
 
 
 def test_of_many_documents_bad_ones_are_refused_by_their_place(cortado: Shell, flights: str, tmp_path: Path) -> None:
