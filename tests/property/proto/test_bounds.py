@@ -143,6 +143,8 @@ def test_a_refusal_names_the_field_its_count_and_the_limit() -> None:
     assert refusal_of(bounds_of(documents_pb2.BatchRequest), batch) == (
         "operations[1].update.key.parts: must be at most 5 (got 7)"
     )
+    one_more = kv_pb2.KvBatchRequest(packed=kv_pb2.KvPackedOperations(deletes=[1] * (LIMIT + 1)))
+    assert refusal_of(bounds_of(kv_pb2.KvBatchRequest), one_more) == "packed.deletes: must be at most 5 (got 6)"
     packed = kv_pb2.KvBatchRequest(packed=kv_pb2.KvPackedOperations(deletes=range(2 * LIMIT)))
     assert refusal_of(bounds_of(kv_pb2.KvBatchRequest), packed) == "packed.deletes: must be at most 5 (got 10)"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 
 import pytest
 
@@ -114,6 +115,19 @@ def test_a_page_stops_with_the_item_that_reaches_its_bytes(engine: Engine, value
             with engine.read() as txn:
                 found = txn.page(Space.DATA, b"", LAST, reverse=reverse, max_items=1_000, max_bytes=max_bytes)
             assert (len(found.keys), found.exhausted) == (wanted, False)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_page_reads_no_value_behind_its_last(engine: Engine, reverse: bool) -> None:
+    fill(engine, 24, bytes(1 << 20))
+    tracemalloc.start()
+    try:
+        with engine.read() as txn:
+            found = txn.page(Space.DATA, b"", LAST, reverse=reverse, max_items=1_000, max_bytes=2 << 20)
+        assert len(found.keys) == 2
+        assert tracemalloc.get_traced_memory()[1] < 3 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("reverse", [False, True])
