@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortado.store.clock.host_time import HostTime, majority_of
+from cortado.store.clock.host_time import ALONE_MS, SLEW, HostTime, majority_of
 
 MAX_OFFSET_MS = 250
 RIGHT_MS = 100
@@ -24,7 +24,7 @@ def groups(draw: st.DrawFn) -> tuple[int, list[int], bool]:
     A majority of all voters is right, and enough are heard of to elect a leader.
     """
     voters = draw(st.integers(2, 7))
-    own_is_right = draw(st.booleans())
+    own_is_right = voters == 2 or draw(st.booleans())  # Of two, both are a majority.
     right = voters // 2 + 1 - own_is_right
     peers = [draw(RIGHT) for _ in range(right)] + [draw(RIGHT | WRONG) for _ in range(voters - 1 - right)]
     heard = draw(st.integers(voters // 2, voters - 1))
@@ -58,11 +58,14 @@ def test_a_host_that_is_alone_is_never_ahead_of_its_wall_clock_nor_of_the_time_t
         now_ms += elapsed_ms
         offset_ms = set_to_ms
         assert time.now_ms() <= TRUE_MS + now_ms + offset_ms
-        assert time.now_ms() <= TRUE_MS + now_ms + MAX_OFFSET_MS, "of steps no more than the bound is ever taken"
+        # Small steps one after the other may take it along, and no faster than it is slewed.
+        assert time.now_ms() <= TRUE_MS + now_ms + MAX_OFFSET_MS + SLEW * (now_ms - 5_000)
 
 
 @given(steps=st.lists(st.tuples(st.integers(0, 20_000), RIGHT | WRONG), max_size=12))
-def test_a_clock_that_was_set_right_again_is_followed_soon_whatever_it_did(steps: list[tuple[int, int]]) -> None:
+def test_a_clock_that_was_set_right_again_is_ahead_no_more_and_is_followed_in_time_whatever_it_did(
+    steps: list[tuple[int, int]],
+) -> None:
     now_ms, offset_ms = 5_000.0, 0
     time = HostTime(lambda: int(TRUE_MS + now_ms + offset_ms), lambda: now_ms, max_offset_ms=MAX_OFFSET_MS)
     for elapsed_ms, set_to_ms in steps:
@@ -70,8 +73,9 @@ def test_a_clock_that_was_set_right_again_is_followed_soon_whatever_it_did(steps
         offset_ms = set_to_ms
         time.now_ms()
     offset_ms = 0
-    for _ in range(2):
-        time.now_ms()
-        now_ms += MAX_OFFSET_MS * 20
+    assert time.now_ms() <= TRUE_MS + now_ms + 1
+    time.follow_wall_alone()
+    now_ms += ALONE_MS
+    time.follow_wall_alone()
     assert time.jump_ms() == 0
     assert abs(time.now_ms() - (TRUE_MS + now_ms)) <= 1
