@@ -44,6 +44,7 @@ FAULTS: Final = (
 
 PATHS: Final = (
     "ahead reads",
+    "attacks of a stranger",
     "at reads",
     "ceiling raises applied",
     "changes watched",

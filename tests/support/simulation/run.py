@@ -37,6 +37,7 @@ from support.simulation.faults import Nemesis
 from support.simulation.history import History
 from support.simulation.observe import counting
 from support.simulation.process import NodeOptions
+from support.simulation.strangers import Stranger
 from support.simulation.watch import Watch
 from support.simulation.watchers import Watcher, check_watched
 from support.simulation.workload import LISTS, REGISTERS, Client, appended
@@ -44,6 +45,7 @@ from support.simulation.workload import LISTS, REGISTERS, Client, appended
 JOIN_MS = 60_000.0
 COME_BACK_MS = 30_000.0
 WATCHED_PART = 0.3
+ATTACKED_PART = 0.3
 SMALL_ENTRIES_PART = 0.3
 
 
@@ -149,6 +151,8 @@ class Run:
         # In some runs only: it looks at every commit. By a source of its own, so that it changes no other draw.
         watching = random.Random(f"watching/{seed}")
         self.watchers = [Watcher(self.cluster, watching)] if watching.random() < WATCHED_PART else []
+        attacking = random.Random(f"stranger/{seed}")
+        self.stranger = Stranger(self.cluster, attacking) if attacking.random() < ATTACKED_PART else None
         if prepare is not None:
             prepare(self.cluster, self.nemesis)
 
@@ -209,6 +213,8 @@ class Run:
         cluster = self.cluster
         cluster.note("faults begin")
         cluster.world.create_task(self.nemesis.run(), name="nemesis")
+        if self.stranger is not None:
+            cluster.world.create_task(self.stranger.run(), name="stranger")
         self._until(lambda: False, self.plan.faults_ms)
         return not cluster.violations
 
@@ -216,6 +222,8 @@ class Run:
         """In calm: somebody leads, every client gets through, all members hold the same."""
         cluster = self.cluster
         self.nemesis.stop()
+        if self.stranger is not None:
+            self.stranger.is_stopped = True
         self.nemesis.calm()
         cluster.note("calm begins")
         deadline_ms = cluster.now_ms + COME_BACK_MS
