@@ -133,6 +133,8 @@ def _pairs(found: Status) -> list[tuple[str, object]]:
         ("disk free", size(found.disk_free_bytes)),
         ("loop lag, last minute", f"{found.loop_lag_ms_max} ms"),
     ]
+    if found.slowed:
+        pairs.append(("writes slowed", found.slowed))
     if found.patrol is not None:
         pairs.append(("verified", _verified(found.patrol)))
     if found.damaged or found.repaired:

@@ -92,6 +92,8 @@ class Status:
     damage: tuple[DamagedItem, ...] = ()
     damaged: int = 0
     repaired: int = 0
+    slowed: str = ""
+    """To which rate a leader slows writes down, and for which member; empty where it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,7 @@ def status_from_proto(reply: cluster_pb2.StatusResponse) -> Status:
         damage=tuple(DamagedItem(each.key, each.text, each.problem, each.is_lost) for each in reply.damage),
         damaged=reply.damaged,
         repaired=reply.repaired,
+        slowed=reply.slowed,
     )
 
 

@@ -1,27 +1,55 @@
-"""When the log may drop what is applied: now and then, and not what a member that gets a snapshot will ask for next."""
+"""When the log may drop what is applied: now and then, and not what a member that catches up will ask for next.
+
+Held are the entries above a snapshot that is being made or brought to a member, and then those that it still lacks, up
+to ``held_bytes_max``. How long the log has become for that is what slows a leader down
+(:mod:`cortado.store.node.pacing`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import math
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from cortado.raft.log import Ready, ReplicatedLog
+from cortado.raft.group import RaftLog
+from cortado.raft.log import PeerProgress, Ready
+from cortado.raft.settings import RaftSettings
+from cortado.store.node.pacing import TRIES_MAX, Pacing, append_rate
 
-# A member that brings and installs a snapshot for longer than so much is written needs another one then.
-HELD_BYTES_MAX: Final = 256 << 20
+_LOG: Final = logging.getLogger(__name__)
+
+# The log is compacted after so large a part of what it retains was added.
+_PART: Final = 8
+# What is retained, and two such parts more, is the usual length of a log.
+_USUAL_PARTS: Final = 10
+# A member that lacks no more has caught up: so many are on their way to one that is well.
+_NEAR_ENTRIES: Final = 16
+# What an entry takes in memory beside its bytes.
+_ENTRY_BYTES: Final = 512
 
 
 class Compaction:
     """Counts what is applied and stored; the log itself decides what it keeps for members that are a little behind."""
 
-    def __init__(self, log: ReplicatedLog, *, entries: int, bytes: int, applied_index: int) -> None:
-        """The log is asked each time so many ``entries`` were applied, or so many ``bytes`` of them stored."""
+    def __init__(self, log: RaftLog, settings: RaftSettings, *, held_bytes_max: int, applied_index: int) -> None:
         self._log = log
-        self._entries = entries
-        self._bytes = bytes
+        self._entries = max(settings.retain_entries // _PART, 1)
+        self._bytes = max(settings.retain_bytes // _PART, 1)
+        # For a member that was silent for longer nothing is held.
+        self._heard_ms = settings.election_ms_max
+        self._retain_entries = settings.retain_entries
+        # A log is no longer than this while nothing is held for anybody.
+        self._begins_bytes = max(settings.retain_bytes * _USUAL_PARTS // _PART, held_bytes_max // _PART)
+        self._held_bytes_max = max(held_bytes_max, 2 * self._begins_bytes)
         self._last_index = applied_index
         self._stored_bytes = 0
-        self._held_bytes = 0
+        self._failed_tries = 0
+        # Members that needed a snapshot, until they are near the end of the log.
+        self._catching_up: set[str] = set()
+        self.pacing = Pacing()
+        self.slowed: str = ""
+        """Why, and how far, writes are slowed; empty where they are not."""
         self.held_index: Callable[[], int | None] = _held_nowhere
         """Above which index the log should not drop entries: members get a snapshot up to there now."""
 
@@ -29,23 +57,72 @@ class Compaction:
         """``ready`` is stored, and entries up to ``applied_index`` are applied."""
         log = self._log
         if len(log.configuration.members) <= 1:
+            self._pace([])
             return
         self._stored_bytes += sum([len(value) for _, value in ready.writes if value is not None])
-        if applied_index - self._last_index < self._entries and self._stored_bytes < self._bytes:
-            return
-        held_index = self.held_index()
-        self._held_bytes += self._stored_bytes
-        index = applied_index
-        if held_index is None or self._held_bytes > HELD_BYTES_MAX:
-            self._held_bytes = 0
-        else:
-            index = min(index, held_index)
-        self.restart(applied_index)
-        log.compact(index)
+        is_long = self._log_bytes() > self._begins_bytes
+        is_due = applied_index - self._last_index >= self._entries or self._stored_bytes >= self._bytes
+        if is_due or is_long:
+            self._compact(applied_index)
+        self._pace(log.progress if is_long else [])
 
     def restart(self, applied_index: int) -> None:
         """Count from here."""
         self._last_index, self._stored_bytes = applied_index, 0
+
+    def _compact(self, applied_index: int) -> None:
+        held_index = self._lowest_needed()
+        index = applied_index if held_index is None else min(applied_index, held_index)
+        if index < applied_index and self._log_bytes() > self._held_bytes_max:
+            self._failed_tries += 1
+            _LOG.warning(
+                "the log is dropped up to entry %d, though a member still lacks entry %d: it needs another snapshot%s",
+                *(applied_index, index + 1),
+                "; writes are not slowed for it any longer" if self._failed_tries > TRIES_MAX else "",
+            )
+            index = applied_index
+        self.restart(applied_index)
+        self._log.compact(index)
+
+    def _lowest_needed(self) -> int | None:
+        """What every member that answers and catches up has, and every snapshot that is on its way."""
+        last_index = self._log.last[0]
+        needed = []
+        for each in self._log.progress:
+            node_id = each.member.node_id
+            if each.needs_snapshot:
+                self._catching_up.add(node_id)
+            elif last_index - each.match_index <= _NEAR_ENTRIES:
+                self._catching_up.discard(node_id)
+            elif node_id in self._catching_up and self._is_heard(each):
+                needed.append(each.match_index)
+        held_index = self.held_index()
+        return min(needed if held_index is None else [*needed, held_index], default=None)
+
+    def _log_bytes(self) -> int:
+        count, size_bytes = self._log.window
+        return size_bytes + _ENTRY_BYTES * max(count - self._retain_entries, 0)
+
+    def _pace(self, members: Sequence[PeerProgress]) -> None:
+        """Slow down where the log has become long for somebody. ``members`` are empty where it has not."""
+        behind = [each for each in members if self._is_heard(each) and each.member.node_id in self._catching_up]
+        is_held = bool(behind) or self.held_index() is not None
+        held_bytes = self._log_bytes() if is_held else 0
+        rate = append_rate(held_bytes, self._begins_bytes, self._held_bytes_max, self._failed_tries)
+        if not self._log.is_leader:
+            rate = math.inf
+        names = ", ".join(each.member.node_id for each in behind) or "a member"
+        was_slowed, self.pacing.rate = bool(self.slowed), rate
+        self.slowed = "" if math.isinf(rate) else f"to {rate / (1 << 20):.1f} MiB/s, until {names} has caught up"
+        if self.slowed and not was_slowed:
+            _LOG.warning("writes are slowed %s", self.slowed)
+        elif was_slowed and not self.slowed:
+            _LOG.info("writes are not slowed any longer")
+        if not held_bytes and not self._log.snapshot_needs:
+            self._failed_tries = 0
+
+    def _is_heard(self, member: PeerProgress) -> bool:
+        return member.last_heard_ms <= self._heard_ms
 
 
 def _held_nowhere() -> int | None:

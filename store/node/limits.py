@@ -27,6 +27,7 @@ class NodeLimits:
       able to hold it.
     - ``turns_in_flight_max``, ``turns_in_flight_bytes_max``: turns that are appended to the log and not applied yet,
       and the bytes that they write. While there are so many, what arrives is evaluated into one more.
+    - ``held_bytes_max``: how long the log may become for a member that is brought a snapshot and what follows it.
     - ``evaluate_slice_ms``: how long proposals are evaluated before other work of the loop gets its turn.
     - ``remember_ms``, ``remember_requests_max``, ``remember_bytes_max``: how long results of requests are remembered,
       and how many and how much of them at most.
@@ -60,6 +61,7 @@ class NodeLimits:
     command_bytes_max: int = 5 << 20
     turns_in_flight_max: int = 16
     turns_in_flight_bytes_max: int = 32 << 20
+    held_bytes_max: int = 256 << 20
     evaluate_slice_ms: int = 5
     remember_ms: int = 600_000
     remember_requests_max: int = 200_000

@@ -81,8 +81,6 @@ T = TypeVar("T")
 _LOG: Final = logging.getLogger(__name__)
 # Where there is no room for a turn of this size, the status says that writes are refused.
 _ROOM_BYTES: Final = 64 << 10
-# The log is compacted after so large a part of what it retains was added.
-_COMPACTION_PART: Final = 8
 
 _BAD_CLOCK: Final = "clock"
 _CLOCK_LOOK_MS: Final = 500.0
@@ -252,7 +250,6 @@ class Node:
                 _LOG.warning("starting without room for writes: %s", turns.refused_for)
 
     def _make_turns(self) -> Turns:
-        settings = self.settings
         return Turns(
             loop=self._loop,
             node_id=self.identity.node_id,
@@ -265,8 +262,8 @@ class Node:
             limits=self.limits,
             compaction=Compaction(
                 self._log,
-                entries=max(settings.retain_entries // _COMPACTION_PART, 1),
-                bytes=max(settings.retain_bytes // _COMPACTION_PART, 1),
+                self.settings,
+                held_bytes_max=self.limits.held_bytes_max,
                 applied_index=self._machine.state.index,
             ),
             monotonic_ms=self.monotonic_ms,
@@ -810,6 +807,7 @@ class Node:
             clock_offsets=self._peer_clocks.offsets(self.monotonic_ms(), self.host_time.offsets_ms()[0]),
             snapshot="" if self.snapshots is None else snapshot_text(self.snapshots.progress),
             unreadable=self.store.unreadable,
+            slowed=self._turns.compaction.slowed,
             patrol=self.patrol.progress,
             damage=self.repairs.items(),
             damaged=self.repairs.counts.damaged,

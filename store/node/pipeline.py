@@ -84,6 +84,8 @@ class Pipeline:
         self.applied: AppliedState = machine.state
         self.requests: dict[bytes, Proposal] = {}
         """By request id: what is in line, in flight, or decided and not applied yet."""
+        self.turn_bytes_max = limits.turn_bytes_max
+        """What the open turn takes of several commands: the limit, or less while appending is slowed."""
         self.measures = WriteMeasures()
 
     # --- in line -----------------------------------------------------------------------------------------------
@@ -218,7 +220,7 @@ class Pipeline:
         if not turn.commands:
             return len(turn.answers) < self._limits.turn_commands_max
         return (
-            turn.size_bytes + self._waiting[0].size_bytes <= self._limits.turn_bytes_max
+            turn.size_bytes + self._waiting[0].size_bytes <= self.turn_bytes_max
             and turn.commands < self._limits.turn_commands_max
         )
 
@@ -253,7 +255,7 @@ class Pipeline:
             limit = limits.command_bytes_max
             raise TooLarge("request", f"one write may change at most {limit} bytes", str(size_bytes), size_bytes, limit)
         turn = self._open
-        if turn.commands and turn.size_bytes + size_bytes > limits.turn_bytes_max:
+        if turn.commands and turn.size_bytes + size_bytes > self.turn_bytes_max:
             # It grew beyond what its request let expect; an entry must not.
             turn = self._next = Turn()
             self._layers.append(turn.layer)

@@ -65,6 +65,8 @@ class NodeStatus:
     clock_offsets: Sequence[ClockOffset] = ()
     snapshot: str = ""
     unreadable: str = ""
+    slowed: str = ""
+    """To which rate writes are slowed, and for whom; empty where they are not."""
     patrol: PatrolProgress | None = None
     damage: Sequence[DamagedItem] = ()
     damaged: int = 0

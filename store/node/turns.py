@@ -448,6 +448,7 @@ class Turns:
             self._begin_rounds()
             may_append = pipeline.has_commands and pipeline.may_append and self._storing.is_free
             if may_append and not self._is_paused and not self._waits_for_company():
+                self.compaction.pacing.appended(pipeline.open_bytes, self._monotonic_ms())
                 pipeline.append_open()
                 self._gathering.closed()
                 self._wants_storing = True
@@ -460,6 +461,10 @@ class Turns:
     def _waits_for_company(self) -> bool:
         """Whether the open turn, which may be appended, should not be yet."""
         pipeline, now_ms = self.pipeline, self._monotonic_ms()
+        paced_ms = self.compaction.pacing.due_ms(now_ms)
+        if paced_ms > now_ms:
+            self._gather_due_ms = paced_ms
+            return True
         if self._is_only_voter or pipeline.has_waiting or pipeline.is_full or not self._watchers.is_empty:
             return False
         due_ms = self._gathering.due_ms(
@@ -557,6 +562,7 @@ class Turns:
             self.pipeline.advance(state)
             self.feed.applied(self._machine.newly_applied, state.last_ts)
         self.compaction.durable(ready, self.applied.index)
+        self.pipeline.turn_bytes_max = self.compaction.pacing.turn_bytes(self._limits.turn_bytes_max)
         if self._inbox.is_empty and self._nobody_waits() and self._is_leadership_known():
             self._store(self._monotonic_ms())
             self._set_alarm()

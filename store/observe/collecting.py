@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
 from cortado import __version__
@@ -147,6 +148,9 @@ def _writes_and_reads(sources: Sources) -> Iterator[Found]:
     yield "entries_in_flight_limit", (), node.limits.turns_in_flight_max
     yield "entries_in_flight_bytes", (), turns.pipeline.appended_bytes
     yield "entries_in_flight_bytes_limit", (), node.limits.turns_in_flight_bytes_max
+    pacing = turns.compaction.pacing
+    yield "writes_slowed", (), pacing.rate != inf
+    yield "writes_slowed_seconds_total", (), pacing.delayed_ms / _MS
     yield "read_rounds_total", (), turns.rounds_begun
     yield "read_wait_seconds", (), turns.measures.read_waits
     yield "read_waits_failed_total", (), turns.measures.reads_failed

@@ -122,6 +122,8 @@ PARTS: Final = (
             _gauge("entries_in_flight_limit", "The bound on that; beyond it writes wait in line."),
             _gauge("entries_in_flight_bytes", "Bytes that those entries write."),
             _gauge("entries_in_flight_bytes_limit", "The bound on that; beyond it writes wait in line."),
+            _gauge("writes_slowed", "1 while appending is slowed, so that a member can catch up."),
+            _counter("writes_slowed_seconds_total", "How long entries waited for that."),
         ),
     ),
     Part(

@@ -68,6 +68,7 @@ class ClusterService(Service):
             ],
             damaged=status.damaged,
             repaired=status.repaired,
+            slowed=status.slowed,
         )
 
     async def clock(self, request: cluster_pb2.ClockRequest) -> Message:

@@ -218,6 +218,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         SIZE,
     ),
     _limit(
+        "held_bytes_max",
+        "How long the log may become for a member that is brought a snapshot and what follows it, in memory and on the "
+        "disk. The leader slows writers down before; past it the member needs another snapshot.",
+        SIZE,
+    ),
+    _limit(
         "evaluate_slice_ms", "How long writes are evaluated before other calls get their turn.", unit="ms", high=1_000
     ),
     _limit(

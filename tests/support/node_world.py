@@ -124,6 +124,8 @@ class WorldTransport:
         if place is None or not place.is_running or place.node.snapshots is None:
             raise NotFound("snapshot", snapshot_id)
         async for piece in place.node.snapshots.read(snapshot_id, offset):
+            if self._world.fetch_bytes_per_s:
+                await self._world.sleep(len(piece) / self._world.fetch_bytes_per_s * 1_000)
             yield piece
 
     async def read_range(self, peer: str, group_id: int, ask: Ask) -> Answer:
@@ -212,6 +214,8 @@ class World:
         self.ranges_read = 0
         self.silent: set[str] = set()
         """Who answers nobody that repairs its data."""
+        self.fetch_bytes_per_s = 0
+        """How fast snapshots come over; 0: at once."""
         self.held_links: set[tuple[str, str]] = set()
         self.held: list[tuple[str, int, Message]] = []
 

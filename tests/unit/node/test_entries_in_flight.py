@@ -142,7 +142,7 @@ def test_what_heads_the_next_turn_is_answered_when_leadership_is_lost() -> None:
         assert [type(each).__name__ for each in outcomes] == ["OutcomeUnknown", *["NotLeader"] * 3]
         assert not n1.parts.turns.pipeline.is_full
         world.places["n1"].disk.release()
-        await world.led(but="n1")
+        await world.led()
 
     world.run(scenario)
 
