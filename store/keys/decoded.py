@@ -42,6 +42,7 @@ REQUEST_ID_BYTES: Final = 20
 _GROUP_BYTES: Final = 4
 _ENTRY_BYTES: Final = _GROUP_BYTES + 1 + 8
 _JOINED: Final = b"joined"
+_LET_IN: Final = b"let in by"
 _GROUP_MARK: Final = re.compile(rb"(applied|installing)(.{4})", re.DOTALL)
 
 
@@ -58,6 +59,7 @@ class KeyKind(StrEnum):
     APPLIED = "applied state"
     INSTALLING = "installation mark"
     JOINED = "joined mark"
+    LET_IN = "who let it in"
     UNKNOWN = "unknown"
 
 
@@ -119,7 +121,7 @@ class DecodedKey:
                 return f"request {self.request_id.hex()} of group {self.group_id}"
             case KeyKind.HARD_STATE | KeyKind.APPLIED | KeyKind.INSTALLING:
                 named = f"{self.kind} of group {self.group_id}"
-            case KeyKind.JOINED:
+            case KeyKind.JOINED | KeyKind.LET_IN:
                 named = str(self.kind)
             case KeyKind.UNKNOWN:
                 named = f"raw {self.key.hex()}"
@@ -155,6 +157,8 @@ def decode_key(key: bytes) -> DecodedKey:
 def _decode_other_space(key: bytes) -> DecodedKey | None:
     if key == _JOINED:
         return DecodedKey(KeyKind.JOINED, key)
+    if key == _LET_IN:
+        return DecodedKey(KeyKind.LET_IN, key)
     if (mark := _GROUP_MARK.fullmatch(key)) is not None:
         kind = KeyKind.APPLIED if mark[1] == b"applied" else KeyKind.INSTALLING
         return DecodedKey(kind, key, group_id=int.from_bytes(mark[2]))

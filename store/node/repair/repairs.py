@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, TypeAlias
 
@@ -63,8 +63,6 @@ class Case:
     is_lost: bool = False
     is_known: bool = False
     keys: frozenset[bytes] = frozenset()
-    stood_at: dict[str, int] = field(default_factory=dict)
-    """Members behind this replica, and what they had applied when they were asked last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +252,7 @@ class Repairs:
                 start, is_looked_at = case.damage.start, False
                 while not is_looked_at:
                     found, start = await self._survey(replace(case.damage, start=start))
-                    if found is not None and (outcome := await self._repair(case, found)) is not None:
+                    if found is not None and (outcome := await self._repair(found)) is not None:
                         problem, is_lost = outcome.problem, is_lost and outcome.is_lost
                         is_known &= outcome.is_known
                         keys.update(found.damaged)
@@ -282,7 +280,7 @@ class Repairs:
             raise DataLoss("a page of the data file", "it cannot be repaired in place: replace this node")
         return await self._run_scan(lambda: survey(self._engine, self._of, damage))
 
-    async def _repair(self, case: Case, found: Survey) -> _Left | None:
+    async def _repair(self, found: Survey) -> _Left | None:
         """Ask one member after the other; None where all is whole."""
         silent: list[str] = []
         elsewhere = set[bytes]()
@@ -300,7 +298,7 @@ class Repairs:
             if not left:
                 self._repaired += 1
                 return None
-            if not self._has_said_all(case, member.node_id, theirs.index, found.index):
+            if not self._has_said_all(member.node_id, theirs.index, found.index):
                 silent.append(f"{member.node_id}: it is behind, at entry {theirs.index} of {found.index}")
         is_known = elsewhere.issuperset(found.damaged)
         if silent:
@@ -308,12 +306,13 @@ class Repairs:
         problem = "no other member has a whole copy" if peers else "there is no other member that could have a copy"
         return _Left(problem, True, is_known)
 
-    def _has_said_all(self, case: Case, node_id: str, index: int, own_index: int) -> bool:
+    def _has_said_all(self, node_id: str, index: int, own_index: int) -> bool:
         """Whether a member that has no whole copy now will have none later: it has applied as much as this replica, or
-        holds nothing yet, or stands still and waits for a snapshot."""
-        stood_at = case.stood_at.get(node_id)
-        case.stood_at[node_id] = index
-        return index >= own_index or index == 0 or stood_at == index
+        holds nothing yet, or has applied all of its log and waits for a snapshot, as its leader knows."""
+        if index >= own_index or index == 0:
+            return True
+        matched = [each.match_index for each in self._log.progress if each.member.node_id == node_id]
+        return node_id in self._log.snapshot_needs and bool(matched) and index >= matched[0]
 
     async def _ask(self, node_id: str, ask: Ask) -> Answer:
         answer = await self._transport.read_range(node_id, self._of.group_id, ask)

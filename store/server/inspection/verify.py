@@ -201,7 +201,7 @@ def _check_record(space: Space, key: bytes, value: bytes) -> tuple[int, int] | N
             AppliedState.decode(value)
         case KeyKind.INSTALLING if space is Space.META:
             Marker.decode(value)
-        case KeyKind.JOINED if space is Space.META:
+        case KeyKind.JOINED | KeyKind.LET_IN if space is Space.META:
             pass
         case _:
             raise DataLoss(decoded.text(), f"no key of the space {space}")

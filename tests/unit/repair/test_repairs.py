@@ -325,6 +325,32 @@ def test_who_cannot_be_asked_may_have_it_so_it_is_not_lost_yet() -> None:
     world.run(scenario)
 
 
+def test_who_is_behind_may_have_it_in_its_log_so_it_is_not_lost_yet() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        nodes = await world.grow(*NAMES)
+        await fill(world)
+        await world.leader().write(put("new", b"1"), size_bytes=1)
+        await world.settled()
+        world.places["n3"].disk.hold()
+        await world.leader().write(put("new", b"2"), size_bytes=1)
+        await world.sleep(200)
+        for name in ("n1", "n2"):
+            rot(world.places[name], stored_key(world.places[name], "new"))
+            meet(world.places[name].node, "new")
+        await world.sleep(30_000)
+        for node in nodes[:2]:
+            (case,) = node.repairs.cases
+            assert not case.is_lost
+            assert "n3: it is behind" in case.problem
+        world.places["n3"].disk.release()
+        await until_whole(world, *nodes)
+        assert [value_of(node, "new") for node in nodes] == [b"2"] * 3
+
+    world.run(scenario)
+
+
 def test_a_node_alone_says_that_there_is_no_other_copy_and_goes_on() -> None:
     world = World()
 
