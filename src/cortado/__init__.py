@@ -9,17 +9,55 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cortado.store.client import AsyncClient, Client
+    from cortado.schema.values import Branch, Duration
+    from cortado.store.client import (
+        AsyncClient,
+        Changed,
+        Client,
+        Delete,
+        Deleted,
+        Index,
+        Put,
+        Resolved,
+        Stale,
+        Tls,
+    )
     from cortado.store.clock.timestamp import Timestamp
 
-__all__ = ["AsyncClient", "Client", "Timestamp", "__version__"]
+__all__ = [
+    "AsyncClient",
+    "Branch",
+    "Changed",
+    "Client",
+    "Delete",
+    "Deleted",
+    "Duration",
+    "Index",
+    "Put",
+    "Resolved",
+    "Stale",
+    "Timestamp",
+    "Tls",
+    "__version__",
+]
 
 __version__ = "0.1.0"
 
+_CLIENT = "cortado.store.client"
 _HOME_OF = {
-    "AsyncClient": "cortado.store.client",
-    "Client": "cortado.store.client",
+    "AsyncClient": _CLIENT,
+    "Branch": "cortado.schema.values",
+    "Changed": _CLIENT,
+    "Client": _CLIENT,
+    "Delete": _CLIENT,
+    "Deleted": _CLIENT,
+    "Duration": "cortado.schema.values",
+    "Index": _CLIENT,
+    "Put": _CLIENT,
+    "Resolved": _CLIENT,
+    "Stale": _CLIENT,
     "Timestamp": "cortado.store.clock.timestamp",
+    "Tls": _CLIENT,
 }
 
 

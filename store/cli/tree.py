@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.options import ShownArgument, arguments_of, given, missing, parameters_of
@@ -186,6 +187,14 @@ class Group(click.Group):
             help = self._homes[name].help if not self._path else self._helps[" ".join(path)]
             return Group(path, help, self._homes, self._helps)
         return None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """As click's, at the top without importing any command."""
+        if self._path:
+            return super().shell_complete(ctx, incomplete)
+        names = [name for name in self._homes if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=self._homes[name].help) for name in names]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Without a command the help is shown, and it counts as wrong usage."""

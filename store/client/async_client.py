@@ -1,29 +1,35 @@
-"""The client: a cluster, all of its services, for many callers at once. The core of both faces, and the asyncio one."""
+"""The client: a cluster, all of its services, for many callers at once. The core of both faces, and the asyncio one.
+
+What tables and schemas need is imported when a table or a schema is asked for: a client of pairs does without it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
 from types import TracebackType
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import cluster_pb2, kv_pb2
-from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.aio.runtime import AsyncioRuntime
 from cortado.store.client.arguments import whole
-from cortado.store.client.batch import AsyncBatch
+from cortado.store.client.caches import SchemaCache, TableCache
 from cortado.store.client.cluster import AsyncMembership, ClockReading, Status, clock_from_proto, status_from_proto
 from cortado.store.client.connection import Connection, ReadFrom, check_timeout
-from cortado.store.client.documents import D
-from cortado.store.client.endpoints import Endpoints, Tls
+from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.kv import AsyncKeyValue
 from cortado.store.client.runtime import Environment, Runtime
-from cortado.store.client.schemas import AsyncSchemas, SchemaCache
-from cortado.store.client.table import AsyncTable
-from cortado.store.client.tables import AsyncTables, CheckReport, Index, TableCache
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from cortado.store.catalog.descriptors import TableDescriptor
+    from cortado.store.client.batch import AsyncBatch
+    from cortado.store.client.documents import D
+    from cortado.store.client.schemas import AsyncSchemas
+    from cortado.store.client.table import AsyncTable
+    from cortado.store.client.tables import AsyncTables, CheckReport, Index
 
 DEFAULT_ENDPOINT = "127.0.0.1:7621"
 _EPOCH_MAX = (1 << 16) - 1
@@ -89,6 +95,7 @@ class AsyncClient:
     ) -> None:
         self._timeout_s = check_timeout(timeout_s)
         self._connection = Connection(endpoint, runtime, tls=tls, read_from=read_from, coalesce=coalesce)
+        self._endpoints = parse_endpoints(endpoint)
         self._schema_cache = SchemaCache()
         self._table_cache = TableCache()
         self._connection.on_other_cluster += [self._schema_cache.clear, self._table_cache.clear]
@@ -135,9 +142,14 @@ class AsyncClient:
         """The key-value API in a namespace, which needs no making."""
         return AsyncKeyValue(self._connection, namespace, timeout_s=self._timeout_s)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({','.join(self._endpoints)!r}, timeout_s={self._timeout_s:g})"
+
     @property
     def schemas(self) -> AsyncSchemas:
         """The schema registry."""
+        from cortado.store.client.schemas import AsyncSchemas
+
         return AsyncSchemas(self._connection, self._schema_cache, timeout_s=self._timeout_s)
 
     @overload
@@ -155,6 +167,8 @@ class AsyncClient:
         instances of ``document_type``, a dataclass or a TypedDict; where that does not fit the schema, the first call
         raises InvalidArgument with the field.
         """
+        from cortado.store.client.table import AsyncTable
+
         return AsyncTable(
             self._connection,
             self._tables,
@@ -167,12 +181,16 @@ class AsyncClient:
 
     def batch(self, database: str) -> AsyncBatch:
         """An atomic batch on the tables of ``database``; a context manager that commits at its end."""
+        from cortado.store.client.batch import AsyncBatch
+
         return AsyncBatch(self._connection, database, self.table, timeout_s=self._timeout_s)
 
     # --- databases and tables --------------------------------------------------------------------------------
 
     @property
     def _tables(self) -> AsyncTables:
+        from cortado.store.client.tables import AsyncTables
+
         return AsyncTables(self._connection, self._table_cache, timeout_s=self._timeout_s)
 
     async def create_database(self, name: str) -> None:

@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from types import TracebackType
-from typing import Any, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Self, cast, overload
 
-from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.client.async_client import DEFAULT_ENDPOINT, AsyncClient
-from cortado.store.client.blocking.batch import Batch
 from cortado.store.client.blocking.cluster import Membership
 from cortado.store.client.blocking.drive import run
 from cortado.store.client.blocking.forward import forwards
 from cortado.store.client.blocking.kv import KeyValue
 from cortado.store.client.blocking.runtime import BlockingRuntime
-from cortado.store.client.blocking.schemas import Schemas
-from cortado.store.client.blocking.table import Table
 from cortado.store.client.cluster import ClockReading, Status
 from cortado.store.client.connection import ReadFrom
-from cortado.store.client.documents import D
 from cortado.store.client.endpoints import Endpoints, Tls
 from cortado.store.client.runtime import Environment
-from cortado.store.client.table import AsyncTable
-from cortado.store.client.tables import CheckReport, Index
 from cortado.store.client.values import At
 from cortado.store.clock.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from cortado.store.catalog.descriptors import TableDescriptor
+    from cortado.store.client.blocking.batch import Batch
+    from cortado.store.client.blocking.schemas import Schemas
+    from cortado.store.client.blocking.table import Table
+    from cortado.store.client.documents import D
+    from cortado.store.client.table import AsyncTable
+    from cortado.store.client.tables import CheckReport, Index
 
 
 @forwards(AsyncClient)
@@ -61,6 +63,9 @@ class Client:
             BlockingRuntime(environment), endpoint, timeout_s=timeout_s, tls=tls, read_from=read_from, coalesce=coalesce
         )
 
+    def __repr__(self) -> str:
+        return repr(self._core).removeprefix("Async")
+
     def with_timeout(self, timeout_s: float) -> Self:
         return self._view(self._core.with_timeout(timeout_s))
 
@@ -94,6 +99,8 @@ class Client:
 
     @property
     def schemas(self) -> Schemas:
+        from cortado.store.client.blocking.schemas import Schemas
+
         return Schemas(self._core.schemas)
 
     @overload
@@ -105,12 +112,16 @@ class Client:
     def table(
         self, full_name: str, *, schema_version: int | None = None, document_type: type[Any] | None = None
     ) -> Table[Any]:
+        from cortado.store.client.blocking.table import Table
+
         core: AsyncTable[Any] = self._core.table(
             full_name, schema_version=schema_version, document_type=cast("type[Any]", document_type)
         )
         return Table(core)
 
     def batch(self, database: str) -> Batch:
+        from cortado.store.client.blocking.batch import Batch
+
         return Batch(self._core.batch(database))
 
     # --- databases and tables --------------------------------------------------------------------------------

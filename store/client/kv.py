@@ -14,7 +14,6 @@ from cortado.store.client.connection import Connection
 from cortado.store.client.streams import items
 from cortado.store.client.values import At, at_to_proto
 from cortado.store.client.watch import AsyncWatch, WatchOptions
-from cortado.store.client.watch_sources import PairSource
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.names import check_namespace
 from cortado.store.packing import cut, cut_equal, join
@@ -62,6 +61,9 @@ class AsyncKeyValue:
         self._connection = connection
         self._stub = connection.stubs.kv
         self._timeout_s = timeout_s
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.namespace!r})"
 
     async def get(self, key: bytes, *, at: At = None) -> KvPair | None:
         """The pair of ``key``, or None. ``at`` reads in the past."""
@@ -201,6 +203,9 @@ class AsyncKeyValue:
         ``initial_state`` the pairs as they are then come first. ``until`` ends it; otherwise it has no end.
         ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
         """
+        # It is a source of documents' changes too, which brings schemas.
+        from cortado.store.client.watch_sources import PairSource
+
         self._connection.check_present("watching")
         options = WatchOptions(after, until, initial_state, with_previous, resolved_ms)
         source = PairSource(self.namespace, _range(start, end, prefix))

@@ -9,7 +9,6 @@ document with a field that the remembered version lacks, a registration through 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +20,7 @@ from cortado.schema.compatibility import CompatibilityMode, Incompatibility
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
 from cortado.store.client.arguments import shown, text, whole
+from cortado.store.client.caches import SchemaCache
 from cortado.store.client.connection import Connection
 from cortado.store.names import check_subject
 
@@ -73,21 +73,6 @@ class SchemaCheck:
     compatible: bool
     mode: CompatibilityMode
     incompatibilities: tuple[Incompatibility, ...]
-
-
-class SchemaCache:
-    """What one client knows of schemas, shared by all its views and threads."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.by_id: dict[int, tuple[SchemaVersion, Schema]] = {}
-        self.newest: dict[str, tuple[float, int]] = {}
-
-    def clear(self) -> None:
-        """Another cluster answers now: its ids mean other schemas."""
-        with self.lock:
-            self.by_id.clear()
-            self.newest.clear()
 
 
 class AsyncSchemas:

@@ -80,6 +80,9 @@ class AsyncTable(Generic[D]):
         self._document_type = document_type
         self._is_type_checked = document_type is None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.full_name!r})"
+
     async def descriptor(self) -> TableDescriptor:
         """The table's key, subject and indexes, as this client last saw them. Raises NotFound."""
         return await self._tables.known(self.full_name)

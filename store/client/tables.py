@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from cortado.errors import Internal, InvalidArgument, NotFound
 from cortado.proto.v1 import tables_pb2
 from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
 from cortado.store.client.arguments import callback, flag, optional_text, sequence, shown, text, texts
+from cortado.store.client.caches import TableCache
 from cortado.store.client.connection import Connection
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import Timestamp
@@ -45,29 +45,6 @@ class CheckReport:
     entries_checked: int
     problems: tuple[CheckProblem, ...]
     ts: Timestamp
-
-
-class TableCache:
-    """Descriptors that one client has seen, shared by all its views and threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: dict[str, TableDescriptor] = {}
-
-    def get(self, full_name: str) -> TableDescriptor | None:
-        return self._known.get(full_name)
-
-    def put(self, descriptor: TableDescriptor) -> None:
-        with self._lock:
-            self._known[descriptor.full_name] = descriptor
-
-    def forget(self, full_name: str) -> None:
-        with self._lock:
-            self._known.pop(full_name, None)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._known.clear()
 
 
 class AsyncTables:

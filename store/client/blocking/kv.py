@@ -19,6 +19,9 @@ class KeyValue:
         self._core = core
         self.namespace = core.namespace
 
+    def __repr__(self) -> str:
+        return repr(self._core).removeprefix("Async")
+
     def get(self, key: bytes, *, at: At = None) -> KvPair | None:
         return run(self._core.get(key, at=at))
 

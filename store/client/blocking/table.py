@@ -34,6 +34,9 @@ class Table(Generic[D]):
         self._core = core
         self.full_name = core.full_name
 
+    def __repr__(self) -> str:
+        return repr(self._core).removeprefix("Async")
+
     @property
     def descriptor(self) -> TableDescriptor:
         return run(self._core.descriptor())
