@@ -157,7 +157,7 @@ def test_the_page_carries_an_operator_from_three_hosts_to_the_last_survivor(host
     hosts.kill("db2", "db4")
     hosts.kill("db1")
     hosts.run(
-        block("sh", "cortado recover").text.replace(
+        block("sh", "cortado recover --force-new-cluster").text.replace(
             "--force-new-cluster --data-dir", "--force-new-cluster --yes --data-dir"
         ),
         "db1",
