@@ -9,6 +9,7 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration
 from cortado.raft.engine import LEADER, Engine
 from cortado.raft.journal import Journal
+from cortado.raft.log import Doubt, Examine
 from cortado.raft.outbox import AT_ONCE, Outbox
 from cortado.raft.reads import Freshness
 from cortado.raft.settings import RaftSettings
@@ -37,6 +38,9 @@ class Core:
     life: int = 0
     """Drawn at the start: tells times of this process from those of an earlier one."""
     freshness: Freshness = field(default_factory=Freshness)
+    examine: Examine | None = None
+    doubts: list[Doubt] = field(default_factory=list)
+    """What followers doubt of a leader's entries, until the node takes it."""
 
     @property
     def is_leading(self) -> bool:

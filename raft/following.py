@@ -7,6 +7,10 @@ arrives late would so take back what was acknowledged. Here a message is compare
     delivered:                                behind 8: 9
     answered:  we hold durably what you hold up to 9
 
+An entry that says what it was worked out from is examined before it is kept (:data:`~cortado.raft.log.Examine`): where
+that is not what we hold, it is dropped with all behind it, as if it had not come, and the leader is told if it must be
+the one who is wrong. Until the damage is mended it comes again and again.
+
 Nothing at or below the commit index is ever truncated: a leader that asks for it contradicts what was decided, and the
 replica stops with DataLoss.
 """
@@ -22,8 +26,8 @@ from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration
 from cortado.raft.core import Core
-from cortado.raft.log import SnapshotMeta, SnapshotOffer
-from cortado.raft.records import Record, decode_record
+from cortado.raft.log import Doubt, SnapshotMeta, SnapshotOffer
+from cortado.raft.records import KIND_EXAMINED, Record, decode_record
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -83,8 +87,12 @@ class Following:
         if core.journal.term_at(prev[0]) != prev[1]:
             self._reject(sender, message)
             return
+        doubt = self._examine(records, append.commit_index)
+        if doubt is not None:
+            last = doubt.index - 1
+            records = records[: last - prev[0]]
         self._take(sender, prev, records, min(append.commit_index, last))
-        self._accept(sender, message, last)
+        self._accept(sender, message, last, doubt)
 
     def _damaged(self, sender: str, prev_index: int, error: DataLoss) -> None:
         """It will be sent again. Where it was stored damaged that will be so for ever, and is said less and less."""
@@ -94,6 +102,23 @@ class Following:
         if times & (times - 1) == 0:
             problem = "damaged on its way" if times == 1 else f"damaged, {times} times now: {sender} may hold it so"
             _LOG.warning("dropped a message of %s that was %s: %s", sender, problem, error)
+
+    def _examine(self, records: Sequence[Record], commit_index: int) -> Doubt | None:
+        """What is doubted of the first new entry that may not be kept. What is decided is not asked about any more."""
+        core, journal = self._core, self._core.journal
+        if core.examine is None:
+            return None
+        for place, record in enumerate(records):
+            index = record.index
+            if record.kind != KIND_EXAMINED or index <= commit_index or journal.term_at(index) == record.term:
+                continue
+            first = records[0].index
+            before = journal.records(core.applied[0] + 1, first - 1) if first > core.applied[0] + 1 else []
+            before += [each for each in records[:place] if each.index > core.applied[0]]
+            doubt = core.examine([each.held_entry for each in before], record.held_entry)
+            if doubt is not None:
+                return doubt
+        return None
 
     def _take(self, sender: str, prev: tuple[int, int], records: Sequence[Record], commit_index: int) -> None:
         """Give the engine what follows ``prev``, which is held, without what is held already."""
@@ -125,8 +150,10 @@ class Following:
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    def _accept(self, sender: str, message: pb.RaftMessage, matched_index: int) -> None:
+    def _accept(self, sender: str, message: pb.RaftMessage, matched_index: int, doubt: Doubt | None = None) -> None:
         answer = pb.Acknowledgement(matched_index=matched_index, round=message.append.round)
+        if doubt is not None and doubt.stored_key:
+            answer.doubted_index, answer.doubted_key = doubt.index, doubt.stored_key
         core = self._core
         reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms, life=core.life)
         core.send(sender, reply, core.journal.sequence_of(matched_index))

@@ -34,10 +34,20 @@ from cortado.raft.elections import ElectionCounts, Elections
 from cortado.raft.engine import CANDIDATE, LEADER, Engine, Sent
 from cortado.raft.following import Following
 from cortado.raft.journal import Journal
-from cortado.raft.log import Entry, Message, Payload, PeerProgress, Ready, SnapshotMeta, SnapshotOffer
+from cortado.raft.log import (
+    Doubt,
+    Entry,
+    Examine,
+    Message,
+    Payload,
+    PeerProgress,
+    Ready,
+    SnapshotMeta,
+    SnapshotOffer,
+)
 from cortado.raft.membership import Membership
 from cortado.raft.outbox import Outbox
-from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, Record, decode_stored
+from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, KIND_EXAMINED, Record, decode_stored
 from cortado.raft.replication import Replication
 from cortado.raft.settings import RaftSettings
 from cortado.raft.standing import Standing
@@ -213,10 +223,43 @@ class RaftLog:
 
     # --- input ------------------------------------------------------------------------------------------------------
 
-    def append(self, payload: Payload) -> Entry:
-        """Append at the leader. Raises NotLeader, and TooLarge over the bound of an entry."""
+    def append(self, payload: Payload, *, is_examined: bool = False) -> Entry:
+        """Append at the leader. Followers examine what ``is_examined`` before they keep it.
+
+        Raises NotLeader, and TooLarge over the bound of an entry."""
         self._check_leads()
-        return self._append(KIND_DATA, payload)
+        return self._append(KIND_EXAMINED if is_examined else KIND_DATA, payload)
+
+    @property
+    def examine(self) -> Examine | None:
+        """How this replica examines entries, where it follows."""
+        return self._core.examine
+
+    @examine.setter
+    def examine(self, examine: Examine | None) -> None:
+        self._core.examine = examine
+
+    def take_doubts(self) -> Sequence[Doubt]:
+        """What followers doubted of this leader's entries since the last call."""
+        taken, self._core.doubts = self._core.doubts, []
+        return taken
+
+    def disown(self, index: int) -> bool:
+        """Give leadership up, and the entries from ``index`` on, which were worked out wrongly. False, and nothing is
+        done, where they are decided.
+
+        What is not decided was counted by nobody but this leader: to forget it is what a crash before the sync would
+        have done. It does so on leaving the term, so that no other entry can take the place in the same term, and
+        before it could tell a later leader that it holds them.
+        """
+        core = self._core
+        if not core.is_leading or not core.engine.commit_index < index <= core.journal.last_index:
+            return False
+        core.engine.set_time(core.now_ms)
+        core.engine.step_down(core.journal.term + 1)
+        core.journal.truncate(index)
+        self._changed()
+        return True
 
     def _append(self, kind: int, payload: Payload) -> Entry:
         core = self._core

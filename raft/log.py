@@ -18,9 +18,9 @@ one Ready is outstanding. A log knows nothing of tables, of gRPC, or of what a p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from cortado.raft.configuration import Configuration, Member
 
@@ -60,6 +60,20 @@ class Entry:
     index: int
     term: int
     payload: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """An entry that a follower did not keep, since it was worked out from what is not so: ``stored_key`` is a key with
+    its version as the engine stores it, which the leader must have lost. Empty where it is the follower that lacks
+    something, or cannot tell: then it mends itself, and is sent the entry again."""
+
+    index: int
+    stored_key: bytes = b""
+
+
+Examine: TypeAlias = "Callable[[Sequence[Entry], Entry], Doubt | None]"
+"""Whether an entry may be kept, behind those before it that are not applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +166,17 @@ class ReplicatedLog(Protocol):
 
     # --- input ---
 
-    def append(self, payload: Payload) -> Entry:
-        """Append at the leader; the entry follows :attr:`last` directly. Raises NotLeader."""
+    def append(self, payload: Payload, *, is_examined: bool = False) -> Entry:
+        """Append at the leader; the entry follows :attr:`last` directly. Followers ask ``examine`` whether they may
+        keep one that ``is_examined``. Raises NotLeader."""
+
+    examine: Examine | None
+
+    def take_doubts(self) -> Sequence[Doubt]:
+        """What followers doubted of this leader's entries since the last call."""
+
+    def disown(self, index: int) -> bool:
+        """Give leadership up, and the entries from ``index`` on; False where that was decided."""
 
     def step(self, sender: str, body: bytes) -> None:
         """Take a message from a peer. Malformed or stale ones change nothing."""

@@ -26,7 +26,7 @@ from cortado.raft.log import Encoded, Entry, Nothing, Payload
 
 FORMAT: Final = 1
 CHECKSUM_BYTES: Final = 4
-KIND_NOTHING, KIND_DATA, KIND_CONFIGURATION = 0, 1, 2
+KIND_NOTHING, KIND_DATA, KIND_CONFIGURATION, KIND_EXAMINED = 0, 1, 2, 3
 _ENTRY_KEY: Final = struct.Struct(">IcQ")
 _HARD_KEY: Final = struct.Struct(">Ic")
 
@@ -88,6 +88,11 @@ class Record:
         return entry
 
     @property
+    def held_entry(self) -> Entry:
+        """The entry, to be looked at."""
+        return self.entry if self.entry is not None else _decode_entry(self.index, self._stored)
+
+    @property
     def configuration(self) -> Configuration:
         entry = self.entry if self.entry is not None else _decode_entry(self.index, self._stored)
         assert isinstance(entry.payload, Configuration)
@@ -103,7 +108,7 @@ def decode_record(group_id: int, index: int, stored: bytes) -> Record:
     place = f"entry {index} of group {group_id}"
     message = pb.LogRecord()
     _decode(message, entry_key(group_id, index), stored, place)
-    if message.kind > KIND_CONFIGURATION:
+    if message.kind > KIND_EXAMINED:
         raise DataLoss(place, f"unknown kind {message.kind}: it was written by a newer version")
     record = Record(message.kind, None, index, message.term, stored)
     record.entry = Entry(index, message.term, _payload(message.kind, message.body))

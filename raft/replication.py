@@ -13,7 +13,7 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.core import Core
 from cortado.raft.engine import Sent
 from cortado.raft.journal import EngineEntry
-from cortado.raft.log import PeerProgress, SnapshotMeta
+from cortado.raft.log import Doubt, PeerProgress, SnapshotMeta
 from cortado.raft.progress import Progress
 from cortado.raft.reads import Rounds, reached_by
 
@@ -47,6 +47,7 @@ class Replication:
     def end(self) -> None:
         self._members.clear()
         self._offers.clear()
+        self._core.doubts.clear()
         self.rounds.leadership_ended()
         self._core.engine.disconnect_all()
 
@@ -194,6 +195,8 @@ class Replication:
         progress.heard_ms = core.now_ms
         progress.echoed_ms = max(progress.echoed_ms, min(message.echo_ms, core.now_ms))
         self._note_round(progress, answer.round, (message.sent_ms, message.life))
+        if answer.doubted_index:
+            core.doubts.append(Doubt(answer.doubted_index, answer.doubted_key))
         outcome = answer.WhichOneof("outcome")
         if outcome == "matched_index" and answer.matched_index <= core.journal.last_index:
             self._matched(progress, answer.matched_index)

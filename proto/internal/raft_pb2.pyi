@@ -102,18 +102,22 @@ class Heartbeat(_message.Message):
     def __init__(self, commit_index: _Optional[int] = ..., round: _Optional[int] = ...) -> None: ...
 
 class Acknowledgement(_message.Message):
-    __slots__ = ("matched_index", "wanted_index", "heard", "rejected_prev_index", "round")
+    __slots__ = ("matched_index", "wanted_index", "heard", "rejected_prev_index", "round", "doubted_index", "doubted_key")
     MATCHED_INDEX_FIELD_NUMBER: _ClassVar[int]
     WANTED_INDEX_FIELD_NUMBER: _ClassVar[int]
     HEARD_FIELD_NUMBER: _ClassVar[int]
     REJECTED_PREV_INDEX_FIELD_NUMBER: _ClassVar[int]
     ROUND_FIELD_NUMBER: _ClassVar[int]
+    DOUBTED_INDEX_FIELD_NUMBER: _ClassVar[int]
+    DOUBTED_KEY_FIELD_NUMBER: _ClassVar[int]
     matched_index: int
     wanted_index: int
     heard: bool
     rejected_prev_index: int
     round: int
-    def __init__(self, matched_index: _Optional[int] = ..., wanted_index: _Optional[int] = ..., heard: bool = ..., rejected_prev_index: _Optional[int] = ..., round: _Optional[int] = ...) -> None: ...
+    doubted_index: int
+    doubted_key: bytes
+    def __init__(self, matched_index: _Optional[int] = ..., wanted_index: _Optional[int] = ..., heard: bool = ..., rejected_prev_index: _Optional[int] = ..., round: _Optional[int] = ..., doubted_index: _Optional[int] = ..., doubted_key: _Optional[bytes] = ...) -> None: ...
 
 class VoteRequest(_message.Message):
     __slots__ = ("term", "is_pre_vote", "last_index", "last_term", "is_transfer")

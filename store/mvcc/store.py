@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from operator import itemgetter
 from threading import Lock
 from typing import Final
@@ -27,10 +28,11 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.chunks import select_rows
+from cortado.store.mvcc.chunks import newest_visible, select_rows
 from cortado.store.mvcc.damage import Damage, damaged_keys
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import ScanChunk, Version, logical_of, suffix_from
+from cortado.store.mvcc.seen import NOTHING, Seen
 from cortado.store.mvcc.split import SplitPass
 from cortado.store.mvcc.versions import (
     PUT_KIND,
@@ -71,9 +73,9 @@ class VersionStore:
         a newer version: reads of them raise DataLoss until they are repaired."""
         self._suspects_change = Lock()
 
-    def snapshot(self, read_ts: Timestamp) -> Snapshot:
-        """A Reader at ``read_ts``. It holds nothing; there is nothing to close."""
-        return Snapshot(self, read_ts)
+    def snapshot(self, read_ts: Timestamp, seen: Seen | None = None) -> Snapshot:
+        """A Reader at ``read_ts``; ``seen`` notes what it reads. It holds nothing; there is nothing to close."""
+        return Snapshot(self, read_ts, seen)
 
     # --- points ------------------------------------------------------------------------------------------------
 
@@ -82,22 +84,31 @@ class VersionStore:
         return self.snapshot(ts).get(key)
 
     def get_many(
-        self, keys: Sequence[LogicalKey], ts: Timestamp, *, max_bytes: int | None = None
+        self,
+        keys: Sequence[LogicalKey],
+        ts: Timestamp,
+        *,
+        max_bytes: int | None = None,
+        seen: Seen | None = None,
     ) -> list[Version | None]:
         """:meth:`get` for each, of one state and in the order asked; see :meth:`Reader.get_many` for ``max_bytes``."""
         read_suffix = suffix_of(ts)
         with self.tree_reported(), self._engine.read() as txn:
             items = txn.seek_many(Space.DATA, (key + read_suffix for key in keys), max_bytes=max_bytes)
         self.check_readable(ts)
+        keys = keys[: len(items)]
         if self.suspect:
             for key, item in zip(keys, items, strict=True):
                 self.check_trusted(key + read_suffix, _ABOVE_KEYS if item is None else item[0])
         wanted = [
             None if item is None or item[0][:-TIMESTAMP_BYTES] != key else item
-            for key, item in zip(keys[: len(items)], items, strict=True)
+            for key, item in zip(keys, items, strict=True)
         ]
         found = [item for item in wanted if item is not None]
         self.check_intact([key for key, _ in found], [value for _, value in found])
+        if seen is not None:
+            for key, item in zip(keys, wanted, strict=True):
+                seen.note(key, NOTHING if item is None else suffix_from(item[0]))
         return [None if item is None else decode_version(*item) for item in wanted]
 
     def check_intact(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
@@ -156,6 +167,7 @@ class VersionStore:
         reverse: bool = False,
         max_rows: int = ROWS_MAX,
         max_bytes: int = BYTES_MAX,
+        seen: Seen | None = None,
     ) -> ScanChunk:
         """One slice of the live rows of ``[start, end)`` at ``ts``, from the start up or, reversed, from the end down.
 
@@ -172,13 +184,17 @@ class VersionStore:
                 resume = last if reverse else LogicalKey(successor_of_prefix(last))
                 _complete_last_key(txn, keys, values, read_suffix, reverse=reverse)
         self.check_readable(ts)
+        low, high = (start, end) if resume is None else (resume, end) if reverse else (start, resume)
         if self.suspect:
-            low, high = (start, end) if resume is None else (resume, end) if reverse else (start, resume)
             self.check_trusted(low, high)
         if reverse:
             keys.reverse()
             values.reverse()
         self.check_intact(keys, values)
+        if seen is not None:
+            seen.ranges.append((low, high))
+            for key in compress(keys, newest_visible(keys, read_suffix).tolist() if keys else ()):
+                seen.note(logical_of(key), suffix_from(key))
         return select_rows(keys, values, read_suffix, reverse=reverse, resume=resume)
 
     def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> SplitPass:
@@ -203,10 +219,11 @@ class VersionStore:
 class Snapshot:
     """See :class:`~cortado.store.mvcc.reader.Reader`. Holds no transaction: cheap to make, nothing to close."""
 
-    __slots__ = ("_read_suffix", "_read_ts", "_seek", "_store")
+    __slots__ = ("_read_suffix", "_read_ts", "_seek", "_seen", "_store")
 
-    def __init__(self, store: VersionStore, read_ts: Timestamp) -> None:
+    def __init__(self, store: VersionStore, read_ts: Timestamp, seen: Seen | None = None) -> None:
         self._store = store
+        self._seen = seen
         self._read_ts = read_ts
         self._read_suffix = suffix_of(read_ts)
         self._seek = store._seek
@@ -227,25 +244,31 @@ class Snapshot:
             # What a search passed over lies before what it found.
             store.check_trusted(key + self._read_suffix, _ABOVE_KEYS if item is None else item[0])
         if item is None:
+            if self._seen is not None:
+                self._seen.note(key, NOTHING)
             return None
         engine_key, engine_value = item
         if engine_key[:-TIMESTAMP_BYTES] != key:
+            if self._seen is not None:
+                self._seen.note(key, NOTHING)
             return None
         # As decode_version does; the call would cost a twentieth of the whole read.
         if checksum(engine_key + engine_value) != RESIDUE:
             store.on_damage(Damage.at(Space.DATA, engine_key))
             raise damaged(engine_key, engine_value)
+        if self._seen is not None:
+            self._seen.note(key, engine_key[-TIMESTAMP_BYTES:])
         return Version(engine_key, engine_value[1:-4]) if engine_value[0] == PUT_KIND else None
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
-        return self._store.get_many(keys, self._read_ts, max_bytes=max_bytes)
+        return self._store.get_many(keys, self._read_ts, max_bytes=max_bytes, seen=self._seen)
 
     def scan(
         self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[tuple[LogicalKey, Version]]:
         rows = _FIRST_ROWS
         while limit is None or limit > 0:
-            chunk = self._store.scan_chunk(start, end, self._read_ts, reverse=reverse, max_rows=rows)
+            chunk = self._store.scan_chunk(start, end, self._read_ts, reverse=reverse, max_rows=rows, seen=self._seen)
             for key, suffix, payload in zip(chunk.keys, chunk.suffixes, chunk.payloads, strict=True):
                 yield key, Version(suffix, payload)
                 if limit is not None:

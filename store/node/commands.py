@@ -7,6 +7,7 @@
               items                       engine keys and values, in key order
               results, request_floor      what is remembered of requests, and what is forgotten
               epoch, ceiling, losses      controls
+              reads                       of some entries: what they were worked out from, for followers to examine
 
 Applying is mechanical: a replica that holds this entry holds exactly the log before it, so what a command was worked
 out against is what it is applied to, and what the engine shall hold is in the entry byte for byte, checksums included.
@@ -28,6 +29,7 @@ from cortado.errors import DataLoss
 from cortado.proto.internal import log_pb2
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.seen import NO_READS, Reads
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.requests import REQUEST_ID_BYTES
 from cortado.store.packing import cut, cut_equal, join
@@ -38,7 +40,9 @@ FORMAT: Final = 3
 MUTATION_OVERHEAD_BYTES: Final = 25
 # A result's id, record and length, and its share of the entry's own fields.
 COMMAND_OVERHEAD_BYTES: Final = 64
-ENTRY_OVERHEAD_BYTES: Final = 1 << 10
+READS_BYTES_MAX: Final = 64 << 10
+"""What an entry tells of what it was worked out from; of more, it tells a part."""
+ENTRY_OVERHEAD_BYTES: Final = READS_BYTES_MAX + (1 << 10)
 """What an entry adds to the :func:`command_bytes` of its commands, at most."""
 
 
@@ -48,7 +52,8 @@ class LogEntry:
 
     ``items`` are engine keys and values, ``results`` request ids and their records, each in key order.
     ``request_floor``: ids below it are forgotten; empty where none is. ``epoch`` 0: none begins; another one begins at
-    ``last_ts``. ``losses`` are stored keys, ascending, whose versions an operator gave up.
+    ``last_ts``. ``losses`` are stored keys, ascending, whose versions an operator gave up. ``reads``: what a follower
+    compares with what it holds (:mod:`cortado.store.node.examining`).
     """
 
     after_index: int
@@ -61,12 +66,15 @@ class LogEntry:
     epoch: int = 0
     ceiling: Timestamp | None = None
     losses: Sequence[bytes] = ()
+    reads: Reads = NO_READS
 
     def encode(self) -> bytes:
         keys, key_lengths = join([key for key, _ in self.items])
         values, value_lengths = join([value for _, value in self.items])
         results, result_lengths = join([record for _, record in self.results])
         losses, loss_lengths = join(self.losses)
+        read_keys, read_key_lengths = join(self.reads.keys)
+        read_ranges, read_range_lengths = join([bound for each in self.reads.ranges for bound in each])
         return log_pb2.LogEntry(
             format=FORMAT,
             after_index=self.after_index,
@@ -85,6 +93,11 @@ class LogEntry:
             raise_ceiling=b"" if self.ceiling is None else bytes(self.ceiling),
             accepted_losses=losses,
             accepted_loss_lengths=loss_lengths,
+            read_keys=read_keys,
+            read_key_lengths=read_key_lengths,
+            read_versions=b"".join(self.reads.versions),
+            read_ranges=read_ranges,
+            read_range_lengths=read_range_lengths,
         ).SerializeToString(deterministic=True)
 
     @classmethod
@@ -111,6 +124,7 @@ class LogEntry:
             message.bump_epoch,
             _timestamp(message.raise_ceiling) if message.raise_ceiling else None,
             _cut(message.accepted_losses, message.accepted_loss_lengths, "losses"),
+            _reads(message) if message.read_key_lengths or message.read_range_lengths else NO_READS,
         )
 
 
@@ -135,6 +149,17 @@ def _cut_ids(joined: bytes) -> tuple[bytes, ...]:
         return cut_equal(joined, REQUEST_ID_BYTES)
     except ValueError as contradiction:
         raise DataLoss("a log entry", f"request ids: {contradiction}") from contradiction
+
+
+def _reads(message: log_pb2.LogEntry) -> Reads:
+    keys = _cut(message.read_keys, message.read_key_lengths, "keys that were read")
+    bounds = _cut(message.read_ranges, message.read_range_lengths, "ranges that were read")
+    if len(message.read_versions) != len(keys) * TIMESTAMP_BYTES or len(bounds) % 2:
+        problem = f"{len(keys)} keys were read, {len(message.read_versions)} bytes of versions, {len(bounds)} bounds"
+        raise DataLoss("a log entry", problem)
+    return Reads(
+        keys, cut_equal(message.read_versions, TIMESTAMP_BYTES), list(zip(bounds[::2], bounds[1::2], strict=True))
+    )
 
 
 def _items(keys: Sequence[bytes], values: Sequence[bytes]) -> list[Item]:

@@ -34,6 +34,7 @@ class NodeLimits:
     - ``ceiling_ahead_ms``: how far a read ahead of the log raises the replicated ceiling above itself.
 
     - ``walk_ms``: how long what is stored is verified at a start, before anything is served.
+    - ``examined_percent``: of how many of a hundred entries followers examine what they were worked out from.
     - ``patrol_ms``: within which time all that is stored is verified, again and again.
 
     - ``watches_max``: watches open at once; more are refused, as in the first group.
@@ -68,6 +69,7 @@ class NodeLimits:
     remember_bytes_max: int = 64 << 20
     ceiling_ahead_ms: int = 250
     walk_ms: int = 3_000
+    examined_percent: int = 20
     patrol_ms: int = 3_600_000
 
     watches_max: int = 4_096

@@ -53,6 +53,7 @@ from cortado.store.node.budget import Budget, Share
 from cortado.store.node.commands import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
 from cortado.store.node.compaction import Compaction
 from cortado.store.node.controls import accepted_loss, epoch_after, higher_ceiling
+from cortado.store.node.examining import Examiner, lost
 from cortado.store.node.known_requests import KnownRequests, Submitted
 from cortado.store.node.lag import LoopLag
 from cortado.store.node.limits import NodeLimits, check_bound
@@ -192,6 +193,7 @@ class Node:
         self._read_points: ReadPoints
         self._known_requests: KnownRequests
         self._members: Membership
+        self.examiner: Examiner
         self.patrol: Patrol
         """Reads all that is stored again and again."""
         self.repairs: Repairs
@@ -219,6 +221,7 @@ class Node:
             source=self._random,
             now_ms=self.monotonic_ms(),
         )
+        self.patrol = self._make_patrol()
         self._storage = self._make_storage(self._loop)
         self._turns = turns = self._make_turns()
         self._read_points = ReadPoints(
@@ -241,6 +244,9 @@ class Node:
             await self.snapshots.start()
             turns.after_turn = self.snapshots.poll
             turns.compaction.held_index = lambda: snapshots.held_index
+        self.examiner = Examiner(self.store, self._lacks)
+        self._log.examine = self.examiner.examine
+        turns.on_doubt = lambda stored_key: self._lacks(lost(stored_key))
         await self.patrol.walk(self.limits.walk_ms)
         self.patrol.start()
         turns.schedule()
@@ -353,6 +359,13 @@ class Node:
             self.store.trust(b"", ABOVE_KEYS)
             self.watches.end_all(Unavailable(snapshots.unreadable, retry_delay_ms=1_000))
         self._catalog_cache.clear()
+
+    def _lacks(self, damage: Damage) -> None:
+        """What was written there is not here, and another member has it: no read may say that there is nothing."""
+        _LOG.critical("lost here: %s", damage.what)
+        self.store.distrust(damage)
+        self.store.on_damage(damage)
+        self.repairs.fill(damage)
 
     def _patrol_found(self, damage: Damage) -> None:
         """On the scan thread. What lies there was something else, perhaps another key: no read may miss that."""

@@ -21,7 +21,8 @@ from itertools import islice
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.mvcc.reader import Reader, Version, suffix_from
+from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.versions import PUT_KIND, Item
 
 
@@ -47,9 +48,15 @@ class Layer:
 class OverlayReader:
     """A :class:`~cortado.store.mvcc.reader.Reader` over ``base`` and the ``layers``, the newest layer last."""
 
-    def __init__(self, base: Reader, layers: Sequence[Layer]) -> None:
+    def __init__(
+        self, base: Reader, layers: Sequence[Layer], seen: Seen | None = None, *, has_open_layer: bool = True
+    ) -> None:
+        """``seen`` takes notes of what is found in the layers, as the base does of its own; but for the newest layer
+        where that is the open turn's: who reads there sees what its own entry writes."""
         self._base = base
         self._newest_first = [layer for layer in reversed(layers) if layer.versions]
+        self._seen = seen
+        self._open = layers[-1] if has_open_layer and layers else None
 
     @property
     def read_ts(self) -> Timestamp:
@@ -59,8 +66,13 @@ class OverlayReader:
         for layer in self._newest_first:
             found = layer.versions.get(key)
             if found is not None:
+                self._note(layer, key, found)
                 return _version(found)
         return self._base.get(key)
+
+    def _note(self, layer: Layer, key: LogicalKey, found: Item) -> None:
+        if self._seen is not None and layer is not self._open:
+            self._seen.note(key, suffix_from(found[0]))
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
         versions = self._base.get_many(keys, max_bytes=max_bytes)
@@ -71,6 +83,7 @@ class OverlayReader:
                 for place, key in enumerate(keys):
                     found = layer.versions.get(key)
                     if found is not None:
+                        self._note(layer, key, found)
                         versions[place] = _version(found)
         return versions
 
@@ -79,7 +92,9 @@ class OverlayReader:
     ) -> Iterator[tuple[LogicalKey, Version]]:
         in_flight: dict[LogicalKey, Item] = {}
         for layer in reversed(self._newest_first):
-            in_flight.update((key, layer.versions[key]) for key in layer.keys_between(start, end))
+            for key in layer.keys_between(start, end):
+                in_flight[key] = layer.versions[key]
+                self._note(layer, key, layer.versions[key])
         if not in_flight:
             return self._base.scan(start, end, reverse=reverse, limit=limit)
         # Each key in flight may hide one of the base's, so that many more may be needed.

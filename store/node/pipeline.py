@@ -42,6 +42,7 @@ from cortado.raft.log import ReplicatedLog
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import EPOCH_MAX, Timestamp
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
+from cortado.store.mvcc.seen import Seen
 from cortado.store.node.commands import command_bytes
 from cortado.store.node.forgetting import Forgetting
 from cortado.store.node.limits import NodeLimits
@@ -75,6 +76,7 @@ class Pipeline:
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
         self._forgetting = Forgetting(machine, memory)
         self._waiting: deque[Proposal] = deque()
+        self._examined_share = 0
         self._open = Turn()
         # Holds the one write that the open turn had no room for; None while there is none.
         self._next: Turn | None = None
@@ -170,6 +172,8 @@ class Pipeline:
         """Evaluate into the open turn while it has room; False where time ran out before."""
         if not self._waiting:
             return True
+        if not self._open.commands:
+            self._open.seen = self._draw_seen()
         began_ms = now_ms = self._monotonic_ms()
         while self._waiting and self._has_room() and now_ms <= until_ms:
             proposal = self._waiting.popleft()
@@ -195,7 +199,8 @@ class Pipeline:
         """Append the open turn to the log. Where that raises, the turn is still the open one, with its callers."""
         turn = self._open
         turn.forgotten = self._forgetting.of(turn, self.applied, self._appended)
-        entry = self._log.append(turn.entry(*self._log.last))
+        has_reads = turn.seen is not None and bool(turn.seen)
+        entry = self._log.append(turn.entry(*self._log.last), is_examined=has_reads)
         turn.index, turn.term = entry.index, entry.term
         self._measure_appended(turn)
         self._appended.append(turn)
@@ -227,8 +232,14 @@ class Pipeline:
     def _evaluate(self, proposal: Proposal) -> None:
         try:
             ts = self._clock.tick()
-            reader = OverlayReader(self._machine.snapshot(ts), self._layers)
-            self._accept(proposal, ts, proposal.evaluate(reader, ts))
+            seen = None if self._open.seen is None else Seen()
+            reader = OverlayReader(self._machine.snapshot(ts, seen), self._layers, seen)
+            turn = self._accept(proposal, ts, proposal.evaluate(reader, ts))
+            if seen is not None and turn is not None and turn.seen is not None:
+                if turn is not self._open:
+                    # Its entry follows the open one, whose effects are not what was there before that.
+                    seen.forget(self._open.layer.versions)
+                turn.seen.add(seen)
         except CortadoError as refusal:
             self._open.answers.append(Answer(proposal, refusal, rests=True))
         except Exception:
@@ -236,8 +247,9 @@ class Pipeline:
             defect = Internal("evaluating the write failed; see the server's log")
             self._open.answers.append(Answer(proposal, defect, rests=True))
 
-    def _accept(self, proposal: Proposal, ts: Timestamp, evaluation: Evaluation) -> None:
-        """Take an evaluation into the open turn. Raises TooLarge, InvalidArgument."""
+    def _accept(self, proposal: Proposal, ts: Timestamp, evaluation: Evaluation) -> Turn | None:
+        """Take an evaluation into the open turn, or the next; None where it writes nothing. Raises TooLarge,
+        InvalidArgument."""
         mutations, control = evaluation.mutations, evaluation.control
         if isinstance(control, BumpEpoch):
             ts = self._first_of_epoch(control.epoch)
@@ -247,7 +259,7 @@ class Pipeline:
             ts = self.applied.last_ts if newest is None else newest.last_ts
             result = WriteResult(ts, proposal.encode_reply(ts, evaluation.reply), evaluation.reply)
             self._open.answers.append(Answer(proposal, result, rests=True))
-            return
+            return None
         reply = proposal.encode_reply(ts, evaluation.reply)
         size_bytes = command_bytes(mutations, reply)
         limits = self._limits
@@ -257,13 +269,24 @@ class Pipeline:
         turn = self._open
         if turn.commands and turn.size_bytes + size_bytes > self.turn_bytes_max:
             # It grew beyond what its request let expect; an entry must not.
-            turn = self._next = Turn()
+            turn = self._next = Turn(seen=self._draw_seen())
             self._layers.append(turn.layer)
         turn.add(ts, mutations, control, size_bytes)
         proposal.entry = turn.times
         if proposal.request_id:
             turn.remember(proposal.request_id, Remembered(proposal.request_hash, ts, reply))
         turn.answers.append(Answer(proposal, WriteResult(ts, reply, evaluation.reply), rests=False))
+        return turn
+
+    def _draw_seen(self) -> Seen | None:
+        """For a turn that begins: of a group of several, a share of all says what it was worked out from."""
+        if len(self._log.configuration.members) < 2:
+            return None
+        self._examined_share += self._limits.examined_percent
+        if self._examined_share < 100:
+            return None
+        self._examined_share -= 100
+        return Seen()
 
     def _first_of_epoch(self, epoch: int) -> Timestamp:
         """The first timestamp of the next epoch. The clock follows when it is applied."""

@@ -12,8 +12,9 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, Evaluate, Evaluation, RaiseCeiling
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.seen import NO_READS, Seen
 from cortado.store.mvcc.versions import Item, encode_version, encode_versions
-from cortado.store.node.commands import LogEntry
+from cortado.store.node.commands import READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
 from cortado.store.node.requests import NOTHING_FORGOTTEN, Forgotten, Remembered, encode_remembered
 from cortado.store.observe.measures import EntryTimes
@@ -141,6 +142,8 @@ class Turn:
     has_ended: bool = False
     evaluating_ms: float = 0.0
     times: EntryTimes = field(default_factory=EntryTimes)
+    seen: Seen | None = None
+    """What its commands were worked out from, where followers are to examine that."""
 
     def add(self, ts: Timestamp, mutations: Mutations, control: Control | None, size_bytes: int) -> None:
         """Take a command's effects, as the engine will hold them."""
@@ -185,4 +188,5 @@ class Turn:
             self.epoch,
             self.ceiling,
             sorted(self.losses),
+            NO_READS if self.seen is None else self.seen.reads(READS_BYTES_MAX),
         )

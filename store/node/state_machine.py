@@ -25,6 +25,7 @@ from cortado.raft.log import Entry, Nothing, Ready
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.reader import Reader, logical_of, suffix_from
+from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version, suffix_of, timestamp_of
 from cortado.store.node.commands import LogEntry
@@ -60,9 +61,9 @@ class StateMachine:
             self._record_left = txn.get(Space.META, self._state_key)
             return self._load_from(txn)
 
-    def snapshot(self, read_ts: Timestamp) -> Reader:
-        """What is applied, at ``read_ts``."""
-        return self._versions.snapshot(read_ts)
+    def snapshot(self, read_ts: Timestamp, seen: Seen | None = None) -> Reader:
+        """What is applied, at ``read_ts``; ``seen`` takes notes of what is read."""
+        return self._versions.snapshot(read_ts, seen)
 
     # --- requests ----------------------------------------------------------------------------------------------
 

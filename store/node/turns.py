@@ -115,6 +115,8 @@ class Turns:
             monotonic_ms=monotonic_ms,
         )
         self._rounds = ReadRounds(loop, log, self.pipeline.answer)
+        self.on_doubt: Callable[[bytes], None] = _nothing_of
+        """Called with a stored key that another member has, and this one lost."""
         self.after_turn: Callable[[], None] = _nothing
         """Called after each turn: there the snapshots look at what the log needs."""
         self.feed: ChangeFeed = ChangeFeed(machine.state.last_ts, limits)
@@ -423,6 +425,7 @@ class Turns:
         self._gather_due_ms = self._listen_due_ms = math.inf
         if not self._inbox.step(self.log.step, slice_ends_ms):
             self.schedule()
+        self._hear_doubts()
         self._look_at_leadership()
         if self._is_leading:
             self._evaluate(slice_ends_ms)
@@ -434,6 +437,16 @@ class Turns:
         self._look_what_is_readable()
         self.after_turn()
         self._set_alarm()
+
+    def _hear_doubts(self) -> None:
+        """What a follower did not keep was worked out without something that is lost here: nothing may come of it."""
+        for doubt in self.log.take_doubts():
+            _LOG.critical(
+                "entry %d was worked out without %s, which a follower has", doubt.index, doubt.stored_key.hex()
+            )
+            self.on_doubt(doubt.stored_key)
+            if self.log.disown(doubt.index):
+                self.measures.entries_disowned += 1
 
     def _evaluate(self, until_ms: float) -> None:
         """Evaluate what waits, and append it where the storage thread is free to store it at once."""
@@ -647,3 +660,7 @@ class Turns:
 
 def _nothing() -> None:
     """Nobody asked to be called."""
+
+
+def _nothing_of(_key: bytes) -> None:
+    """Nobody asked to be told."""

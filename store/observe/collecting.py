@@ -275,6 +275,9 @@ def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     if patrol.last_pass_ms is not None:
         yield "patrol_pass_seconds", (), patrol.last_pass_ms / _MS
     yield "patrol_damaged_total", (), patrol.damaged
+    yield "entries_examined_total", (), sources.node.examiner.examined
+    yield "entries_doubted_total", (), sources.node.examiner.doubted
+    yield "entries_disowned_total", (), sources.node.parts.turns.measures.entries_disowned
     yield "remembered_requests", (), applied.requests
     yield "remembered_request_bytes", (), applied.request_bytes
 

@@ -94,6 +94,7 @@ class TurnMeasures:
     terms_led: int = 0
     read_waits: Histogram = field(default_factory=Histogram)
     reads_failed: int = 0
+    entries_disowned: int = 0
 
 
 @dataclass(slots=True, eq=False)

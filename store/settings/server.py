@@ -31,11 +31,11 @@ BYTES_MAX: Final = 1 << 40
 CLOCK_OFFSET_MS_MAX: Final = 50 * 365 * 86_400_000
 
 
-def _limit(name: str, meaning: str, kind: Kind = WHOLE, unit: str = "", high: int = 0) -> Setting:
+def _limit(name: str, meaning: str, kind: Kind = WHOLE, unit: str = "", low: int = 1, high: int = 0) -> Setting:
     """``name`` is a field of NodeLimits, which has the default."""
     default = getattr(NodeLimits(), name)
     high = high or _most(kind)
-    return Setting(f"limit.{name.replace('_', '-')}", kind, default, meaning, LIMITS, unit, low=1, high=high)
+    return Setting(f"limit.{name.replace('_', '-')}", kind, default, meaning, LIMITS, unit, low=low, high=high)
 
 
 def _raft(name: str, meaning: str, kind: Kind = WHOLE, unit: str = "", low: int = 0, high: int = 0) -> Setting:
@@ -246,6 +246,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "while it serves.",
         unit="ms",
         high=86_400_000,
+    ),
+    _limit(
+        "examined_percent",
+        "For how many of a hundred entries followers compare what the leader worked them out from with what they hold, "
+        "before they acknowledge them. All nodes should have the same.",
+        low=0,
+        high=100,
     ),
     _limit(
         "patrol_ms",

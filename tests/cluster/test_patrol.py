@@ -124,3 +124,23 @@ def same(cluster: Cluster) -> bool:
     except (AssertionError, CortadoError):
         return False
     return True
+
+
+@pytest.mark.parametrize("bit", [12, 53, 90])
+def test_an_insert_over_a_value_that_the_leaders_disk_hides_is_never_acknowledged(tmp_path: Path, bit: int) -> None:
+    """With every entry examined, before any patrol comes by."""
+    with running_cluster(tmp_path, "--limit.examined-percent", "100", *RETAIN) as cluster:
+        with Client(cluster.endpoints, timeout_s=30) as client:
+            _, new = put_twice(client)
+        cluster.wait_converged()
+        leader = cluster.nodes[cluster.leader()]
+        key = kv_key("n", KEY)
+        data_file = leader.data_dir / "engine" / "data.mdb"
+        flip_bit(data_file, leaf_places_of(data_file, key + suffix_of(new)), 8 * len(key) + bit)
+        with Client(cluster.endpoints, timeout_s=30) as client:
+            with pytest.raises(CortadoError):
+                client.kv("n").put(KEY, b"over it", if_absent=True)
+            wait_until(lambda: seen(cluster.endpoints) in (b"new", b"old"), "somebody serves the key", 60)
+            assert seen(cluster.endpoints) != b"over it"
+        for name in cluster.nodes:
+            assert "Traceback" not in cluster.nodes[name].log

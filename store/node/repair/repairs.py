@@ -122,6 +122,7 @@ class Repairs:
         self._on_repaired = on_repaired
         self._on_failure = on_failure
         self._cases: dict[_Key, Case] = {}
+        self._filling: dict[_Key, asyncio.Task[None]] = {}
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._rebuilding: asyncio.Task[int] | None = None
@@ -147,6 +148,34 @@ class Repairs:
         """Whether all that is wrong in a range is known by name: then reads of the rest of it are right. Any thread."""
         case = self._cases.get((damage.space, damage.start, damage.end))
         return case is not None and case.is_known
+
+    def fill(self, damage: Damage) -> None:
+        """Another member has a version in this range that is not here, whatever checksums say: take what they have.
+
+        Reads of the range are to be distrusted before. Where nobody answers they stay so, until it is told again."""
+        key = (damage.space, damage.start, damage.end)
+        if key not in self._filling:
+            self._filling[key] = asyncio.get_running_loop().create_task(self._fill(key, damage))
+
+    async def _fill(self, key: _Key, damage: Damage) -> None:
+        try:
+            own = await self._run_scan(
+                lambda: own_slice(self._engine, self._of, Ask(damage.space, damage.start, damage.end))
+            )
+            has_answer = False
+            for member in self._peers():
+                try:
+                    async with self._mending:
+                        await self._mend(own, await self._ask(member.node_id, own.ask))
+                    has_answer = True
+                except CortadoError as failed:
+                    _LOG.warning("%s was not asked for %s: %s", member.node_id, damage.what, failed)
+            if has_answer:
+                self._versions.trust(damage.start, damage.end)
+        except Exception as error:
+            self._on_failure(error)
+        finally:
+            del self._filling[key]
 
     @property
     def cases(self) -> list[Case]:
@@ -210,7 +239,7 @@ class Repairs:
 
     async def stop(self) -> None:
         """End what runs, between two transactions."""
-        for task in (self._task, self._rebuilding):
+        for task in (self._task, self._rebuilding, *self._filling.values()):
             if task is not None and not task.done():
                 task.cancel()
                 await asyncio.wait([task])

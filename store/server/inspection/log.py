@@ -20,6 +20,7 @@ from cortado.raft.configuration import Configuration, Member
 from cortado.raft.records import (
     KIND_CONFIGURATION,
     KIND_DATA,
+    KIND_EXAMINED,
     HardState,
     Record,
     StoredLog,
@@ -173,7 +174,7 @@ def _fill(shown: pb.LogEntry, record: Record, changes_max: int, names: KeyNames)
     if record.kind == KIND_CONFIGURATION:
         shown.kind = "configuration"
         shown.configuration.CopyFrom(_configuration(record.configuration))
-    elif record.kind == KIND_DATA:
+    elif record.kind in (KIND_DATA, KIND_EXAMINED):
         shown.kind = "data"
         _fill_data(shown, LogEntry.decode(record.taken_entry().payload.encode()), changes_max, names)
     else:

@@ -10,7 +10,8 @@ from cortado.errors import DataLoss
 from cortado.proto.internal import log_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.versions import encode_versions
+from cortado.store.mvcc.seen import NOTHING, Reads
+from cortado.store.mvcc.versions import encode_versions, suffix_of
 from cortado.store.node.commands import FORMAT, LogEntry
 from cortado.store.node.requests import Remembered, encode_remembered
 
@@ -29,6 +30,7 @@ ENTRY = LogEntry(
     epoch=2,
     ceiling=Timestamp(1, 255, 0),
     losses=(b"kc" + bytes(12), b"kd" + bytes(12)),
+    reads=Reads((b"ka", b"kc"), (suffix_of(Timestamp(1, 7, 0)), NOTHING), [(b"ka", b"kd")]),
 )
 
 
@@ -70,6 +72,10 @@ def test_bytes_that_are_no_entry_are_data_loss() -> None:
         ("request_floor", bytes(12)),
         ("accepted_losses", b"short"),
         ("accepted_loss_lengths", bytes(3)),
+        ("read_keys", b"short"),
+        ("read_versions", bytes(23)),
+        ("read_versions", b""),
+        ("read_ranges", b"x"),
     ],
 )
 def test_a_field_that_does_not_fit_the_others_is_data_loss(field: str, value: bytes) -> None:

@@ -152,7 +152,7 @@ def test_a_turn_that_cannot_be_appended_leaves_nobody_without_an_answer(monkeypa
         async with running_node() as node:
             await node.write(increment("n"))
 
-            def fails(*_: object) -> None:
+            def fails(*_: object, **__: object) -> None:
                 raise RuntimeError("a defect")
 
             monkeypatch.setattr(RaftLog, "append", fails)

@@ -75,7 +75,7 @@ def _late_message() -> None:
     assert group.logs["n2"].last == before
 
 
-def _acknowledge_everything(self, sender, message, matched_index, original=Following._accept) -> None:
+def _acknowledge_everything(self, sender, message, matched_index, _doubt=None, original=Following._accept) -> None:
     original(self, sender, message, self._core.journal.last_index)
 
 

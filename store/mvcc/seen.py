@@ -1,0 +1,73 @@
+"""What an evaluation was worked out from: the keys that it read, and the version of each that counted.
+
+A leader whose disk hides a row reads that there is none, and no checksum says otherwise. So what it saw goes with the
+entry that it worked out, and a follower that holds the row sees that it was missed, before it keeps the entry. What is
+noted is the state *before* the entry: what a command sees of an earlier one of its own entry is not.
+
+Deletes are versions too: a row that is missed and a delete that is missed look alike otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
+
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES
+from cortado.store.keys.types import LogicalKey
+
+NOTHING: Final = b"\xff" * TIMESTAMP_BYTES
+"""In the place of a version's suffix: there is none. It sorts behind every other, as the oldest of all."""
+
+_SEEN_OVERHEAD_BYTES: Final = TIMESTAMP_BYTES + 4
+
+
+class Reads(NamedTuple):
+    """As an entry carries it: ``versions`` are the suffixes of the engine keys, one for each of the ``keys``. There was
+    nothing in the ``ranges`` but what the keys name."""
+
+    keys: Sequence[bytes] = ()
+    versions: Sequence[bytes] = ()
+    ranges: Sequence[tuple[bytes, bytes]] = ()
+
+
+NO_READS: Final = Reads()
+
+
+class Seen:
+    """Notes of one evaluation, or of all that share an entry."""
+
+    __slots__ = ("ranges", "versions")
+
+    def __init__(self) -> None:
+        self.versions: dict[LogicalKey, bytes] = {}
+        self.ranges: list[tuple[bytes, bytes]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.versions or self.ranges)
+
+    def note(self, key: LogicalKey, suffix: bytes) -> None:
+        """``key`` was read, and the version with this suffix counted. Of two the newer one stands."""
+        if suffix <= self.versions.get(key, NOTHING):
+            self.versions[key] = suffix
+
+    def add(self, other: Seen) -> None:
+        for key, suffix in other.versions.items():
+            self.note(key, suffix)
+        self.ranges += other.ranges
+
+    def forget(self, keys: Collection[LogicalKey]) -> None:
+        """Some keys were read in another state than the one that is noted here; ranges may have been, then."""
+        if keys:
+            for key in self.versions.keys() & set(keys):
+                del self.versions[key]
+            self.ranges.clear()
+
+    def reads(self, bytes_max: int) -> Reads:
+        """As many of them as fit: the ranges only where all keys do."""
+        keys = sorted(self.versions)
+        size = sum(map(len, keys)) + _SEEN_OVERHEAD_BYTES * len(keys)
+        range_bytes = sum(len(start) + len(end) + 8 for start, end in self.ranges)
+        is_whole = size + range_bytes <= bytes_max
+        while size > bytes_max:
+            size -= len(keys.pop()) + _SEEN_OVERHEAD_BYTES
+        return Reads(keys, [self.versions[key] for key in keys], sorted(set(self.ranges)) if is_whole else ())

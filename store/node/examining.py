@@ -1,0 +1,123 @@
+"""A follower compares what an entry was worked out from with what it holds itself, before it keeps the entry.
+
+::
+
+    leader     reads a@7, "no b"     ─► entry 41: c := ..., worked out from a@7, no b ─►  follower
+                                                                     holds b@5 and it is whole: the leader lost it
+                                                                     holds a@6 at most: this replica lost a@7
+
+A stored version carries its checksum, and nobody but an entry ever made one. So the newer of two versions of a key is
+the one that was written, and who lacks it is damaged: two replicas are enough to tell, without a vote. The follower
+does not keep the entry in either case. Where it is damaged itself, it repairs the key, and the leader sends the entry
+again; where the leader is, it tells it, and the leader gives the entry up, with leadership, and repairs the key.
+
+What a follower holds *before* the entry is what is applied here, and the entries behind that, newest on top: the same
+:class:`~cortado.store.node.overlay.OverlayReader` that the leader read through.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from cortado.errors import DataLoss
+from cortado.raft.configuration import Configuration
+from cortado.raft.log import Doubt, Entry, Nothing
+from cortado.store.engine.interface import Space
+from cortado.store.keys.dump import dump
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.damage import Damage
+from cortado.store.mvcc.reader import logical_of
+from cortado.store.mvcc.seen import NOTHING, Reads, Seen
+from cortado.store.mvcc.store import VersionStore
+from cortado.store.node.commands import LogEntry
+from cortado.store.node.overlay import Layer, OverlayReader
+
+_LOG: Final = logging.getLogger(__name__)
+_ABOVE_VERSIONS: Final = b"\xff" * (len(NOTHING) + 1)
+
+
+class Examiner:
+    """One replica's. On the loop. ``on_damage`` hears of what is missing here."""
+
+    def __init__(self, store: VersionStore, on_damage: Callable[[Damage], None]) -> None:
+        self._store = store
+        self._on_damage = on_damage
+        self._layers: dict[tuple[int, int], Layer] = {}
+        self.examined = self.doubted = 0
+
+    def examine(self, before: Sequence[Entry], entry: Entry) -> Doubt | None:
+        """None where ``entry`` may be kept behind ``before``, which is what is not applied here."""
+        log_entry = _decoded(entry)
+        assert log_entry is not None
+        if self._store.unreadable:
+            # There is no state here to compare with.
+            return None
+        self.examined += 1
+        self._layers = {(each.index, each.term): self._layer(each) for each in before}
+        held = Seen()
+        reader = OverlayReader(
+            self._store.snapshot(log_entry.first_ts, held), list(self._layers.values()), held, has_open_layer=False
+        )
+        reads = log_entry.reads
+        try:
+            reader.get_many([LogicalKey(key) for key in reads.keys])
+            for start, end in reads.ranges:
+                for _ in reader.scan(LogicalKey(start), LogicalKey(end)):
+                    pass
+        except DataLoss as damage:
+            # The store has told of it.
+            self.doubted += 1
+            _LOG.error("entry %d waits until what it was worked out from is repaired here: %s", entry.index, damage)
+            return Doubt(entry.index)
+        return self._compare(entry.index, reads, held)
+
+    def _compare(self, index: int, reads: Reads, held: Seen) -> Doubt | None:
+        leaders = dict(zip(reads.keys, reads.versions, strict=True))
+        newer_here = b""
+        lacks = False
+        for key, suffix in held.versions.items():
+            theirs = leaders.get(key, NOTHING)
+            if theirs < suffix:
+                lacks = True
+                what = f"{dump(key + theirs)}: the leader has this version, and this replica does not"
+                self._on_damage(missing(key, what))
+            elif suffix < theirs:
+                newer_here = key + suffix
+        if not lacks and not newer_here:
+            return None
+        self.doubted += 1
+        if lacks:
+            _LOG.error("entry %d waits until what it was worked out from is repaired here", index)
+            return Doubt(index)
+        _LOG.error("entry %d is not kept: it was worked out without %s, which is here", index, dump(newer_here))
+        return Doubt(index, newer_here)
+
+    def _layer(self, entry: Entry) -> Layer:
+        known = self._layers.get((entry.index, entry.term))
+        if known is not None:
+            return known
+        layer, log_entry = Layer(), _decoded(entry)
+        if log_entry is not None:
+            # The newest version of a key comes first, and is to be put last.
+            items = log_entry.items[::-1]
+            layer.add([logical_of(key) for key, _ in items], items)
+        return layer
+
+
+def lost(stored_key: bytes) -> Damage:
+    """A follower has this version, and an entry of ours was worked out without it."""
+    return missing(logical_of(stored_key), f"{dump(stored_key)}: another member has this version, and it is not here")
+
+
+def missing(key: bytes, what: str) -> Damage:
+    """Of ``key`` another member has a version that is not here."""
+    return Damage(Space.DATA, key, key + _ABOVE_VERSIONS, what)
+
+
+def _decoded(entry: Entry) -> LogEntry | None:
+    payload = entry.payload
+    if isinstance(payload, Nothing | Configuration):
+        return None
+    return payload if isinstance(payload, LogEntry) else LogEntry.decode(payload.encode())

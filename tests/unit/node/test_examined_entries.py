@@ -1,0 +1,228 @@
+"""What a leader's disk hides is not overwritten: followers compare what entries were worked out from with their own.
+
+A version is taken out of one replica's engine, as a flipped bit in its key does for every search.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cortado.errors import ConditionFailed, CortadoError, DataLoss
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Space
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.keys.keyspace import kv_key
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.damage import Damage
+from cortado.store.mvcc.evaluation import Absent, Evaluate, Evaluation, check_condition
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader, logical_of
+from cortado.store.node.limits import NodeLimits
+from cortado.store.node.node import Node
+from support.node_world import World
+from support.nodes import put, read
+
+KEY = "k"
+EXAMINED = NodeLimits(examined_percent=100)
+
+
+def insert(key: str, payload: bytes) -> Evaluate:
+    def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        logical = kv_key("test", key.encode())
+        check_condition(Absent(), key, reader.get(logical))
+        return Evaluation(Mutations([logical], [payload]), None)
+
+    return evaluate
+
+
+def insert_many(*keys: str) -> Evaluate:
+    """As :func:`insert`, by one read of all."""
+
+    def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        logical = [kv_key("test", key.encode()) for key in keys]
+        for key, version in zip(keys, reader.get_many(logical), strict=True):
+            check_condition(Absent(), key, version)
+        return Evaluation(Mutations(logical, [b"over"] * len(keys)), None)
+
+    return evaluate
+
+
+def insert_where_empty(key: str) -> Evaluate:
+    """Insert where a scan finds nothing."""
+
+    def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        for found, version in reader.scan(kv_key("test", b""), kv_key("test", b"zzz")):
+            check_condition(Absent(), str(found), version)
+        return Evaluation(Mutations([kv_key("test", key.encode())], [b"over"]), None)
+
+    return evaluate
+
+
+def hide(engine: MemoryEngine, key: str, newest: int = 1) -> None:
+    """Take the newest versions of a key out of an engine."""
+    logical = kv_key("test", key.encode())
+    with engine.write() as txn:
+        keys, _ = txn.keys(Space.DATA, logical, LogicalKey(logical + b"\xff" * 13), max_items=newest)
+        for each in keys:
+            assert logical_of(each) == logical
+            txn.delete(Space.DATA, each)
+
+
+async def value_of(node: Node, key: str) -> bytes | None:
+    return read(node, key, await node.linearize())
+
+
+WAYS = {
+    "point": insert(KEY, b"over"),
+    "many": insert_many("a", KEY, "b"),
+    "scan": insert_where_empty("z"),
+}
+
+
+@pytest.mark.parametrize("voters", [2, 3])
+@pytest.mark.parametrize("way", list(WAYS))
+def test_an_insert_over_a_value_that_the_leader_lost_is_never_acknowledged(way: str, voters: int) -> None:
+    world = World(limits=EXAMINED)
+
+    async def scenario() -> None:
+        nodes = await world.grow(*["n1", "n2", "n3"][:voters])
+        await nodes[0].write(put(KEY, b"first"))
+        await nodes[0].write(put(KEY, b"acknowledged"))
+        await world.settled()
+        hide(world.places["n1"].engine, KEY, newest=2)
+        with pytest.raises(CortadoError) as refused:
+            await asyncio.wait_for(nodes[0].write(WAYS[way]), 20)
+        assert not isinstance(refused.value, ConditionFailed), "n1 found the value: the test hid nothing"
+        term = nodes[0].term
+        leader = await world.led(above=term - 1)
+        for _ in range(100):
+            try:
+                assert await value_of(leader, KEY) == b"acknowledged"
+                break
+            except (CortadoError, DataLoss):
+                await world.sleep(200)
+                leader = await world.led()
+        else:
+            raise AssertionError("nobody serves")
+        with pytest.raises(ConditionFailed):
+            await leader.write(WAYS[way])
+        assert await value_of(leader, KEY) == b"acknowledged"
+
+    world.run(scenario)
+
+
+def test_an_update_of_an_older_version_is_never_acknowledged() -> None:
+    world = World(limits=EXAMINED)
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        await n1.write(put(KEY, b"1"))
+        await n1.write(put(KEY, b"2"))
+        await world.settled()
+        hide(world.places["n1"].engine, KEY)
+
+        def append(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            logical = kv_key("test", KEY.encode())
+            found = reader.get(logical)
+            assert found is not None
+            return Evaluation(Mutations([logical], [found.payload + b"+"]), None)
+
+        with pytest.raises(CortadoError):
+            await asyncio.wait_for(n1.write(append), 20)
+        leader = await world.led()
+        await world.sleep(2_000)
+        leader = await world.led()
+        await leader.write(append)
+        assert await value_of(leader, KEY) == b"2+"
+
+    world.run(scenario)
+
+
+def touch(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+    """Writes another key, worked out from the key."""
+    assert reader.get(kv_key("test", KEY.encode())) is not None
+    return Evaluation(Mutations([kv_key("test", b"other")], [b"x"]), None)
+
+
+def test_a_follower_acknowledges_nothing_that_was_worked_out_from_what_it_lost() -> None:
+    world = World(limits=EXAMINED)
+
+    async def scenario() -> None:
+        n1, n2 = await world.grow("n1", "n2")
+        await n1.write(put(KEY, b"value"))
+        await world.settled()
+        engine, told = world.places["n2"].engine, list[Damage]()
+        logical = kv_key("test", KEY.encode())
+        with engine.read() as txn:
+            lost = txn.page(Space.DATA, logical, LogicalKey(logical + b"\xff" * 13), max_items=1)
+        hide(engine, KEY)
+        n2.store.on_damage = told.append
+        await n1.write(touch)
+        assert n2.examiner.doubted >= 1, "its acknowledgement was needed, and it gave it as it was"
+        assert told
+        assert told[0].start <= lost.keys[0] < told[0].end
+        assert n1.status().role == "leader", "who is whole goes on leading"
+        with engine.read() as txn:
+            assert txn.get(Space.DATA, lost.keys[0]) == lost.values[0]
+        await world.settled()
+        assert read(n2, KEY) == b"value"
+
+    world.run(scenario)
+
+
+def test_a_third_member_is_enough_where_a_follower_lost_a_version() -> None:
+    world = World(limits=EXAMINED)
+
+    async def scenario() -> None:
+        n1, n2, _ = await world.grow("n1", "n2", "n3")
+        await n1.write(put(KEY, b"value"))
+        await world.settled()
+        hide(world.places["n2"].engine, KEY)
+        told = list[Damage]()
+        n2.store.on_damage = told.append
+        await n1.write(touch)
+        assert n1.status().role == "leader"
+        await world.until(lambda: bool(told), "the follower knows")
+
+    world.run(scenario)
+
+
+def test_what_nobody_examines_is_not_noticed() -> None:
+    """The loss that all this is about."""
+    world = World(limits=NodeLimits(examined_percent=0))
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        await n1.write(put(KEY, b"acknowledged"))
+        await world.settled()
+        hide(world.places["n1"].engine, KEY)
+        await n1.write(insert(KEY, b"over"))
+        assert await value_of(n1, KEY) == b"over"
+
+    world.run(scenario)
+
+
+def test_commands_that_see_each_other_in_one_entry_and_in_flight_raise_no_doubt() -> None:
+    world = World(limits=NodeLimits(turn_commands_max=7, examined_percent=100))
+
+    async def scenario() -> None:
+        n1, n2, n3 = await world.grow("n1", "n2", "n3")
+
+        def count(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            logical = kv_key("test", b"count")
+            (found,) = reader.get_many([logical])
+            rows = len(list(reader.scan(kv_key("test", b""), kv_key("test", b"zzz"))))
+            payload = str(1 + int(found.payload if found else b"0")).encode()
+            return Evaluation(Mutations([logical, kv_key("test", b"row%03d" % rows)], [payload, b"x"]), None)
+
+        for _ in range(6):
+            await asyncio.gather(*(n1.write(count) for _ in range(40)))
+        await world.settled()
+        assert await value_of(n1, "count") == b"240"
+        for node in (n2, n3):
+            assert node.examiner.examined > 20
+            assert node.examiner.doubted == 0
+
+    world.run(scenario)
