@@ -18,6 +18,7 @@ from cortado.store.names import check_database, check_namespace, split_table_nam
 from cortado.store.transfer.export import (
     PART_ROWS,
     Exported,
+    Into,
     Selection,
     export_directory,
     export_namespace,
@@ -56,18 +57,14 @@ def run_export(client: Client, request: ExportRequest, report: Report) -> Export
         raise InvalidArgument("DESTINATION", "must be a directory for a database")
     default = Format.AVRO if is_whole else Format.JSONL
     database, tables = _tables_of(source)
-    return export_directory(
-        client,
-        database,
-        tables,
+    into = Into(
         Path(destination),
         encoding_to_write(request.format, request.compression, "", default),
-        request.selection,
         part_rows=request.part_rows or PART_ROWS,
         resume=request.resume,
         force=request.force,
-        report=report,
     )
+    return export_directory(client, database, tables, request.selection, into, report)
 
 
 @dataclass(frozen=True, slots=True)

@@ -442,8 +442,6 @@ class AsyncTable(Generic[D]):
                         raise NotFound("schema", "of the selected columns")
                     yield RowBatch(batch.schema_id, batch.bodies, batch.lengths, batch.versions, schema)
 
-    # --- calls -----------------------------------------------------------------------------------------------
-
     async def _call(self, method: Any, request: Any) -> Any:
         return await self._connection.call(method, request, timeout_s=self._timeout_s)
 

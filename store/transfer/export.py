@@ -46,6 +46,18 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
+class Into:
+    """Where an export's parts go and how: at most ``part_rows`` in each. ``resume`` goes on with what was begun there,
+    ``force`` replaces it."""
+
+    directory: Path
+    encoding: Encoding
+    part_rows: int = PART_ROWS
+    resume: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Exported:
     """What was written: rows, their timestamp, and files with their bytes."""
 
@@ -98,35 +110,25 @@ def _metadata(full_name: str, ts: Timestamp) -> dict[str, str]:
 
 
 def export_directory(
-    client: Client,
-    database: str,
-    tables: Sequence[str] | None,
-    directory: Path,
-    encoding: Encoding,
-    selection: Selection,
-    *,
-    part_rows: int = PART_ROWS,
-    resume: bool = False,
-    force: bool = False,
-    report: Report = silent,
+    client: Client, database: str, tables: Sequence[str] | None, selection: Selection, into: Into, report: Report
 ) -> Exported:
     """Writes tables of a database (all of them, unless they are named) as parts with a manifest.
 
     With ``resume`` it goes on with what was begun there, or begins. Raises InvalidArgument where the directory holds an
     export and neither ``resume`` nor ``force`` is given, or another export than this one is to be resumed.
     """
-    plan = check_directory(directory, resume=resume, force=force)
+    plan = check_directory(into.directory, resume=into.resume, force=into.force)
     asked = ExportPlan.asked(
-        client.status().cluster_id, database, tables, encoding, selection.filter, selection.columns
+        client.status().cluster_id, database, tables, into.encoding, selection.filter, selection.columns
     )
     if plan is None:
-        ts, table_plans = _plan(client, database, tables, encoding, selection, part_rows)
+        ts, table_plans = _plan(client, database, tables, into.encoding, selection, into.part_rows)
         plan = replace(asked, timestamp=str(ts), tables=table_plans)
-        clear_directory(directory, force=force)
-        plan.write(directory)
+        clear_directory(into.directory, force=into.force)
+        plan.write(into.directory)
     else:
         plan.check_same(asked, selection.at)
-    return _Parts(client, plan, directory, encoding, report).write()
+    return _Parts(client, plan, into.directory, into.encoding, report).write()
 
 
 def _plan(
