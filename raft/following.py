@@ -87,7 +87,7 @@ class Following:
         if core.journal.term_at(prev[0]) != prev[1]:
             self._reject(sender, message)
             return
-        doubt = self._examine(records, append.commit_index)
+        doubt = self._examine(records, message)
         if doubt is not None:
             last = doubt.index - 1
             records = records[: last - prev[0]]
@@ -103,14 +103,17 @@ class Following:
             problem = "damaged on its way" if times == 1 else f"damaged, {times} times now: {sender} may hold it so"
             _LOG.warning("dropped a message of %s that was %s: %s", sender, problem, error)
 
-    def _examine(self, records: Sequence[Record], commit_index: int) -> Doubt | None:
-        """What is doubted of the first new entry that may not be kept. What is decided is not asked about any more."""
-        core, journal = self._core, self._core.journal
+    def _examine(self, records: Sequence[Record], message: pb.RaftMessage) -> Doubt | None:
+        """What is doubted of the first new entry that may not be kept. What is decided is not asked about any more, nor
+        what is of an earlier term than the leader's: its own leader may have decided it."""
+        core, journal, commit_index = self._core, self._core.journal, message.append.commit_index
         if core.examine is None:
             return None
         for place, record in enumerate(records):
             index = record.index
-            if record.kind != KIND_EXAMINED or index <= commit_index or journal.term_at(index) == record.term:
+            if record.kind != KIND_EXAMINED or record.term != message.term or index <= commit_index:
+                continue
+            if journal.term_at(index) == record.term:
                 continue
             first = records[0].index
             before = journal.records(core.applied[0] + 1, first - 1) if first > core.applied[0] + 1 else []

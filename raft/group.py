@@ -246,18 +246,19 @@ class RaftLog:
 
     def disown(self, index: int) -> bool:
         """Give leadership up, and the entries from ``index`` on, which were worked out wrongly. False, and nothing is
-        done, where they are decided.
+        done, where they are decided, or may be: where ``index`` is of an earlier term, whose leader may have counted
+        what this replica acknowledged.
 
-        What is not decided was counted by nobody but this leader: to forget it is what a crash before the sync would
-        have done. It does so on leaving the term, so that no other entry can take the place in the same term, and
-        before it could tell a later leader that it holds them.
+        What is of this term and not decided was counted by nobody but this leader: to forget it is what a crash before
+        the sync would have done. It does so on leaving the term, so that no other entry can take the place in the same
+        term, and before it could tell a later leader that it holds them.
         """
-        core = self._core
-        if not core.is_leading or not core.engine.commit_index < index <= core.journal.last_index:
+        core, journal = self._core, self._core.journal
+        if not core.is_leading or index <= core.engine.commit_index or journal.term_at(index) != journal.term:
             return False
         core.engine.set_time(core.now_ms)
-        core.engine.step_down(core.journal.term + 1)
-        core.journal.truncate(index)
+        core.engine.step_down(journal.term + 1)
+        journal.truncate(index)
         self._changed()
         return True
 

@@ -176,7 +176,8 @@ class ReplicatedLog(Protocol):
         """What followers doubted of this leader's entries since the last call."""
 
     def disown(self, index: int) -> bool:
-        """Give leadership up, and the entries from ``index`` on; False where that was decided."""
+        """Give leadership up, and the entries from ``index`` on; False where that was decided, or may have been by the
+        leader of an earlier term."""
 
     def step(self, sender: str, body: bytes) -> None:
         """Take a message from a peer. Malformed or stale ones change nothing."""
