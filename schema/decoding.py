@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias
 
 from cortado.errors import InvalidDocument
+from cortado.schema.fold import Fields, Fold
 from cortado.schema.limits import DEPTH_MAX, INT_MAX, INT_MIN
 from cortado.schema.logical_values import FromStored, from_stored
 from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
@@ -120,56 +121,41 @@ PRIMITIVE_READERS: dict[Kind, Read] = {
 
 def compile_reader(root: AvroType) -> Read:
     """The reader of ``root``'s values as they were written."""
-    return ReaderCompiler(root).reader(root)
+    return Readers(root).of(root)
 
 
-class ReaderCompiler:
-    """Compiles each record once; a recursive one is reached through the list that its fields are put into."""
+class Readers(Fold[Read]):
+    """The readers of the types within ``root``."""
 
     def __init__(self, root: AvroType) -> None:
+        super().__init__()
         self.sizes = Sizes(root)
-        self.records: dict[str, Read] = {}
 
-    def reader(self, avro_type: AvroType) -> Read:
-        match avro_type:
-            case Primitive(kind=kind, logical=logical):
-                read = PRIMITIVE_READERS[kind]
-                return read if logical is None else logical_reader(from_stored(logical), read)
-            case Fixed(size=size, logical=logical):
-                read = fixed_reader(size)
-                return read if logical is None else logical_reader(from_stored(logical), read)
-            case Enum(symbols=symbols):
-                return enum_reader(symbols)
-            case Array(items=items):
-                return array_reader(self.reader(items), self.sizes.min_bytes(items), items == NULL)
-            case Map(values=values):
-                return map_reader(self.reader(values), self.sizes.min_bytes(values))
-            case Union():
-                return self.union(avro_type)
-            case Record():
-                return self.record(avro_type)
-            case _:
-                assert_never(avro_type)
+    def leaf(self, leaf: Primitive | Fixed | Enum) -> Read:
+        if isinstance(leaf, Enum):
+            return enum_reader(leaf.symbols)
+        read = fixed_reader(leaf.size) if isinstance(leaf, Fixed) else PRIMITIVE_READERS[leaf.kind]
+        return read if leaf.logical is None else logical_reader(from_stored(leaf.logical), read)
 
-    def record(self, record: Record) -> Read:
-        known = self.records.get(record.name)
-        if known is not None:
-            return known
-        fields: list[tuple[str, Read]] = []
-        read = self.records[record.name] = record_reader(fields, free_items_of(record))
-        fields.extend((field.name, self.reader(field.type)) for field in record.fields)
-        return read
+    def array(self, array: Array, item: Read) -> Read:
+        return array_reader(item, self.sizes.min_bytes(array.items), array.items == NULL)
 
-    def union(self, union: Union) -> Read:
+    def map(self, map_: Map, value: Read) -> Read:
+        return map_reader(value, self.sizes.min_bytes(map_.values))
+
+    def record(self, record: Record, fields: Fields[Read]) -> Read:
+        return record_reader(fields.pairs, free_items_of(record))
+
+    def union(self, union: Union, branches: list[Read]) -> Read:
         ambiguous = ambiguous_branches(union)
         readers = [
-            named_reader(branch_name(branch), self.reader(branch)) if position in ambiguous else self.reader(branch)
-            for position, branch in enumerate(union.branches)
+            named_reader(branch_name(branch), read) if position in ambiguous else read
+            for position, (branch, read) in enumerate(zip(union.branches, branches, strict=True))
         ]
-        if len(readers) == 2 and NULL in union.branches:
-            null_byte = 2 * union.branches.index(NULL)
-            return nullable_reader(readers[1 - null_byte // 2], null_byte)
-        return union_reader(readers)
+        if union.nullable is None:
+            return union_reader(readers)
+        null_byte = 2 * union.branches.index(NULL)
+        return nullable_reader(readers[1 - null_byte // 2], null_byte)
 
 
 def free_items_of(record: Record) -> int:

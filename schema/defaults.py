@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from typing import Any, assert_never
 
 from cortado.errors import InvalidDocument, InvalidSchema
-from cortado.schema.decoding import Read, ReaderCompiler
+from cortado.schema.decoding import Read, Readers
 from cortado.schema.json_text import shown
 from cortado.schema.limits import (
     DEFAULT_VALUES_MAX,
@@ -52,14 +52,14 @@ def check_defaults(root: AvroType, fields: Iterable[tuple[str, Field]]) -> None:
 
     Raises InvalidSchema, at such a path or inside, for one that is not a value of its field's type.
     """
-    writer, compiler = _DefaultWriter(), ReaderCompiler(root)
+    writer, readers = _DefaultWriter(), Readers(root)
     for path, field in fields:
         writer.out.clear()
         try:
             writer.write(field.type, field.default, path, 1)
         except _TooLarge as refusal:
             raise InvalidSchema(refusal.path, refusal.problem) from None
-        _check_meaning(compiler.reader(field.type), bytes(writer.out), path)
+        _check_meaning(readers.of(field.type), bytes(writer.out), path)
 
 
 def _check_meaning(read: Read, body: bytes, path: str) -> None:

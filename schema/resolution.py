@@ -18,7 +18,7 @@ from cortado.errors import InvalidDocument
 from cortado.schema.decoding import (
     PRIMITIVE_READERS,
     Read,
-    ReaderCompiler,
+    Readers,
     array_reader,
     enum_reader,
     fixed_reader,
@@ -80,8 +80,8 @@ class _Resolver:
     def __init__(self, writer: AvroType, reader: AvroType) -> None:
         self.sizes = Sizes(writer)
         self.rules = ReaderWriter()
-        self.as_written = ReaderCompiler(writer)
-        self.as_read = ReaderCompiler(reader)
+        self.as_written = Readers(writer)
+        self.as_read = Readers(reader)
         self.records: dict[tuple[str, str], Read] = {}
 
     def resolve(self, writer: AvroType, reader: AvroType) -> Read:
@@ -131,7 +131,7 @@ class _Resolver:
                 problem = "the document has no such field, and the reader has no default for it"
                 defaults.append((field.name, b"", _refusing(problem)))
             else:
-                default, read_default = default_bytes(field.type, field.default), self.as_read.reader(field.type)
+                default, read_default = default_bytes(field.type, field.default), self.as_read.of(field.type)
                 template[field.name], _ = read_default(default, 0, Walk())
                 if isinstance(template[field.name], list | dict | Branch):
                     # Read again for each document: a list that two documents share would change in both.
@@ -139,7 +139,7 @@ class _Resolver:
         for source in writer.fields:
             target = targets.get(source.name)
             if target is None:
-                steps.append((source.name, self.as_written.reader(source.type), None))
+                steps.append((source.name, self.as_written.of(source.type), None))
             else:
                 steps.append((source.name, self.resolve(source.type, target.type), target.name))
         return read
