@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias
 
 from cortado.errors import InvalidDocument
 from cortado.schema.decoding import free_items_of
 from cortado.schema.defaults import default_bytes
+from cortado.schema.fold import Fields, Fold
 from cortado.schema.limits import DEPTH_MAX, INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 from cortado.schema.logical_values import ToStored, to_stored
 from cortado.schema.model import NO_DEFAULT, NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
@@ -136,17 +137,12 @@ _PRIMITIVE_WRITERS: Final[dict[Kind, Write]] = {
 
 def compile_writer(root: AvroType) -> Write:
     """The writer of ``root``'s values."""
-    return _WriterCompiler().writer(root)
+    return _Writers().of(root)
 
 
-class _WriterCompiler:
-    """Compiles each record once; a recursive one is reached through the list that its fields are put into."""
-
-    def __init__(self) -> None:
-        self.records: dict[str, Write] = {}
-
-    def writer(self, avro_type: AvroType) -> Write:
-        match avro_type:
+class _Writers(Fold[Write]):
+    def leaf(self, leaf: Primitive | Fixed | Enum) -> Write:
+        match leaf:
             case Primitive(kind=kind, logical=logical):
                 write = _PRIMITIVE_WRITERS[kind]
                 return write if logical is None else _logical_writer(to_stored(logical), write)
@@ -154,36 +150,28 @@ class _WriterCompiler:
                 write = _fixed_writer(size)
                 return write if logical is None else _logical_writer(to_stored(logical, size), write)
             case Enum():
-                return _enum_writer(avro_type)
-            case Array(items=items):
-                return _array_writer(self.writer(items), items == NULL)
-            case Map(values=values):
-                return _map_writer(self.writer(values))
-            case Union():
-                return self.union(avro_type)
-            case Record():
-                return self.record(avro_type)
-            case _:
-                assert_never(avro_type)
+                return _enum_writer(leaf)
 
-    def record(self, record: Record) -> Write:
-        known = self.records.get(record.name)
-        if known is not None:
-            return known
-        fields: list[tuple[str, Write, bytes | None]] = []
-        write = self.records[record.name] = _record_writer(fields, free_items_of(record))
-        for field in record.fields:
-            default = None if field.default is NO_DEFAULT else default_bytes(field.type, field.default)
-            fields.append((field.name, self.writer(field.type), default))
-        return write
+    def array(self, array: Array, item: Write) -> Write:
+        return _array_writer(item, array.items == NULL)
 
-    def union(self, union: Union) -> Write:
-        writers = [self.writer(branch) for branch in union.branches]
-        write_any = _union_writer(Chooser(union), writers)
+    def map(self, map_: Map, value: Write) -> Write:  # noqa: ARG002
+        return _map_writer(value)
+
+    def record(self, record: Record, fields: Fields[Write]) -> Write:
+        defaults = {
+            field.name: default_bytes(field.type, field.default)
+            for field in record.fields
+            if field.default is not NO_DEFAULT
+        }
+        return _record_writer(fields.pairs, defaults, free_items_of(record))
+
+    def union(self, union: Union, branches: list[Write]) -> Write:
+        write_any = _union_writer(Chooser(union), branches)
         if union.nullable is None:
             return write_any
         null_byte = 2 * union.branches.index(NULL)
-        return _nullable_writer(writers[1 - null_byte // 2], null_byte, write_any)
+        return _nullable_writer(branches[1 - null_byte // 2], null_byte, write_any)
 
 
 def _logical_writer(convert: ToStored, write_stored: Write) -> Write:
@@ -259,8 +247,8 @@ def _map_writer(write_value: Write) -> Write:
     return write
 
 
-def _record_writer(fields: list[tuple[str, Write, bytes | None]], free_items: int) -> Write:
-    """``fields`` (name, writer, encoded default) may be filled in later: that is how a record can hold itself."""
+def _record_writer(fields: list[tuple[str, Write]], defaults: dict[str, bytes], free_items: int) -> Write:
+    """``fields`` may be filled in later: that is how a record can hold itself. ``defaults`` are encoded."""
 
     def write(out: bytearray, value: Any, walk: Walk) -> None:
         if type(value) is not dict and not isinstance(value, Mapping):
@@ -273,10 +261,11 @@ def _record_writer(fields: list[tuple[str, Write, bytes | None]], free_items: in
         filled = 0
         name = ""
         try:
-            for name, write_field, default in fields:
+            for name, write_field in fields:
                 try:
                     item = value[name]
                 except KeyError:
+                    default = defaults.get(name)
                     if default is None:
                         raise InvalidDocument("", "is missing, and the schema has no default for it") from None
                     out += default
@@ -286,7 +275,7 @@ def _record_writer(fields: list[tuple[str, Write, bytes | None]], free_items: in
         except REFUSALS as error:
             raise located(error, name) from None
         if len(value) + filled != len(fields):
-            raise _unknown_field(value, [name for name, _, _ in fields])
+            raise _unknown_field(value, [name for name, _ in fields])
         walk.depth -= 1
 
     return write
