@@ -22,8 +22,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from cortado.schema.json_reading import FromJson, compile_from_json
-from cortado.schema.json_writing import ToJson, compile_to_json
+from cortado.schema.json_containers import Convert
+from cortado.schema.json_reading import compile_from_json
+from cortado.schema.json_writing import compile_to_json
 from cortado.schema.model import AvroType, Schema
 from cortado.schema.walk import REFUSALS, Walk, explained, located
 
@@ -57,10 +58,10 @@ def _type_of(schema: Schema | AvroType) -> AvroType:
 
 
 @lru_cache(_COMPILED_MAX)
-def _to_json(avro_type: AvroType) -> ToJson:
+def _to_json(avro_type: AvroType) -> Convert:
     return compile_to_json(avro_type)
 
 
 @lru_cache(_COMPILED_MAX)
-def _from_json(avro_type: AvroType) -> FromJson:
+def _from_json(avro_type: AvroType) -> Convert:
     return compile_from_json(avro_type)

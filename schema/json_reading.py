@@ -9,22 +9,20 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final
 
 from cortado.errors import InvalidDocument
+from cortado.schema.json_containers import Containers, Convert
 from cortado.schema.json_text import shown
 from cortado.schema.logical_values import uuid_of
-from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union
+from cortado.schema.model import NULL, AvroType, Enum, Fixed, Primitive, Union
 from cortado.schema.names import branch_name, listed
 from cortado.schema.union_branches import class_of_type
 from cortado.schema.values import Branch, Duration
-from cortado.schema.walk import REFUSALS, Walk, located
-
-FromJson: TypeAlias = Callable[[Any, Walk], Any]
+from cortado.schema.walk import Walk
 
 _DATE: Final = r"\d{4}-\d{2}-\d{2}"
 _TIME: Final = r"\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
@@ -45,42 +43,31 @@ _EXAMPLES: Final = {
 _FLOAT_WORDS: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
-def compile_from_json(root: AvroType) -> FromJson:
+def compile_from_json(root: AvroType) -> Convert:
     """The function from JSON to ``root``'s values."""
-    return _Compiler().reader(root)
+    return _Readers(_check_array, _check_object).of(root)
 
 
-class _Compiler:
-    def __init__(self) -> None:
-        self.records: dict[str, FromJson] = {}
+class _Readers(Containers):
+    def leaf(self, leaf: Primitive | Fixed | Enum) -> Convert:
+        return _LEAF_OF_CLASS[class_of_type(leaf)]
 
-    def reader(self, avro_type: AvroType) -> FromJson:
-        match avro_type:
-            case Primitive() | Fixed() | Enum():
-                return _LEAF_OF_CLASS[class_of_type(avro_type)]
-            case Array(items=items):
-                return _array(self.reader(items))
-            case Map(values=values):
-                return _map(self.reader(values))
-            case Union():
-                return self.union(avro_type)
-            case Record():
-                return self.record(avro_type)
-            case _:
-                assert_never(avro_type)
-
-    def record(self, record: Record) -> FromJson:
-        if record.name not in self.records:
-            fields: dict[str, FromJson] = {}
-            self.records[record.name] = _members(fields)
-            fields.update((field.name, self.reader(field.type)) for field in record.fields)
-        return self.records[record.name]
-
-    def union(self, union: Union) -> FromJson:
+    def union(self, union: Union, branches: list[Convert]) -> Convert:
         if union.nullable is not None:
-            return _nullable(self.reader(union.nullable))
-        branches = {branch_name(branch): self.reader(branch) for branch in union.branches if branch != NULL}
-        return _union(branches, NULL in union.branches)
+            return _nullable(branches[union.branches.index(union.nullable)])
+        pairs = zip(union.branches, branches, strict=True)
+        named = {branch_name(branch): convert for branch, convert in pairs if branch != NULL}
+        return _union(named, NULL in union.branches)
+
+
+def _check_array(value: Any) -> None:
+    if not isinstance(value, list):
+        raise _wrong("an array", value)
+
+
+def _check_object(value: Any) -> None:
+    if not isinstance(value, dict):
+        raise _wrong("an object", value)
 
 
 def _null(value: Any, _walk: Walk) -> None:
@@ -179,7 +166,7 @@ def _duration(value: Any, _walk: Walk) -> Duration:
     return Duration(**value)
 
 
-_LEAF_OF_CLASS: Final[dict[str, FromJson]] = {
+_LEAF_OF_CLASS: Final[dict[str, Convert]] = {
     "null": _null,
     "boolean": _boolean,
     "int": _integer,
@@ -196,14 +183,14 @@ _LEAF_OF_CLASS: Final[dict[str, FromJson]] = {
 }
 
 
-def _nullable(read_value: FromJson) -> FromJson:
+def _nullable(read_value: Convert) -> Convert:
     def read(value: Any, walk: Walk) -> Any:
         return None if value is None else read_value(value, walk)
 
     return read
 
 
-def _union(branches: dict[str, FromJson], has_null: bool) -> FromJson:
+def _union(branches: dict[str, Convert], has_null: bool) -> Convert:
     wanted = ("null or " if has_null else "") + "an object with one member, named " + listed(list(branches), " or ")
 
     def read(value: Any, walk: Walk) -> Branch | None:
@@ -216,62 +203,6 @@ def _union(branches: dict[str, FromJson], has_null: bool) -> FromJson:
         if read_branch is None:
             raise _wrong(wanted, value)
         return Branch(name, read_branch(inner, walk))
-
-    return read
-
-
-def _array(read_item: FromJson) -> FromJson:
-    def read(value: Any, walk: Walk) -> list[Any]:
-        if not isinstance(value, list):
-            raise _wrong("an array", value)
-        walk.enter()
-        items: list[Any] = []
-        try:
-            for item in value:
-                items.append(read_item(item, walk))  # noqa: PERF401 - its length is the error's path
-        except REFUSALS as error:
-            raise located(error, f"[{len(items)}]") from None
-        walk.depth -= 1
-        return items
-
-    return read
-
-
-def _map(read_value: FromJson) -> FromJson:
-    def read(value: Any, walk: Walk) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise _wrong("an object", value)
-        walk.enter()
-        entries: dict[str, Any] = {}
-        key = ""
-        try:
-            for key, item in value.items():
-                entries[key] = read_value(item, walk)
-        except REFUSALS as error:
-            raise located(error, f"[{key!r}]") from None
-        walk.depth -= 1
-        return entries
-
-    return read
-
-
-def _members(fields: dict[str, FromJson]) -> FromJson:
-    def read(value: Any, walk: Walk) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise _wrong("an object", value)
-        walk.enter()
-        members: dict[str, Any] = {}
-        name = ""
-        try:
-            for name, item in value.items():
-                read_field = fields.get(name)
-                if read_field is None:
-                    raise InvalidDocument("", "the schema has no such field")
-                members[name] = read_field(item, walk)
-        except REFUSALS as error:
-            raise located(error, name) from None
-        walk.depth -= 1
-        return members
 
     return read
 

@@ -8,25 +8,25 @@ from base64 import b64encode
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from cortado.errors import InvalidDocument
-from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
+from cortado.schema.json_containers import Containers, Convert
+from cortado.schema.model import NULL, AvroType, Enum, Fixed, Kind, Primitive, Union
 from cortado.schema.names import branch_name
 from cortado.schema.union_branches import Chooser, class_of_type, class_of_value
 from cortado.schema.values import Branch
-from cortado.schema.walk import REFUSALS, Walk, located, shown
+from cortado.schema.walk import Walk, shown
 
-ToJson: TypeAlias = Callable[[Any, Walk], Any]
 _Leaf: TypeAlias = Callable[[Any], Any]
 
 _FLOAT: Final = struct.Struct("<f")
 
 
-def compile_to_json(root: AvroType) -> ToJson:
+def compile_to_json(root: AvroType) -> Convert:
     """The function from ``root``'s values to JSON."""
-    return _Compiler().writer(root)
+    return _Writers(_check_list, _check_dict).of(root)
 
 
 def timestamp_text(moment: datetime) -> str:
@@ -89,57 +89,47 @@ _LEAF_OF_CLASS: Final[dict[str, _Leaf]] = {
 }
 
 
-class _Compiler:
-    def __init__(self) -> None:
-        self.records: dict[str, ToJson] = {}
+class _Writers(Containers):
+    def leaf(self, leaf: Primitive | Fixed | Enum) -> Convert:
+        name = class_of_type(leaf)
+        is_short = isinstance(leaf, Primitive) and leaf.kind is Kind.FLOAT
+        return _leaf(name, _short_float_json if is_short else _LEAF_OF_CLASS[name])
 
-    def writer(self, avro_type: AvroType) -> ToJson:
-        match avro_type:
-            case Primitive(kind=Kind.FLOAT):
-                return _leaf("float", _short_float_json)
-            case Primitive() | Fixed() | Enum():
-                name = class_of_type(avro_type)
-                return _leaf(name, _LEAF_OF_CLASS[name])
-            case Array(items=items):
-                return _array(self.writer(items))
-            case Map(values=values):
-                return _map(self.writer(values))
-            case Union():
-                return self.union(avro_type)
-            case Record():
-                return self.record(avro_type)
-            case _:
-                assert_never(avro_type)
-
-    def record(self, record: Record) -> ToJson:
-        if record.name not in self.records:
-            fields: dict[str, ToJson] = {}
-            self.records[record.name] = _record(fields)
-            fields.update((field.name, self.writer(field.type)) for field in record.fields)
-        return self.records[record.name]
-
-    def union(self, union: Union) -> ToJson:
-        writers = [self.writer(branch) for branch in union.branches]
+    def union(self, union: Union, branches: list[Convert]) -> Convert:
         chooser = Chooser(union)
         if union.nullable is not None:
-            return _nullable(writers[1 - union.branches.index(NULL)], chooser)
+            return _nullable(branches[union.branches.index(union.nullable)], chooser)
         names = [None if branch == NULL else branch_name(branch) for branch in union.branches]
-        return _union(chooser, list(zip(names, writers, strict=True)))
+        return _union(chooser, list(zip(names, branches, strict=True)))
 
 
-def _leaf(wanted: str, convert: _Leaf) -> ToJson:
+def _check_list(value: Any) -> None:
+    if class_of_value(value) != "list":
+        raise _wrong("list", value)
+
+
+def _check_dict(value: Any) -> None:
+    if class_of_value(value) != "dict":
+        raise _wrong("dict", value)
+
+
+def _wrong(wanted: str, value: Any) -> InvalidDocument:
+    return InvalidDocument("", f"must be of type {wanted}", shown(value))
+
+
+def _leaf(wanted: str, convert: _Leaf) -> Convert:
     def write(value: Any, _walk: Walk) -> Any:
         found = class_of_value(value)
         if found == wanted:
             return convert(value)
         if found == "int" and wanted == "float":
             return value
-        raise InvalidDocument("", f"must be of type {wanted}", shown(value))
+        raise _wrong(wanted, value)
 
     return write
 
 
-def _nullable(write_value: ToJson, chooser: Chooser) -> ToJson:
+def _nullable(write_value: Convert, chooser: Chooser) -> Convert:
     def write(value: Any, walk: Walk) -> Any:
         if value is None:
             return None
@@ -151,67 +141,11 @@ def _nullable(write_value: ToJson, chooser: Chooser) -> ToJson:
     return write
 
 
-def _union(chooser: Chooser, writers: list[tuple[str | None, ToJson]]) -> ToJson:
+def _union(chooser: Chooser, writers: list[tuple[str | None, Convert]]) -> Convert:
     def write(value: Any, walk: Walk) -> Any:
         index, value = chooser.choose(value)
         name, write_value = writers[index]
         json_value = write_value(value, walk)
         return None if name is None else {name: json_value}
-
-    return write
-
-
-def _array(write_item: ToJson) -> ToJson:
-    def write(value: Any, walk: Walk) -> list[Any]:
-        if class_of_value(value) != "list":
-            raise InvalidDocument("", "must be of type list", shown(value))
-        walk.enter()
-        items: list[Any] = []
-        try:
-            for item in value:
-                items.append(write_item(item, walk))  # noqa: PERF401 - its length is the error's path
-        except REFUSALS as error:
-            raise located(error, f"[{len(items)}]") from None
-        walk.depth -= 1
-        return items
-
-    return write
-
-
-def _map(write_value: ToJson) -> ToJson:
-    def write(value: Any, walk: Walk) -> dict[str, Any]:
-        if class_of_value(value) != "dict":
-            raise InvalidDocument("", "must be of type dict", shown(value))
-        walk.enter()
-        entries: dict[str, Any] = {}
-        key: Any = None
-        try:
-            for key, item in value.items():
-                entries[key] = write_value(item, walk)
-        except REFUSALS as error:
-            raise located(error, f"[{key!r}]") from None
-        walk.depth -= 1
-        return entries
-
-    return write
-
-
-def _record(fields: dict[str, ToJson]) -> ToJson:
-    def write(value: Any, walk: Walk) -> dict[str, Any]:
-        if class_of_value(value) != "dict":
-            raise InvalidDocument("", "must be of type dict", shown(value))
-        walk.enter()
-        members: dict[str, Any] = {}
-        name = ""
-        try:
-            for name, item in value.items():
-                write_field = fields.get(name)
-                if write_field is None:
-                    raise InvalidDocument("", "the schema has no such field")
-                members[name] = write_field(item, walk)
-        except REFUSALS as error:
-            raise located(error, str(name)) from None
-        walk.depth -= 1
-        return members
 
     return write
