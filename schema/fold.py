@@ -18,6 +18,7 @@ A record is made once, *before* its fields are: a recursive one then finds itsel
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Generic, TypeVar, assert_never
 
 from cortado.schema.model import Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union
@@ -26,13 +27,22 @@ T = TypeVar("T")
 
 
 class Fields(Generic[T]):
-    """What a record's fields become, in their order: ``pairs`` of name and part, and the same ``by_name``."""
+    """What a record's fields become, in their order: the ``parts``, ``pairs`` of name and part, and parts ``by_name``.
 
-    __slots__ = ("by_name", "pairs")
+    Three views, so that nobody unpacks in each document what it has no use for.
+    """
+
+    __slots__ = ("by_name", "pairs", "parts")
 
     def __init__(self) -> None:
+        self.parts: list[T] = []
         self.pairs: list[tuple[str, T]] = []
         self.by_name: dict[str, T] = {}
+
+    def fill(self, by_name: Mapping[str, T]) -> None:
+        self.parts.extend(by_name.values())
+        self.pairs.extend(by_name.items())
+        self.by_name.update(by_name)
 
 
 class Fold(ABC, Generic[T]):
@@ -55,9 +65,7 @@ class Fold(ABC, Generic[T]):
                 if avro_type not in self._records:
                     fields: Fields[T] = Fields()
                     self._records[avro_type] = self.record(avro_type, fields)
-                    for field in avro_type.fields:
-                        fields.pairs.append((field.name, self.of(field.type)))
-                    fields.by_name.update(fields.pairs)
+                    fields.fill({field.name: self.of(field.type) for field in avro_type.fields})
                 return self._records[avro_type]
             case _:
                 assert_never(avro_type)

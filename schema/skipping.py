@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from cortado.errors import InvalidDocument
-from cortado.schema.columnar.skip import Malformed, Skip, SkipCompiler
+from cortado.schema.columnar.skip import Malformed, Skip, Skips
 from cortado.schema.documents import validate_body
 from cortado.schema.limits import FREE_ITEMS_MAX, READ_BYTES_MAX
 from cortado.schema.model import Schema
@@ -50,4 +50,4 @@ def _explained(schema: Schema, body: bytes, row: int) -> InvalidDocument:
 @lru_cache(_COMPILED_MAX)
 def _skipper(schema: Schema) -> tuple[Skip, int]:
     """What skips a document, and the fewest bytes that one takes."""
-    return SkipCompiler(schema.root).skip(schema.root), Sizes(schema.root).min_bytes(schema.root)
+    return Skips(schema.root).of(schema.root), Sizes(schema.root).min_bytes(schema.root)

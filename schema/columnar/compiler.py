@@ -23,7 +23,7 @@ from cortado.schema.columnar.nodes import (
     RecordNode,
     UnionNode,
 )
-from cortado.schema.columnar.skip import SkipCompiler
+from cortado.schema.columnar.skip import Skips, entry
 from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
 from cortado.schema.shape import Sizes, records_of, recursive_names
 
@@ -38,7 +38,7 @@ class Compiler:
         # The document may be a part of a record that is met again inside it, under the same name.
         within = Union(tuple(field.type for field in root.fields))
         self._sizes = Sizes(within)
-        self._skips = SkipCompiler(within)
+        self._skips = Skips(within)
         self._recursive = recursive_names(records_of(within))
         self._nodes: dict[AvroType, Node] = {}
 
@@ -81,7 +81,7 @@ class Compiler:
             case Union():
                 return self._union(type_, depth)
             case Record() if self.is_opaque(type_):
-                return OpaqueNode(type_, self._sizes.min_bytes(type_), self._skips.skip(type_), depth)
+                return OpaqueNode(type_, self._sizes.min_bytes(type_), self._skips.of(type_), depth)
             case Record():
                 return self._record(type_, depth)
 
@@ -98,7 +98,7 @@ class Compiler:
             fixed=self._skips.fixed_bytes(array.items),
             is_number=isinstance(item, NumberNode),
             skip=lambda lanes, pos, end: item.read(lanes, pos, end, SKIP)[1],
-            skip_one=self._skips.skip(array.items),
+            skip_one=self._skips.of(array.items),
             skip_all=self._skips.items(array.items),
             depth=depth,
         )
@@ -117,8 +117,8 @@ class Compiler:
             fixed=None,
             is_number=False,
             skip=skip,
-            skip_one=self._skips.entry(map_.values),
-            skip_all=self._skips.items(map_.values, keyed=True),
+            skip_one=entry(self._skips.of(map_.values)),
+            skip_all=self._skips.entries(map_.values),
             depth=depth,
         )
         return MapNode(map_, key, value, shape)

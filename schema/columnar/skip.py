@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from cortado.schema.fold import Fields, Fold
 from cortado.schema.limits import DEPTH_MAX, FREE_ITEMS_MAX
 from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Union
 from cortado.schema.shape import Sizes
@@ -22,19 +23,18 @@ SkipItems: TypeAlias = Callable[[bytes, int, int, int, "list[int] | None"], int]
 """As Skip, over an array's or map's blocks: a list is given every item's position (none of empty items)."""
 
 _FIXED_BYTES = {Kind.NULL: 0, Kind.BOOLEAN: 1, Kind.FLOAT: 4, Kind.DOUBLE: 8}
-_STRING = Primitive(Kind.STRING)
 
 
 class Malformed(Exception):
     """There is no next value: the bytes end, or a number leads out of them."""
 
 
-class SkipCompiler:
-    """The compiled skips of one schema's types."""
+class Skips(Fold[Skip]):
+    """The skips of the types within ``root``."""
 
     def __init__(self, root: AvroType) -> None:
+        super().__init__()
         self._sizes = Sizes(root)
-        self._records: dict[Record, Skip] = {}
         self._fixed: dict[Record, int | None] = {}
 
     def fixed_bytes(self, type_: AvroType) -> int | None:
@@ -54,58 +54,48 @@ class SkipCompiler:
             case _:
                 return None
 
-    def skip(self, type_: AvroType) -> Skip:
-        """The compiled skip of one type."""
-        size = self.fixed_bytes(type_)
+    def items(self, item: AvroType) -> SkipItems:
+        """The skip over the blocks of an array."""
+        return self._items(item, self.of(item))
+
+    def entries(self, value: AvroType) -> SkipItems:
+        """The skip over the blocks of a map."""
+        return self._entries(value, self.of(value))
+
+    def leaf(self, leaf: Primitive | Fixed | Enum) -> Skip:
+        size = self.fixed_bytes(leaf)
         if size is not None:
             return _skip_bytes(size)
-        match type_:
-            case Primitive(kind=Kind.BYTES | Kind.STRING):
-                return _skip_sized
-            case Primitive() | Enum() | Fixed():
-                return _skip_number
-            case Array(items=inner):
-                return _skip_all(self.items(inner))
-            case Map(values=inner):
-                return _skip_all(self.items(inner, keyed=True))
-            case Union(branches=branches):
-                skips = [self.skip(each) for each in branches]
-                if NULL in branches and len(branches) == 2:
-                    return _skip_nullable(skips, branches.index(NULL))
-                return _skip_union(skips)
-            case Record():
-                return self._record(type_)
+        is_sized = isinstance(leaf, Primitive) and leaf.kind in (Kind.BYTES, Kind.STRING)
+        return _skip_sized if is_sized else _skip_number
 
-    def items(self, item: AvroType, *, keyed: bool = False) -> SkipItems:
-        """The compiled skip over an array's blocks, or a map's where ``keyed``."""
-        if keyed:
-            return _skip_items(self.entry(item), self._sizes.min_bytes(item) + 1, None)
-        return _skip_items(self.skip(item), self._sizes.min_bytes(item), self.fixed_bytes(item))
+    def array(self, array: Array, item: Skip) -> Skip:
+        return _skip_all(self._items(array.items, item))
 
-    def entry(self, value: AvroType) -> Skip:
-        """The compiled skip of a map's entry, a key and a value."""
-        skip_value = self.skip(value)
+    def map(self, map_: Map, value: Skip) -> Skip:
+        return _skip_all(self._entries(map_.values, value))
 
-        def skip(buffer: bytes, pos: int, end: int, depth: int) -> int:
-            return skip_value(buffer, _skip_sized(buffer, pos, end, depth), end, depth)
+    def union(self, union: Union, branches: list[Skip]) -> Skip:
+        return _skip_union(branches) if union.nullable is None else _skip_nullable(branches, union.branches.index(NULL))
 
-        return skip
+    def record(self, record: Record, fields: Fields[Skip]) -> Skip:
+        size = self.fixed_bytes(record)
+        return _skip_record(fields.parts) if size is None else _skip_bytes(size)
 
-    def _record(self, record: Record) -> Skip:
-        if record in self._records:
-            return self._records[record]
-        steps: list[Skip] = []
+    def _items(self, item: AvroType, skip_item: Skip) -> SkipItems:
+        return _skip_items(skip_item, self._sizes.min_bytes(item), self.fixed_bytes(item))
 
-        def skip(buffer: bytes, pos: int, end: int, depth: int) -> int:
-            if depth >= DEPTH_MAX:
-                raise Malformed
-            for step in steps:
-                pos = step(buffer, pos, end, depth + 1)
-            return pos
+    def _entries(self, value: AvroType, skip_value: Skip) -> SkipItems:
+        return _skip_items(entry(skip_value), self._sizes.min_bytes(value) + 1, None)
 
-        self._records[record] = skip
-        steps += [self.skip(each.type) for each in record.fields]
-        return skip
+
+def entry(skip_value: Skip) -> Skip:
+    """The skip of a map's entry, a key and a value."""
+
+    def skip(buffer: bytes, pos: int, end: int, depth: int) -> int:
+        return skip_value(buffer, _skip_sized(buffer, pos, end, depth), end, depth)
+
+    return skip
 
 
 def read_number(buffer: bytes, pos: int, end: int) -> tuple[int, int]:
@@ -156,6 +146,17 @@ def _skip_bytes(size: int) -> Skip:
         if pos + size > end:
             raise Malformed
         return pos + size
+
+    return skip
+
+
+def _skip_record(fields: list[Skip]) -> Skip:
+    def skip(buffer: bytes, pos: int, end: int, depth: int) -> int:
+        if depth >= DEPTH_MAX:
+            raise Malformed
+        for step in fields:
+            pos = step(buffer, pos, end, depth + 1)
+        return pos
 
     return skip
 
