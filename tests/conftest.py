@@ -48,7 +48,7 @@ _LONG = (
 )
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Hand out tests by file, since a file shares its servers; those of Spark share a session, too."""
     for item in items:
