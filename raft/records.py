@@ -24,7 +24,7 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Encoded, Entry, Nothing, Payload
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 CHECKSUM_BYTES: Final = 4
 KIND_NOTHING, KIND_DATA, KIND_CONFIGURATION, KIND_EXAMINED = 0, 1, 2, 3
 _ENTRY_KEY: Final = struct.Struct(">IcQ")
@@ -175,12 +175,13 @@ class StoredLog:
 
 def decode_stored(group_id: int, stored: Sequence[tuple[bytes, bytes]]) -> StoredLog:
     """Decode all keys and values of a group. Nothing stored is an empty hard state. Raises DataLoss."""
-    hard_state: HardState | None = None
+    values = dict(sorted(stored))
+    # First: its format says whether the entries can be read.
+    hard_value = values.pop(hard_key(group_id), None)
+    hard_state = None if hard_value is None else _decode_hard_state(group_id, hard_value)
     records: list[Record] = []
-    for key, value in sorted(stored):
-        if key == hard_key(group_id):
-            hard_state = _decode_hard_state(group_id, value)
-        elif len(key) == _ENTRY_KEY.size and key[:5] == entry_key(group_id, 0)[:5]:
+    for key, value in values.items():
+        if len(key) == _ENTRY_KEY.size and key[:5] == entry_key(group_id, 0)[:5]:
             records.append(decode_record(group_id, int.from_bytes(key[5:], "big"), value))
         else:
             raise DataLoss(f"the log of group {group_id}", f"unknown key {key.hex()}")

@@ -34,7 +34,7 @@ from cortado.store.mvcc.versions import Item
 from cortado.store.node.requests import REQUEST_ID_BYTES
 from cortado.store.packing import cut, cut_equal, join
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 
 # The timestamp behind a key, the kind and checksum of a value, and the two lengths: what a mutation adds.
 MUTATION_OVERHEAD_BYTES: Final = 25

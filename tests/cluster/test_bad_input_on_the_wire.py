@@ -281,8 +281,8 @@ CASES: dict[str, tuple[Callable[[Wire], Any], type[CortadoError], str]] = {
     "a request id of two bytes": (kv_put(request_id=b"xx"), errors.InvalidArgument, "request_id: must have 20 bytes"),
     "a request id of tomorrow": (
         kv_put(request_id=b"\0\0" + (1 << 47).to_bytes(6) + bytes(12)),
-        errors.InvalidArgument,
-        "request_id: begins with a timestamp that is ahead",
+        errors.ClockOutOfBounds,
+        "request_id begins with a timestamp that is ahead",
     ),
     "a key-value operation that does nothing": (
         lambda wire: wire.kv.Batch(kv_pb2.KvBatchRequest(namespace="n", operations=[kv_pb2.KvOperation()])),

@@ -11,19 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 SOURCES = ("proto", "raft", "schema", "src", "store")
 FROM = "CORTADO_UPGRADE_FROM"
-"""A commit to begin at, instead of the one before the last change of the source."""
+"""A commit to upgrade from, such as that of the last release, instead of from this build to the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """The source in ``folder``, which is that of ``commit`` if it is of one."""
+    """The source in ``folder``."""
 
-    commit: str
     folder: Path
 
     @property
@@ -37,19 +34,33 @@ class Build:
         return ("env", f"PYTHONPATH={self.path}", sys.executable, "-m", "cortado.store.cli")
 
 
-def earlier_build(folder: Path) -> Build:
-    """The build before the last change of the source. Skips the test where there is no history of it."""
-    commit = os.environ.get(FROM) or f"{_git('log', '-n', '1', '--format=%H', '--', *SOURCES) or 'HEAD'}~1"
-    found = _git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
-    if not found:
-        pytest.skip(f"version control has no {commit}: there is no earlier build to upgrade from")
+def builds_in_a_row(folder: Path) -> tuple[Build, Build]:
+    """Two builds that must run together: the earlier one, and the one that follows it.
+
+    This one, and one that might come next: it reads what this one does not write yet. Or the one that ``FROM`` names,
+    and this one.
+    """
+    this, commit = Build(ROOT), os.environ.get(FROM)
+    if commit:
+        return build_of(commit, folder), this
+    read = (
+        "newest_protocol={},\n    entries_written=commands.FORMAT,\n    oldest_entries=commands.FORMAT,\n"
+        "    newest_entries={},"
+    )
+    return this, changed_build(
+        folder, "store/peers/versions.py", read.format(1, "commands.FORMAT"), read.format(2, "commands.FORMAT + 1")
+    )
+
+
+def build_of(commit: str, folder: Path) -> Build:
+    """The source of a commit."""
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / "source.tar"
     with archive.open("wb") as out:
-        subprocess.run(["git", "archive", found, *SOURCES], cwd=ROOT, stdout=out, check=True)
+        subprocess.run(["git", "archive", commit, *SOURCES], cwd=ROOT, stdout=out, check=True)
     with tarfile.open(archive) as source:
         source.extractall(folder, filter="tar")
-    return Build(found, folder)
+    return Build(folder)
 
 
 def changed_build(folder: Path, file: str, old: str, new: str) -> Build:
@@ -59,12 +70,4 @@ def changed_build(folder: Path, file: str, old: str, new: str) -> Build:
     text = (folder / file).read_text()
     assert text.count(old) == 1, f"{file} has {old!r} {text.count(old)} times"
     (folder / file).write_text(text.replace(old, new))
-    return Build("", folder)
-
-
-def _git(*arguments: str) -> str:
-    try:
-        ended = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return ended.stdout.strip() if ended.returncode == 0 else ""
+    return Build(folder)

@@ -1,7 +1,9 @@
-"""Three nodes go from the build before to this one and back, node by node, while clients call.
+"""Three nodes go from a build to the next one and back, node by node, while clients call.
 
-Clients are upgraded after servers, so they are of the earlier build all the way: what it could do, it can do on either,
-and on any mixture of them. ``CORTADO_UPGRADE_FROM=<commit>`` begins at another build.
+Two builds in a row have one format of directories, and each reads what the other writes
+(docs/adr/0019-read-before-written.md). Here they are this build and one that might come next;
+``CORTADO_UPGRADE_FROM=<commit>`` goes from another build to this one. Clients are upgraded after servers, so they are
+of the earlier build all the way: what it could do, it can do on either, and on any mixture of them.
 """
 
 from __future__ import annotations
@@ -15,9 +17,8 @@ from pathlib import Path
 import pytest
 
 from cortado.store.client import Client
-from support.builds import ROOT, Build, earlier_build
+from support.builds import ROOT, Build, builds_in_a_row
 from support.cluster import Cluster
-from support.server_process import CORTADO
 
 pytestmark = pytest.mark.process
 
@@ -81,7 +82,7 @@ def roll(cluster: Cluster, cortado: Sequence[str], callers: Callers) -> None:
 
 
 def test_a_cluster_is_upgraded_under_load_and_taken_back(tmp_path: Path) -> None:
-    before = earlier_build(tmp_path / "earlier")
+    before, after = builds_in_a_row(tmp_path / "other")
     cluster = Cluster(tmp_path)
     for node in cluster.nodes.values():
         node.cortado = before.cortado
@@ -89,7 +90,7 @@ def test_a_cluster_is_upgraded_under_load_and_taken_back(tmp_path: Path) -> None
         cluster.form()
         with callers_of(before, cluster, "rolled") as callers:
             callers.wait_for_progress()
-            roll(cluster, CORTADO, callers)
+            roll(cluster, after.cortado, callers)
             roll(cluster, before.cortado, callers)
             assert callers.end() == "", "the outcome of a request stayed unknown"
         cluster.assert_same_contents("rolled", "rolled-tokens")
@@ -101,8 +102,9 @@ def test_a_cluster_is_upgraded_under_load_and_taken_back(tmp_path: Path) -> None
 
 def test_the_nodes_of_the_test_are_of_the_builds_that_it_means(tmp_path: Path) -> None:
     """Otherwise it would prove nothing: what is installed must not come first."""
-    before = earlier_build(tmp_path / "earlier")
     code = "import cortado.store.cli, sys; sys.stdout.write(cortado.store.cli.__file__)"
-    for command, home in ((before.cortado, before.folder), (CORTADO, ROOT)):
-        ran = subprocess.run([*command[:-2], "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-        assert Path(ran.stdout).resolve().is_relative_to(home.resolve())
+    for build in builds_in_a_row(tmp_path / "other"):
+        ran = subprocess.run(
+            [*build.cortado[:-2], "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+        )
+        assert Path(ran.stdout).resolve().is_relative_to(build.folder.resolve())

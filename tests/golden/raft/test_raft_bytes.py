@@ -10,16 +10,24 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import google_crc32c
+import pytest
+from google.protobuf.message import Message
+
+from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.bootstrap import bootstrap_writes
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Encoded, Nothing
 from cortado.raft.records import (
+    CHECKSUM_BYTES,
+    FORMAT,
     KIND_CONFIGURATION,
     KIND_DATA,
     KIND_NOTHING,
     HardState,
     Record,
+    decode_stored,
     entry_key,
     group_range,
 )
@@ -84,6 +92,23 @@ def render() -> str:
 
 def test_the_logs_bytes_are_the_golden_ones() -> None:
     assert render() == GOLDEN.read_text()
+
+
+def _checked(key: bytes, message: Message) -> bytes:
+    body = message.SerializeToString()
+    checksum: int = google_crc32c.value(key + body)
+    return checksum.to_bytes(CHECKSUM_BYTES, "little") + body
+
+
+def test_a_newer_log_is_refused_by_its_format_before_its_entries_are_read() -> None:
+    key, value = HardState(7, "n2", 40, 6, GROWN).write(GROUP)
+    state = pb.HardState.FromString(value[CHECKSUM_BYTES:])
+    state.format = FORMAT + 1
+    stored = _checked(key, state)
+    entry = entry_key(GROUP, 41)
+    unknown = _checked(entry, pb.LogRecord(term=7, kind=9))
+    with pytest.raises(DataLoss, match=f"format {FORMAT + 1}, this version knows {FORMAT}"):
+        decode_stored(GROUP, [(entry, unknown), (key, stored)])
 
 
 if __name__ == "__main__":
