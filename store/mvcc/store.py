@@ -16,7 +16,7 @@ what is appended would be compared with the timestamps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress
 from operator import itemgetter
@@ -144,10 +144,10 @@ class VersionStore:
             if damage.space is Space.DATA and damage not in self.suspect:
                 self.suspect = (*self.suspect, damage)
 
-    def trust(self, start: bytes, end: bytes) -> None:
-        """Everything in ``[start, end)`` is as it was written: answer reads of ranges within it again."""
+    def trust(self, start: bytes, end: bytes, *, but: Collection[Damage] = ()) -> None:
+        """Everything in ``[start, end)`` is as it was written: answer reads of ranges within it, ``but`` of these."""
         with self._suspects_change:
-            self.suspect = tuple(each for each in self.suspect if each.start < start or each.end > end)
+            self.suspect = tuple(each for each in self.suspect if each.start < start or each.end > end or each in but)
 
     def check_trusted(self, start: bytes, end: bytes) -> None:
         """Raises DataLoss where something in ``[start, end)`` is known to be damaged."""

@@ -39,11 +39,11 @@ _ABOVE_VERSIONS: Final = b"\xff" * (len(NOTHING) + 1)
 
 
 class Examiner:
-    """One replica's. On the loop. ``on_damage`` hears of what is missing here."""
+    """One replica's. On the loop. ``on_missing`` hears of a range, and of a version that is missing there."""
 
-    def __init__(self, store: VersionStore, on_damage: Callable[[Damage], None]) -> None:
+    def __init__(self, store: VersionStore, on_missing: Callable[[Damage, bytes], None]) -> None:
         self._store = store
-        self._on_damage = on_damage
+        self._on_missing = on_missing
         self._layers: dict[tuple[int, int], Layer] = {}
         self.examined = self.doubted = 0
 
@@ -82,7 +82,7 @@ class Examiner:
             if theirs < suffix:
                 lacks = True
                 what = f"{dump(key + theirs)}: the leader has this version, and this replica does not"
-                self._on_damage(missing(key, what))
+                self._on_missing(missing(key, what), key + theirs)
             elif suffix < theirs:
                 newer_here = key + suffix
         if not lacks and not newer_here:

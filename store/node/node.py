@@ -246,7 +246,7 @@ class Node:
             turns.compaction.held_index = lambda: snapshots.held_index
         self.examiner = Examiner(self.store, self._lacks)
         self._log.examine = self.examiner.examine
-        turns.on_doubt = lambda stored_key: self._lacks(lost(stored_key))
+        turns.on_doubt = lambda stored_key: self._lacks(lost(stored_key), stored_key)
         await self.patrol.walk(self.limits.walk_ms)
         self.patrol.start()
         turns.schedule()
@@ -360,12 +360,11 @@ class Node:
             self.watches.end_all(Unavailable(snapshots.unreadable, retry_delay_ms=1_000))
         self._catalog_cache.clear()
 
-    def _lacks(self, damage: Damage) -> None:
-        """What was written there is not here, and another member has it: no read may say that there is nothing."""
+    def _lacks(self, damage: Damage, stored_key: bytes) -> None:
+        """A version is not here, and another member has it: no read may say that there is nothing."""
         _LOG.critical("lost here: %s", damage.what)
         self.store.distrust(damage)
-        self.store.on_damage(damage)
-        self.repairs.fill(damage)
+        self.repairs.fill(damage, stored_key)
 
     def _patrol_found(self, damage: Damage) -> None:
         """On the scan thread. What lies there was something else, perhaps another key: no read may miss that."""

@@ -54,7 +54,8 @@ _APPLIED_STEPS_MAX: Final = 500
 class Case:
     """One damage that is known. ``problem`` says why it is not repaired yet; it ``is_lost`` where every other member
     has answered and none has a whole copy of ``keys``, which are those that are damaged here. It ``is_known`` where
-    nothing else of the range is in doubt."""
+    nothing else of the range is in doubt. ``wanted`` is a version that another member has and that is not here, though
+    no checksum says so."""
 
     damage: Damage
     due_ms: float = 0.0
@@ -63,6 +64,7 @@ class Case:
     is_lost: bool = False
     is_known: bool = False
     keys: frozenset[bytes] = frozenset()
+    wanted: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,6 @@ class Repairs:
         self._on_repaired = on_repaired
         self._on_failure = on_failure
         self._cases: dict[_Key, Case] = {}
-        self._filling: dict[_Key, asyncio.Task[None]] = {}
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._rebuilding: asyncio.Task[int] | None = None
@@ -149,33 +150,14 @@ class Repairs:
         case = self._cases.get((damage.space, damage.start, damage.end))
         return case is not None and case.is_known
 
-    def fill(self, damage: Damage) -> None:
-        """Another member has a version in this range that is not here, whatever checksums say: take what they have.
-
-        Reads of the range are to be distrusted before. Where nobody answers they stay so, until it is told again."""
-        key = (damage.space, damage.start, damage.end)
-        if key not in self._filling:
-            self._filling[key] = asyncio.get_running_loop().create_task(self._fill(key, damage))
-
-    async def _fill(self, key: _Key, damage: Damage) -> None:
-        try:
-            own = await self._run_scan(
-                lambda: own_slice(self._engine, self._of, Ask(damage.space, damage.start, damage.end))
-            )
-            has_answer = False
-            for member in self._peers():
-                try:
-                    async with self._mending:
-                        await self._mend(own, await self._ask(member.node_id, own.ask))
-                    has_answer = True
-                except CortadoError as failed:
-                    _LOG.warning("%s was not asked for %s: %s", member.node_id, damage.what, failed)
-            if has_answer:
-                self._versions.trust(damage.start, damage.end)
-        except Exception as error:
-            self._on_failure(error)
-        finally:
-            del self._filling[key]
+    def fill(self, damage: Damage, wanted: bytes) -> None:
+        """Another member has the version ``wanted`` in this range, and it is not here, whatever checksums say: take
+        what they have. Reads of the range are to be distrusted before, and stay so until it is here."""
+        self.report(damage)
+        case = self._cases.get((damage.space, damage.start, damage.end))
+        if case is not None:
+            case.wanted, case.due_ms = wanted, 0.0
+            self._go_on()
 
     @property
     def cases(self) -> list[Case]:
@@ -239,7 +221,7 @@ class Repairs:
 
     async def stop(self) -> None:
         """End what runs, between two transactions."""
-        for task in (self._task, self._rebuilding, *self._filling.values()):
+        for task in (self._task, self._rebuilding):
             if task is not None and not task.done():
                 task.cancel()
                 await asyncio.wait([task])
@@ -278,6 +260,8 @@ class Repairs:
             case.tries += 1
             problem, keys, is_lost, is_known = "", set[bytes](), True, True
             try:
+                if case.wanted:
+                    await self._bring(case)
                 start, is_looked_at = case.damage.start, False
                 while not is_looked_at:
                     found, start = await self._survey(replace(case.damage, start=start))
@@ -291,9 +275,14 @@ class Repairs:
         case.keys, case.problem, case.is_lost = frozenset(keys), problem, bool(problem) and is_lost
         case.is_known = is_known
         if is_known and case.damage.space is Space.DATA:
-            self._versions.trust(case.damage.start, case.damage.end)
+            missing = [each.damage for each in self._cases.values() if each.wanted]
+            self._versions.trust(case.damage.start, case.damage.end, but=missing)
         elif case.damage.end != case.damage.start + b"\x00":
             self._versions.distrust(case.damage)
+        if not problem and case.wanted:
+            # It was told while this was looked at.
+            case.due_ms = 0.0
+            return
         if not problem:
             if self._cases.pop(key, None) is not None:
                 self._left_out = 0
@@ -303,6 +292,32 @@ class Repairs:
             _LOG.error("still damaged: %s: %s", case.damage.what, problem)
         wait_ms = min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** min(case.tries, 16))
         case.due_ms = self._monotonic_ms() + wait_ms * self._random.uniform(0.5, 1.0)
+
+    async def _bring(self, case: Case) -> None:
+        """Take what the others have of a range in which something is missing. Raises Unavailable where that is not here
+        afterwards, and not everybody has answered."""
+        wanted, damage = case.wanted, case.damage
+        own = await self._run_scan(
+            lambda: own_slice(self._engine, self._of, Ask(damage.space, damage.start, damage.end))
+        )
+        silent: list[str] = []
+        for member in self._peers():
+            try:
+                theirs = await self._ask(member.node_id, own.ask)
+                await self._mend(own, theirs)
+            except CortadoError as failed:
+                silent.append(f"{member.node_id}: {failed.message()}")
+            else:
+                if not self._has_said_all(member.node_id, theirs.index, own.index):
+                    silent.append(f"{member.node_id}: it is behind, at entry {theirs.index} of {own.index}")
+        if silent and not await self._run_scan(lambda: self._has(damage.space, wanted)):
+            raise Unavailable(f"it was not brought yet ({'; '.join(silent)})", 1_000)
+        if case.wanted == wanted:
+            case.wanted = b""
+
+    def _has(self, space: Space, key: bytes) -> bool:
+        with self._engine.read() as txn:
+            return txn.get(space, key) is not None
 
     async def _survey(self, damage: Damage) -> tuple[Survey | None, bytes]:
         if not damage.end:

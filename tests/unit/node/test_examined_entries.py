@@ -70,6 +70,18 @@ def hide(engine: MemoryEngine, key: str, newest: int = 1) -> None:
             txn.delete(Space.DATA, each)
 
 
+def told_of(node: Node) -> list[Damage]:
+    """What the node is to fill from now on."""
+    told, fill = list[Damage](), node.repairs.fill
+
+    def noted(damage: Damage, wanted: bytes) -> None:
+        told.append(damage)
+        fill(damage, wanted)
+
+    node.repairs.fill = noted  # type: ignore[method-assign]
+    return told
+
+
 async def value_of(node: Node, key: str) -> bytes | None:
     return read(node, key, await node.linearize())
 
@@ -153,12 +165,11 @@ def test_a_follower_acknowledges_nothing_that_was_worked_out_from_what_it_lost()
         n1, n2 = await world.grow("n1", "n2")
         await n1.write(put(KEY, b"value"))
         await world.settled()
-        engine, told = world.places["n2"].engine, list[Damage]()
+        engine, told = world.places["n2"].engine, told_of(n2)
         logical = kv_key("test", KEY.encode())
         with engine.read() as txn:
             lost = txn.page(Space.DATA, logical, LogicalKey(logical + b"\xff" * 13), max_items=1)
         hide(engine, KEY)
-        n2.store.on_damage = told.append
         await n1.write(touch)
         assert n2.examiner.doubted >= 1, "its acknowledgement was needed, and it gave it as it was"
         assert told
@@ -180,8 +191,7 @@ def test_a_third_member_is_enough_where_a_follower_lost_a_version() -> None:
         await n1.write(put(KEY, b"value"))
         await world.settled()
         hide(world.places["n2"].engine, KEY)
-        told = list[Damage]()
-        n2.store.on_damage = told.append
+        told = told_of(n2)
         await n1.write(touch)
         assert n1.status().role == "leader"
         await world.until(lambda: bool(told), "the follower knows")
@@ -224,5 +234,27 @@ def test_commands_that_see_each_other_in_one_entry_and_in_flight_raise_no_doubt(
         for node in (n2, n3):
             assert node.examiner.examined > 20
             assert node.examiner.doubted == 0
+
+    world.run(scenario)
+
+
+def test_what_the_leader_lost_is_not_believed_to_be_absent_while_nobody_can_bring_it() -> None:
+    world = World(limits=EXAMINED)
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        await n1.write(put(KEY, b"acknowledged"))
+        await world.settled()
+        hide(world.places["n1"].engine, KEY)
+        world.silent = {"n2", "n3"}
+        with pytest.raises(CortadoError):
+            await asyncio.wait_for(n1.write(insert(KEY, b"over")), 20)
+        for _ in range(50):
+            await world.sleep(100)
+            with pytest.raises(DataLoss):
+                read(n1, KEY)
+        world.silent = set()
+        await world.until(lambda: not n1.store.suspect, "it is brought as soon as somebody answers")
+        assert read(n1, KEY) == b"acknowledged"
 
     world.run(scenario)
