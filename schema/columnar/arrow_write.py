@@ -21,10 +21,10 @@ from cortado.schema.columnar.column import (
     RecordColumn,
     UnionColumn,
     logical_kind,
-    type_name,
 )
 from cortado.schema.columnar.columns import branch_rows, expand, take
 from cortado.schema.model import NULL, Enum, Fixed, LogicalKind, Union
+from cortado.schema.names import branch_name
 
 _OFFSET_MAX = 2**31 - 1
 _TO_MICROS = (LogicalKind.TIMESTAMP_MILLIS, LogicalKind.LOCAL_TIMESTAMP_MILLIS, LogicalKind.TIME_MILLIS)
@@ -62,7 +62,7 @@ def write_array(column: Column, target: pa.DataType, *, nullable: bool) -> pa.Ar
         case _ if pa.types.is_null(target):
             return pa.nulls(length)
         case _:
-            raise Internal(f"a column of {type_name(column.type)} for {target}")
+            raise Internal(f"a column of {branch_name(column.type)} for {target}")
 
 
 def _spread(column: Column, validity: Bools | None) -> Column:

@@ -30,7 +30,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
-from cortado.schema.model import Array, AvroType, Enum, Fixed, Logical, LogicalKind, Map, Primitive, Record, Union
+from cortado.schema.model import AvroType, Fixed, Logical, LogicalKind, Primitive
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -144,18 +144,3 @@ def logical_of(type_: AvroType) -> Logical | None:
 def logical_kind(type_: AvroType) -> LogicalKind | None:
     logical = logical_of(type_)
     return None if logical is None else logical.kind
-
-
-def type_name(type_: AvroType) -> str:
-    """How messages name a type: ``long``, ``fixed``, or the name of a record or enum."""
-    match type_:
-        case Primitive(kind=kind):
-            return str(kind)
-        case Fixed(name=name) | Enum(name=name) | Record(name=name):
-            return name
-        case Array():
-            return "array"
-        case Map():
-            return "map"
-        case Union():
-            return "union"

@@ -24,7 +24,6 @@ from cortado.schema.columnar.column import (
     OpaqueColumn,
     RecordColumn,
     UnionColumn,
-    type_name,
 )
 from cortado.schema.columnar.columns import branch_rows, present_rows, squeeze
 from cortado.schema.columnar.lanes import malformed_utf8
@@ -33,7 +32,7 @@ from cortado.schema.columnar.pieces import Blocks, Choice, Nothing, Output, Piec
 from cortado.schema.columnar.ranges import decimal_bound, is_uuid_text, range_of
 from cortado.schema.limits import DOCUMENT_BYTES_MAX
 from cortado.schema.model import NULL, Array, AvroType, Enum, Fixed, Kind, Map, Primitive, Record, Schema, Union
-from cortado.schema.names import describe_type
+from cortado.schema.names import branch_name, describe_type
 
 _FLOAT_DTYPES = {Kind.BOOLEAN: "|u1", Kind.FLOAT: "<f4", Kind.DOUBLE: "<f8"}
 
@@ -109,7 +108,7 @@ def _piece(type_: AvroType, column: Column, origin: Origin) -> Piece:
         case _ if column.length == 0:
             return Nothing(0)
         case _:
-            raise Internal(f"a column of {type_name(column.type)} for a field of {type_name(type_)}")
+            raise Internal(f"a column of {branch_name(column.type)} for a field of {branch_name(type_)}")
 
 
 def _flat(type_: Primitive | Enum, column: FlatColumn, origin: Origin) -> Piece:
@@ -170,7 +169,7 @@ def _union(union: Union, column: Column, origin: Origin) -> Piece:
 
 def _branches(union: Union, column: Column, origin: Origin) -> Piece:
     if not isinstance(column, UnionColumn):
-        raise Internal(f"a column of {type_name(column.type)} for a union")
+        raise Internal(f"a column of {branch_name(column.type)} for a union")
     if column.validity is not None and not column.validity.all():
         raise origin.error(
             int(np.argmin(column.validity)), f"is null, and the type {describe_type(union)} is not nullable"
