@@ -39,12 +39,12 @@ from cortado.schema.model import (
 
 def parsing_canonical_form(schema: Schema) -> str:
     """Avro's Parsing Canonical Form."""
-    return _text(_Form(extended=False).of(schema.root))
+    return _text(Form().of(schema.root))
 
 
 def canonical_form(root: AvroType) -> str:
     """Cortado's canonical form."""
-    return _text(_Form(extended=True).of(root))
+    return _text(_CanonicalForm().of(root))
 
 
 def sha256_of(canonical: str) -> bytes:
@@ -84,17 +84,21 @@ def crc64_avro(data: bytes) -> int:
     return crc
 
 
-class _Form:
-    """Builds the JSON of a form; ``extended`` is Cortado's."""
+class Form:
+    """Builds the JSON of types: a named one in full where it comes first, by its name after that.
 
-    def __init__(self, *, extended: bool) -> None:
-        self.extended = extended
-        self.seen: set[str] = set()
+    This one is Avro's Parsing Canonical Form. What else a form says, it says by overriding the methods below
+    :meth:`of`, each of which gives attributes of a declaration.
+    """
+
+    def __init__(self) -> None:
+        self._declared: set[str] = set()
 
     def of(self, avro_type: AvroType) -> Any:
         match avro_type:
             case Primitive(kind=kind, logical=logical):
-                return {"type": kind.value, **self._logical(logical)} if self.extended and logical else kind.value
+                attributes = self.logical(logical)
+                return {"type": kind.value, **attributes} if attributes else kind.value
             case Array(items=items):
                 return {"type": "array", "items": self.of(items)}
             case Map(values=values):
@@ -102,45 +106,69 @@ class _Form:
             case Union(branches=branches):
                 return [self.of(branch) for branch in branches]
             case Record() | Enum() | Fixed():
-                if avro_type.name in self.seen:
+                if avro_type.name in self._declared:
                     return avro_type.name
-                self.seen.add(avro_type.name)
-                return self._named(avro_type)
+                self._declared.add(avro_type.name)
+                return self.name(avro_type.name) | self._named(avro_type) | self.aliases(sorted(avro_type.aliases))
             case _:
                 assert_never(avro_type)
 
     def _named(self, named: Record | Enum | Fixed) -> dict[str, Any]:
-        form: dict[str, Any] = {"name": named.name}
         match named:
             case Record(fields=fields):
-                form |= {"type": "record", "fields": [self._field(field) for field in fields]}
-            case Enum(symbols=symbols, default=default):
-                form |= {"type": "enum", "symbols": symbols}
-                if self.extended and default is not None:
-                    form["default"] = default
+                return {"type": "record", "fields": [self.field(field) for field in fields]}
+            case Enum(symbols=symbols):
+                return {"type": "enum", "symbols": symbols, **self.symbol_default(named)}
             case Fixed(size=size, logical=logical):
-                form |= {"type": "fixed", "size": size}
-                form |= self._logical(logical) if self.extended else {}
+                return {"type": "fixed", "size": size, **self.logical(logical)}
             case _:
                 assert_never(named)
-        return form | self._aliases(sorted(named.aliases))
 
-    def _field(self, field: Field) -> dict[str, Any]:
-        form = {"name": field.name, "type": self.of(field.type)}
-        if self.extended and field.default is not NO_DEFAULT:
-            form["default"] = normal_default(field.type, field.default)
+    def field(self, field: Field) -> dict[str, Any]:
         # Not sorted: where a writer has fields of two of the names, the first alias is the one that is read.
-        return form | self._aliases(field.aliases)
+        return {"name": field.name, "type": self.of(field.type), **self.default(field), **self.aliases(field.aliases)}
 
-    def _aliases(self, aliases: Sequence[str]) -> dict[str, Any]:
-        return {"aliases": list(aliases)} if self.extended and aliases else {}
+    def name(self, full_name: str) -> dict[str, Any]:
+        return {"name": full_name}
 
-    def _logical(self, logical: Logical | None) -> dict[str, Any]:
+    def logical(self, logical: Logical | None) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+    def symbol_default(self, enum: Enum) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+    def default(self, field: Field) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+    def aliases(self, aliases: Sequence[str]) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+
+class MeaningForm(Form):
+    """Adds logical types and defaults, these as they were declared."""
+
+    def logical(self, logical: Logical | None) -> dict[str, Any]:
         if logical is None:
             return {}
         if logical.kind is LogicalKind.DECIMAL:
             return {"logicalType": logical.kind.value, "precision": logical.precision, "scale": logical.scale}
         return {"logicalType": logical.kind.value}
+
+    def symbol_default(self, enum: Enum) -> dict[str, Any]:
+        return {} if enum.default is None else {"default": enum.default}
+
+    def default(self, field: Field) -> dict[str, Any]:
+        return {} if field.default is NO_DEFAULT else {"default": field.default}
+
+
+class _CanonicalForm(MeaningForm):
+    """Cortado's: adds aliases, and has defaults in normal form."""
+
+    def default(self, field: Field) -> dict[str, Any]:
+        return {} if field.default is NO_DEFAULT else {"default": normal_default(field.type, field.default)}
+
+    def aliases(self, aliases: Sequence[str]) -> dict[str, Any]:
+        return {"aliases": list(aliases)} if aliases else {}
 
 
 def _text(form: Any) -> str:

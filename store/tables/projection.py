@@ -13,24 +13,12 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias
 
 from cortado.errors import InvalidArgument, NotFound
+from cortado.schema.canonical import MeaningForm
 from cortado.schema.columnar.column import Column, RecordColumn
-from cortado.schema.model import (
-    NO_DEFAULT,
-    Array,
-    AvroType,
-    Enum,
-    Field,
-    Fixed,
-    Logical,
-    Map,
-    Primitive,
-    Record,
-    Schema,
-    Union,
-)
+from cortado.schema.model import AvroType, Field, Record, Schema, Union
 from cortado.schema.parse import parse_document_schema
 from cortado.store.catalog.declare import way_through_recursion
 from cortado.store.tables.rows import path_names
@@ -79,7 +67,7 @@ def _project(schema: Schema, paths: tuple[str, ...], table_name: str) -> Project
         if recursion is not None:
             raise InvalidArgument("columns", recursion, path)
         _add(tree, path_names(path))
-    text = json.dumps(_Writer().record(schema.record, tree, "projection"))
+    text = json.dumps(_ProjectedForm().record(schema.record, tree, "projection"))
     return Projection(parse_document_schema(text), tree)
 
 
@@ -124,80 +112,31 @@ def _prune(column: Column, projected: AvroType, tree: Tree | None) -> Column:
     return dataclasses.replace(column, type=record, children=children)
 
 
-class _Writer:
-    """Types as the JSON of a schema, each named type declared where it first comes.
+class _ProjectedForm(MeaningForm):
+    """The JSON of a projected document's schema.
 
     Not the canonical form, which is only ever compared: what is written here is parsed again, so every declaration
     states its namespace. Without it a type of no namespace would take the one of the record around it.
     """
 
-    def __init__(self) -> None:
-        self._declared: set[str] = set()
+    def name(self, full_name: str) -> dict[str, Any]:
+        namespace, _, name = full_name.rpartition(".")
+        return {"name": name, "namespace": namespace}
 
-    def record(self, record: Record, tree: Tree | None, suffix: str) -> Any:
-        """A record, or what ``tree`` keeps of it under another name."""
-        if tree is None:
-            return self.type(record)
+    def record(self, record: Record, tree: Tree, suffix: str) -> dict[str, Any]:
+        """What ``tree`` keeps of a record, under another name."""
         fields = []
         for name, below in tree.items():
             field = record.field(name)
             assert field is not None  # The path was checked.
-            fields.append(self._field(field, below, f"{suffix}_{name}"))
-        return {"type": "record", **_names(f"{record.name}_{suffix}"), "fields": fields}
+            fields.append(self.field(field) if below is None else self._part(field, below, f"{suffix}_{name}"))
+        return {"type": "record", **self.name(f"{record.name}_{suffix}"), "fields": fields}
 
-    def type(self, avro_type: AvroType) -> Any:
-        match avro_type:
-            case Primitive(kind=kind, logical=logical):
-                return kind.value if logical is None else {"type": kind.value, **_logical(logical)}
-            case Array(items=items):
-                return {"type": "array", "items": self.type(items)}
-            case Map(values=values):
-                return {"type": "map", "values": self.type(values)}
-            case Union(branches=branches):
-                return [self.type(branch) for branch in branches]
-            case Fixed() | Enum() | Record():
-                if avro_type.name in self._declared:
-                    return avro_type.name
-                self._declared.add(avro_type.name)
-                return self._declaration(avro_type)
-            case _:
-                assert_never(avro_type)
-
-    def _declaration(self, named: Fixed | Enum | Record) -> dict[str, Any]:
-        declaration: dict[str, Any] = _names(named.name)
-        match named:
-            case Fixed(size=size, logical=logical):
-                declaration |= {"type": "fixed", "size": size, **({} if logical is None else _logical(logical))}
-            case Enum(symbols=symbols, default=default):
-                declaration |= {"type": "enum", "symbols": list(symbols)}
-                declaration |= {} if default is None else {"default": default}
-            case Record(fields=fields):
-                declaration |= {"type": "record", "fields": [self._field(field, None, "") for field in fields]}
-            case _:
-                assert_never(named)
-        return declaration
-
-    def _field(self, field: Field, tree: Tree | None, suffix: str) -> dict[str, Any]:
-        if tree is None:
-            declared: dict[str, Any] = {"name": field.name, "type": self.type(field.type)}
-            return declared if field.default is NO_DEFAULT else {**declared, "default": field.default}
-        # Without its default, which was one of the whole record.
+    def _part(self, field: Field, tree: Tree, suffix: str) -> dict[str, Any]:
+        """Without its default, which was one of the whole record."""
         record = _record_of(field.type)
         assert record is not None
-        inner = self.record(record, tree, suffix)
+        inner: Any = self.record(record, tree, suffix)
         if isinstance(field.type, Union):
             inner = [inner if branch is record else "null" for branch in field.type.branches]
         return {"name": field.name, "type": inner}
-
-
-def _names(full_name: str) -> dict[str, Any]:
-    """Name and namespace, the latter also where it is empty: else it would be the enclosing type's."""
-    namespace, _, name = full_name.rpartition(".")
-    return {"name": name, "namespace": namespace}
-
-
-def _logical(logical: Logical) -> dict[str, Any]:
-    declared: dict[str, Any] = {"logicalType": logical.kind.value}
-    if logical.precision:
-        declared |= {"precision": logical.precision, "scale": logical.scale}
-    return declared
