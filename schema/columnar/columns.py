@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -41,15 +42,8 @@ def expand(column: Column, present: Bools) -> Column:
             values = np.zeros(length, column.values.dtype)
             values[present.nonzero()[0]] = column.values
             return FlatColumn(column.type, length, values, validity=validity)
-        case BytesColumn():
-            return BytesColumn(column.type, length, _spaced(column.offsets, present), column.data, validity=validity)
-        case OpaqueColumn():
-            return OpaqueColumn(column.type, length, _spaced(column.offsets, present), column.data, validity=validity)
-        case ListColumn():
-            return ListColumn(column.type, length, _spaced(column.offsets, present), column.items, validity=validity)
-        case MapColumn():
-            offsets = _spaced(column.offsets, present)
-            return MapColumn(column.type, length, offsets, column.keys, column.values, validity=validity)
+        case BytesColumn() | OpaqueColumn() | ListColumn() | MapColumn():
+            return replace(column, length=length, offsets=_spaced(column.offsets, present), validity=validity)
         case RecordColumn():
             return RecordColumn(column.type, length, column.children, validity=validity)
         case UnionColumn():
@@ -89,12 +83,10 @@ def take(column: C, index: npt.NDArray[np.intp] | Ints) -> C:
     match column:
         case FlatColumn():
             taken = FlatColumn(column.type, len(index), column.values[index], validity=validity)
-        case BytesColumn():
+        case BytesColumn() | OpaqueColumn():
             picked, offsets = _ranges(column.offsets, index)
-            taken = BytesColumn(column.type, len(index), offsets, column.data[picked], validity=validity)
-        case OpaqueColumn():
-            picked, offsets = _ranges(column.offsets, index)
-            taken = OpaqueColumn(column.type, len(index), offsets, column.data[picked], validity=validity)
+            data = column.data[picked]
+            taken = replace(column, length=len(index), offsets=offsets, data=data, validity=validity)
         case ListColumn():
             picked, offsets = _ranges(column.offsets, index)
             taken = ListColumn(column.type, len(index), offsets, take(column.items, picked), validity=validity)
@@ -144,14 +136,8 @@ def squeeze(column: Column) -> Column:
         case FlatColumn():
             return FlatColumn(column.type, length, column.values[present])
         # A null row's range is empty, so the ranges that are left still follow each other.
-        case BytesColumn():
-            return BytesColumn(column.type, length, _kept(column.offsets, present), column.data)
-        case OpaqueColumn():
-            return OpaqueColumn(column.type, length, _kept(column.offsets, present), column.data)
-        case ListColumn():
-            return ListColumn(column.type, length, _kept(column.offsets, present), column.items)
-        case MapColumn():
-            return MapColumn(column.type, length, _kept(column.offsets, present), column.keys, column.values)
+        case BytesColumn() | OpaqueColumn() | ListColumn() | MapColumn():
+            return replace(column, length=length, offsets=_kept(column.offsets, present), validity=None)
         case RecordColumn():
             return RecordColumn(column.type, length, column.children)
         case UnionColumn():
