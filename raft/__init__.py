@@ -1,1 +1,1 @@
-"""Replication: the log that every change goes through. Knows nothing of tables or services."""
+"""Replication: the Raft log of all changes. It knows nothing of tables or services."""

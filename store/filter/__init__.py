@@ -1,1 +1,1 @@
-"""The filter language: text, tokens, tree, held against a schema, evaluated over columns (``docs/filters.md``)."""
+"""The filter language: text, tokens, tree, bound to a schema, evaluated over columns (``docs/filters.md``)."""

@@ -1,1 +1,1 @@
-"""The key-value API as pure functions: bytes by bytes, ordered, in namespaces."""
+"""Key-value pairs as pure functions: ordered bytes to bytes, in namespaces."""

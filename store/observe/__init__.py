@@ -1,4 +1,4 @@
-"""What a node tells of itself to those who watch it: metrics, readiness, logs, slow requests, traces.
+"""Observability of a node: metrics, readiness, logs, slow requests, traces.
 
 ::
 

@@ -1,4 +1,4 @@
-"""How nodes speak to each other: one authenticated gRPC stream per pair, snapshots, and how a new node joins.
+"""Communication between nodes: one authenticated gRPC stream per pair, snapshots, and joining.
 
 ``transport.py`` is the node's :class:`~cortado.store.node.transport.Transport`: it dials (``dialer.py``), queues
 (``link.py``) and introduces itself (``hello.py``). ``service.py`` is the other end, served on the node's one port.

@@ -1,1 +1,1 @@
-"""Damage that is found here, and the copies of other members that it is repaired from."""
+"""Repair of damaged data on this node from the copies of other members."""

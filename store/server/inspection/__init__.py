@@ -1,4 +1,4 @@
-"""What a node has stored, as it lies there, in the messages of ``cortado.v1.Inspect``.
+"""What one node has physically stored, in the messages of ``cortado.v1.Inspect``.
 
 Each function looks at one bounded piece of an engine and says where the next one begins, so that it can run beside a
 node's work; the service runs it on the scan thread, and ``stopped.py`` over the directory of a node that does not run.
