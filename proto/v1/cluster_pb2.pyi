@@ -167,10 +167,12 @@ class BumpEpochResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class MembersRequest(_message.Message):
-    __slots__ = ("at_leader",)
+    __slots__ = ("at_leader", "committed")
     AT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
     at_leader: bool
-    def __init__(self, at_leader: bool = ...) -> None: ...
+    committed: bool
+    def __init__(self, at_leader: bool = ..., committed: bool = ...) -> None: ...
 
 class MembersResponse(_message.Message):
     __slots__ = ("header", "members", "leader")

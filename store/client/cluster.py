@@ -218,7 +218,8 @@ class AsyncMembership:
 
         Raises NotLeader where ``at_leader`` and nobody leads.
         """
-        return await self._members(flag(at_leader, "at_leader"), self._timeout_s)
+        request = cluster_pb2.MembersRequest(at_leader=flag(at_leader, "at_leader"))
+        return await self._members(request, self._timeout_s)
 
     async def add(self, node_id: str, address: str) -> tuple[MemberStatus, ...]:
         """Announces a new node, which joins as a learner when it starts. Raises InvalidArgument (a known id or
@@ -287,13 +288,14 @@ class AsyncMembership:
         return await self._connection.call(stub, request, timeout_s=self._timeout_s, changes=True, insists=insists)
 
     async def _looked_at(self) -> Members | None:
-        """The members as the leader has them, where one says so soon."""
+        """The members by what is committed, where a leader says so soon. One whose log holds a change that is not
+        committed waits, since the change may yet be rolled back."""
         try:
-            return await self._members(True, min(self._timeout_s, LOOK_S))
+            request = cluster_pb2.MembersRequest(at_leader=True, committed=True)
+            return await self._members(request, min(self._timeout_s, LOOK_S))
         except CortadoError:
             return None
 
-    async def _members(self, at_leader: bool, timeout_s: float) -> Members:
-        request = cluster_pb2.MembersRequest(at_leader=at_leader)
+    async def _members(self, request: cluster_pb2.MembersRequest, timeout_s: float) -> Members:
         reply = await self._connection.call(self._connection.stubs.cluster.Members, request, timeout_s=timeout_s)
         return Members(_members_from_proto(reply.members), reply.leader, reply.header.node_id)

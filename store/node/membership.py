@@ -57,6 +57,17 @@ class Membership:
             raise self._turns.not_leader()
         return await self._decided(self._turns.log.remove(node_id))
 
+    async def committed(self) -> Configuration:
+        """The members by what is committed, once all that the log holds now is. Raises NotLeader, and Unavailable where
+        leadership is lost meanwhile."""
+        self._check_leads()
+        turns = self._turns
+        try:
+            await turns.applied_at(*turns.log.last)
+        except OutcomeUnknown as lost:
+            raise Unavailable(lost.problem) from lost
+        return turns.log.configuration_at(turns.applied.index)
+
     async def transfer(self, to: str = "") -> str:
         """Hand leadership to a voter; returns who leads then. Raises Unavailable where it did not come to that,
         OutcomeUnknown where it may yet."""

@@ -691,6 +691,9 @@ class Node:
         """Announce a learner, which then joins. For this and the following see :class:`Membership`."""
         return await self._members.add(node_id, address)
 
+    async def committed_members(self) -> Configuration:
+        return await self._members.committed()
+
     async def bind_member(self, node_id: str, storage_id: str, address: str) -> Configuration:
         """A member's data directory presents itself."""
         return await self._members.bind(node_id, storage_id, address)

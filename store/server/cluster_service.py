@@ -113,11 +113,12 @@ class ClusterService(Service):
     # --- members -----------------------------------------------------------------------------------------------
 
     async def members(self, request: cluster_pb2.MembersRequest) -> Message:
-        status = self.node.status()
         self._check_leads(request.at_leader, "only the leader knows how far each member is")
+        configuration = await self.node.committed_members() if request.committed else self.node.configuration
+        status = self.node.status()
         return cluster_pb2.MembersResponse(
             header=self.header(self.node.read_ts()),
-            members=self._members(self.node.configuration),
+            members=self._members(configuration),
             leader=status.leader,
         )
 

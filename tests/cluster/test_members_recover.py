@@ -54,7 +54,7 @@ def test_a_survivor_of_two_lost_nodes_goes_on_alone_and_grows_again(tmp_path: Pa
         shown = recover(data_dir, "--dry-run")
         assert shown.returncode == 0
         assert all(f"{name} ({cluster.addresses[name]})" in shown.stdout for name in lost)
-        assert "Lost: whatever the other members acknowledged" in shown.stdout
+        assert "Lost: writes that the other members acknowledged and this node does not hold" in shown.stdout
         assert "nothing was changed" in shown.stdout
         assert recover(data_dir, answer="n\n").returncode == 130
         assert contents(data_dir) == before

@@ -53,18 +53,18 @@ def members(cluster: Cluster) -> list[tuple[str, str, bool, bool]]:
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
-        (["add", "n2", "127.0.0.1:9"], 2, "node_id: is a member already (got n2)"),
-        (["add", "n5", "{n2}"], 2, "address: belongs to member n2"),
-        (["add", "n5", "nowhere"], 2, "address: must be host:port with a port from 1 to 65535 (got nowhere)"),
-        (["add", "n5", "0.0.0.0:7621"], 2, "address: must be an address that other hosts can reach"),
+        (["add", "n2", "127.0.0.1:9"], 2, "NODE_ID: is a member already (got n2)"),
+        (["add", "n5", "{n2}"], 2, "HOST:PORT: belongs to member n2"),
+        (["add", "n5", "nowhere"], 2, "HOST:PORT: must be host:port with a port from 1 to 65535 (got nowhere)"),
+        (["add", "n5", "0.0.0.0:7621"], 2, "HOST:PORT: must be an address that other hosts can reach"),
         (["add", "-n5", "127.0.0.1:9"], 2, "-n"),
-        (["add", "n_5!", "127.0.0.1:9"], 2, "node_id: must consist of letters"),
-        (["promote", "n2"], 2, "node_id: is a voter already (got n2)"),
-        (["promote", "n5"], 2, "node_id: is not a member (got n5)"),
+        (["add", "n_5!", "127.0.0.1:9"], 2, "NODE_ID: must consist of letters"),
+        (["promote", "n2"], 2, "NODE_ID: is a voter already (got n2)"),
+        (["promote", "n5"], 3, "no member n5"),
         (["promote", "n4"], 6, "n4 cannot become a voter now: it has not joined yet: start it with --join"),
         (["remove", "n5", "--yes"], 3, "no member n5"),
-        (["transfer-leader", "n4"], 2, "to_node_id: must name a voter of the group (got n4)"),
-        (["transfer-leader", "n5"], 2, "to_node_id: must name a voter of the group (got n5)"),
+        (["transfer-leader", "n4"], 2, "NODE_ID: must name a voter of the group (got n4)"),
+        (["transfer-leader", "n5"], 3, "no member n5"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -82,8 +82,8 @@ def test_the_question_before_a_removal_is_answered_with_no(cluster: Cluster) -> 
     command = [sys.executable, "-m", "cortado.store.cli", "member", "remove", "n2", "--endpoint", cluster.endpoints]
     ended = subprocess.run(command, input="n\n", capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 130
-    assert "Remove voter n2" in ended.stderr
-    assert "2 of 3 voters are left, of which 0 may fail" in ended.stderr
+    assert "Permanently remove voter n2" in ended.stderr
+    assert "2 of 3 voters are left, and 0 of them may fail" in ended.stderr
     assert members(cluster) == before
 
 
