@@ -49,6 +49,7 @@ CONSTANT = {
         "queue_entries_limit",
         "queue_bytes_limit",
         "entries_in_flight_limit",
+        "entries_in_flight_bytes_limit",
         "clock_offset_limit_seconds",
     ),
     *(
@@ -63,7 +64,10 @@ CONSTANT = {
 FLEETING = {
     *("snapshot_installing", "watches_catching_up", "watch_queued_events", "watch_queued_bytes", "watch_lag_seconds"),
     *("watch_overflows_total", "watch_passes_total", "storage_refused_total", "peer_queue_messages"),
-    *("peer_queue_bytes", "process_threads", "engine_readers", "may_lead", "clock_ahead_seconds"),
+    *("peer_queue_bytes", "process_threads", "engine_readers", "may_lead", "clock_ahead_seconds", "clock_jump_seconds"),
+    *("damaged_items", "patrol_damaged_total", "repairs_total", "repaired_items_total"),
+    *("entries_examined_total", "entries_doubted_total", "entries_disowned_total"),
+    *("writes_slowed", "writes_slowed_seconds_total"),
 }
 
 

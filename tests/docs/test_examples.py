@@ -35,7 +35,7 @@ NOT_HERE = re.compile(
     r"|damage accept|watch .*(?<!now)(?<!now -o json)$|clock bump-epoch$)|.*(10\.0\.0\.|127\.0\.0\.1:7622)"
     r"|export CORTADO_TLS|.*(~/|jq |--cluster |part-\*)"
 )
-"""Runs until Ctrl-C, changes a cluster, accepts the loss of what is not damaged, speaks of other hosts, or writes into the reader's home."""
+"""Runs until Ctrl-C, changes a cluster, speaks of other hosts or of damage, or writes into the reader's home."""
 
 ENDS = (
     # What is to be made was made before the first example, or is not there.
