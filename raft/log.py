@@ -160,6 +160,9 @@ class ReplicatedLog(Protocol):
     def configuration(self) -> Configuration:
         """The newest one in the log, committed or not."""
 
+    def configuration_at(self, index: int) -> Configuration:
+        """The one in force at entry ``index``, which the log holds or begins after."""
+
     @property
     def progress(self) -> Sequence[PeerProgress]:
         """At the leader, one for each other member; empty elsewhere."""
