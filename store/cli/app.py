@@ -139,7 +139,8 @@ def _reported(error: Exception, *, as_json: bool) -> int:
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             _silence_stdout()
             problem = f"cannot be written: {error.strerror}"
-            return _reported(InvalidArgument("standard output", problem), as_json=as_json)
+            failures.report(InvalidArgument("standard output", problem), as_json=as_json)
+            return failures.DISK
         case _:
             if os.environ.get("CORTADO_DEBUG"):
                 raise error

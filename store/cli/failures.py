@@ -39,7 +39,7 @@ UNKNOWN_OUTCOME: Final = 7
 DAMAGE: Final = 8
 SERVER_UNAVAILABLE: Final = 69
 SERVER_DEFECT: Final = 70
-SERVER_DISK: Final = 74
+DISK: Final = 74
 SERVER_REFUSED: Final = 78
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -103,9 +103,10 @@ EXIT_CODES: Final = (
         "Keep its log and its directory, and restart it; if it ends the same way, replace the node.",
     ),
     ExitCode(
-        SERVER_DISK,
-        "`server`: the disk failed under a write.",
-        "Check the disk, and restart it: acknowledged writes are kept.",
+        DISK,
+        "`server`: the disk failed under a write. Other commands: their output cannot be written, as on a full disk.",
+        "`server`: check the disk, and restart it: acknowledged writes are kept. Others: make room for the output. "
+        "What the command changed stays changed.",
     ),
     ExitCode(
         SERVER_REFUSED,

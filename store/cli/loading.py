@@ -53,7 +53,7 @@ class LoadedAnswer:
                 "written": 0 if self.is_rehearsal else self.loaded.written,
                 "refused": self.loaded.refused,
                 "bad_rows": self.kept,
-                "timestamp": None if self.is_rehearsal else str(self.loaded.ts),
+                "timestamp": str(self.loaded.ts) if self.loaded.written and not self.is_rehearsal else None,
             }
         ]
 

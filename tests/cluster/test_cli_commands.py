@@ -110,6 +110,11 @@ def test_of_many_documents_bad_ones_are_refused_by_their_place(cortado: Shell, f
     assert [json.loads(line)["error"]["row"] for line in cortado.err.splitlines()] == [2, 3]
 
 
+def test_rows_of_which_none_is_stored_have_no_timestamp(cortado: Shell, flights: str) -> None:
+    [counted] = cortado.json("put", flights, expect=2, stdin='{"year": 1}\n{"year": 2}\n')
+    assert (counted["written"], counted["refused"], counted["timestamp"]) == (0, 2, None)
+
+
 def test_a_line_that_is_no_json_is_one_refused_row_and_all_others_are_stored_and_counted(
     cortado: Shell, flights: str, database: str, tmp_path: Path
 ) -> None:
@@ -414,9 +419,12 @@ def test_whoever_stops_reading_ends_the_command_with_a_code_of_its_own(
         assert (scan.wait(60), scan.stderr.read()) == (141, b"")
 
 
-def test_a_full_disk_behind_the_output_is_one_line(server: ServerProcess) -> None:
-    command = [sys.executable, "-m", "cortado.store.cli", "-e", server.endpoint, "status"]
+@pytest.mark.parametrize("command", [["status"], ["kv", "put", "full", "k", "v"]], ids=" ".join)
+def test_a_full_disk_behind_the_output_is_one_line_and_not_told_as_nothing_changed(
+    server: ServerProcess, command: list[str]
+) -> None:
+    command = [sys.executable, "-m", "cortado.store.cli", "-e", server.endpoint, *command]
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
-    assert ended.returncode == 2
+    assert ended.returncode == 74
     assert ended.stderr == "error: standard output: cannot be written: No space left on device\n"
