@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 
 import pytest
 
@@ -236,3 +237,34 @@ def test_equal_contents_have_equal_digests_whatever_the_way_to_them() -> None:
     assert disk_after((b"a", b"1"), (b"b", b"2")) == disk_after((b"b", b"0"), (b"a", b"1"), (b"b", b"2"))
     assert disk_after((b"a", b"1"), (b"a", None)) == disk_after()
     assert disk_after((b"a", b"1")) != disk_after((b"a", b"2"))
+
+
+def test_an_abandoned_generator_ends_with_its_loop_and_leaves_nothing_running() -> None:
+    scheduler, [loop], problems = loops(1)
+    seen: list[str] = []
+
+    async def words(name: str) -> AsyncGenerator[str, None]:
+        try:
+            if name == "outer":
+                async with aclosing(words("inner")) as inner:
+                    async for word in inner:
+                        yield word
+            await asyncio.get_running_loop().create_future()
+            yield name
+        finally:
+            seen.append(f"{name} ended")
+
+    async def listen() -> None:
+        try:
+            async with aclosing(words("outer")) as found:
+                async for _ in found:
+                    pass
+        except BaseException as ended:
+            seen.append(type(ended).__name__)
+            raise
+
+    loop.create_task(listen())
+    scheduler.run_until(lambda: False, until_ms=10)
+    loop.bury()
+    assert seen == ["inner ended", "outer ended", "CancelledError"]
+    assert problems == []

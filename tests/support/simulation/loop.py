@@ -23,6 +23,7 @@ import contextvars
 from asyncio.events import _set_running_loop
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from heapq import heappop, heappush
 from typing import Any, Final, TypeVar
 
@@ -31,6 +32,8 @@ T = TypeVar("T")
 Callback = Callable[..., object]
 
 _LATE_MS: Final = 0.001
+# So often an abandoned task may wait for something more while it ends.
+_ENDINGS_MAX: Final = 8
 
 
 class Handle:
@@ -180,12 +183,11 @@ class NodeLoop(asyncio.AbstractEventLoop):
                 continue
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             coroutine = task.get_coro()
-            for _ in range(8):
-                try:
-                    coroutine.close()
-                    break
-                except BaseException:
-                    continue
+            with suppress(BaseException):
+                # Not close(): that leaves an asynchronous generator, which stands in the middle of a step, marked as
+                # running for ever, and its aclose() fails.
+                for _ in range(_ENDINGS_MAX):
+                    coroutine.throw(asyncio.CancelledError())
         self._tasks.clear()
 
     # --- what asyncio asks of a loop ---------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,6 +11,7 @@ from unittest.mock import patch
 
 from cortado.raft.group import RaftLog
 from cortado.raft.replication import Replication
+from cortado.store.node.pacing import Pacing
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.rounds import ReadRounds
 from cortado.store.node.snapshots import snapshots
@@ -37,6 +39,10 @@ def counting(counts: Counter[str]) -> Iterator[None]:
     def put_off(_result: object, _self: object) -> None:
         counts["snapshots put off for damage"] += 1
 
+    def slowed(_result: object, pacing: object) -> None:
+        assert isinstance(pacing, Pacing)
+        counts["entries slowed for a member"] += pacing.rate < math.inf
+
     with ExitStack() as stack:
         for owner, name, told in (
             (Replication, "_has_lease", lease),
@@ -44,6 +50,7 @@ def counting(counts: Counter[str]) -> Iterator[None]:
             (PeerClocks, "is_out_of_bounds", out_of_bounds),
             (SnapshotTarget, "_go_on", resumed_installation),
             (SnapshotSource, "_put_off", put_off),
+            (Pacing, "appended", slowed),
         ):
             stack.enter_context(patch.object(owner, name, _told(getattr(owner, name), told)))
         # A node takes the usual sizes; here they must be small.

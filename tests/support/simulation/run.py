@@ -33,6 +33,7 @@ from support.simulation.checkers import (
     truth_of,
 )
 from support.simulation.cluster import Cluster
+from support.simulation.doubts import Doubts, doubting
 from support.simulation.faults import Nemesis
 from support.simulation.history import History
 from support.simulation.observe import counting
@@ -47,6 +48,8 @@ COME_BACK_MS = 30_000.0
 WATCHED_PART = 0.3
 ATTACKED_PART = 0.3
 SMALL_ENTRIES_PART = 0.3
+DOUBTED_PART = 0.3
+PACED_PART = 0.2
 
 
 @dataclass
@@ -106,6 +109,12 @@ def options_of(plan: Plan, source: random.Random) -> NodeOptions:
     return NodeOptions(raft, limits)
 
 
+def paced(options: NodeOptions) -> NodeOptions:
+    """So little is held for a member that catches up that writes are slowed for it."""
+    raft = replace(options.raft, retain_bytes=1_000, retain_entries=3)
+    return NodeOptions(raft, replace(options.limits, held_bytes_max=12_000))
+
+
 def simulate(
     seed: int, *, plan: Plan | None = None, prepare: Callable[[Cluster, Nemesis], None] | None = None
 ) -> Outcome:
@@ -116,7 +125,7 @@ def simulate(
     gc.freeze()
     try:
         run = Run(seed, plan, prepare)
-        with counting(run.cluster.counts):
+        with counting(run.cluster.counts), doubting(run.cluster, run.doubts):
             return run.run()
     finally:
         with warnings.catch_warnings():
@@ -138,7 +147,16 @@ class Run:
         drawn = Plan.of(source)
         self.seed = seed
         self.plan = plan or drawn
-        self.cluster = Cluster(str(seed), options_of(self.plan, source))
+        # By sources of their own, so that they change no other draw.
+        doubting_source, pacing = random.Random(f"doubts/{seed}"), random.Random(f"pacing/{seed}")
+        is_doubted = doubting_source.random() < DOUBTED_PART
+        options = options_of(self.plan, source)
+        if is_doubted:
+            options = replace(options, limits=replace(options.limits, examined_percent=100))
+        if pacing.random() < PACED_PART:
+            options = paced(options)
+        self.cluster = Cluster(str(seed), options)
+        self.doubts = Doubts(self.cluster, doubting_source) if is_doubted else None
         self.watch = Watch(self.cluster)
         self.cluster.on_host = self.watch.attach
         self.cluster.on_wipe = self.watch.wiped
@@ -215,6 +233,8 @@ class Run:
         cluster.world.create_task(self.nemesis.run(), name="nemesis")
         if self.stranger is not None:
             cluster.world.create_task(self.stranger.run(), name="stranger")
+        if self.doubts is not None:
+            cluster.world.create_task(self.doubts.run(), name="doubts")
         self._until(lambda: False, self.plan.faults_ms)
         return not cluster.violations
 
@@ -224,6 +244,8 @@ class Run:
         self.nemesis.stop()
         if self.stranger is not None:
             self.stranger.is_stopped = True
+        if self.doubts is not None:
+            self.doubts.is_stopped = True
         self.nemesis.calm()
         cluster.note("calm begins")
         deadline_ms = cluster.now_ms + COME_BACK_MS
