@@ -11,6 +11,7 @@ from cortado.raft.log import Encoded, Payload
 from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Record, entry_key
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
+from cortado.store.node.limits import NodeLimits
 from cortado.store.node.state import AppliedState
 from support.simulation.cluster import Cluster
 from support.simulation.watch import APPLIED_KEY, Watch
@@ -23,6 +24,12 @@ class FakeLog:
     decided: int = 0
 
 
+def idle_node() -> SimpleNamespace:
+    """Nothing is in flight there."""
+    pipeline = SimpleNamespace(use=(0, 0), appended_bytes=0, is_full=False, may_append=True)
+    return SimpleNamespace(parts=SimpleNamespace(turns=SimpleNamespace(pipeline=pipeline)), limits=NodeLimits())
+
+
 @dataclass
 class FakeLife:
     """As much of a life as the watch looks at."""
@@ -31,6 +38,7 @@ class FakeLife:
     host: Any
     loop: Any
     log: FakeLog = field(default_factory=FakeLog)
+    node: Any = field(default_factory=idle_node)
     is_listening: bool = True
 
 
