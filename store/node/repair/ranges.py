@@ -147,7 +147,8 @@ def own_slice(engine: Engine, of: GroupRange, ask: Ask) -> Survey:
     """Of a range, the first piece that fits one answer, damaged or not: for a comparison of everything."""
     with engine.read() as txn:
         items, end = _slice(txn, ask)
-        found = {item.key: item.value for item in items if not item.is_sound}
+        # One that stands at the end may be named behind it: there the answer says nothing of it.
+        found = {item.key: item.value for item in items if not item.is_sound and ask.start <= item.key < end}
         return Survey(Ask(ask.space, ask.start, end), found, _applied(txn, of).index)
 
 
