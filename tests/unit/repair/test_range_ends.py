@@ -1,0 +1,23 @@
+"""A damaged item belongs to a range by its key, also where it is the next one that stands behind it."""
+
+from __future__ import annotations
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import Space
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.keys.keyspace import kv_key
+from cortado.store.mvcc.versions import encode_version
+from cortado.store.node.examining import missing
+from cortado.store.node.repair.ranges import Ask, own_slice
+from cortado.store.node.snapshots.group_range import GroupRange
+
+
+def test_what_is_damaged_behind_a_range_is_not_taken_for_a_part_of_it() -> None:
+    engine, ts = MemoryEngine(), Timestamp(0, 1, 0)
+    inside, behind = (encode_version(kv_key("test", name), b"payload", ts) for name in (b"a", b"b"))
+    with engine.write() as txn:
+        txn.put(Space.DATA, *inside)
+        txn.put(Space.DATA, behind[0], b"turned" + behind[1])
+    damage = missing(kv_key("test", b"a"), "a")
+    found = own_slice(engine, GroupRange(1), Ask(Space.DATA, damage.start, damage.end))
+    assert not found.damaged
