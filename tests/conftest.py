@@ -50,10 +50,7 @@ _LONG = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Hand out tests by file, since a file shares its servers; those of Spark share a session, too."""
-    for item in items:
-        path = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group("spark" if path.startswith("tests/spark/") else path))
+    """The order in which files are handed out."""
     items.sort(key=lambda item: next((at for at, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG)))
 
 
