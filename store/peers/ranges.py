@@ -14,6 +14,7 @@ from cortado.proto.internal.peers_pb2 import Hello, ReadRangeRequest, ReadRangeR
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import KEY_BYTES_MAX, Space
 from cortado.store.node.repair.ranges import Answer, Ask
+from cortado.store.node.requests import REQUEST_ID_BYTES
 from cortado.store.packing import cut, join
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.interface import PeerLimits
@@ -48,6 +49,7 @@ def range_response(answer: Answer) -> ReadRangeResponse:
     return ReadRangeResponse(
         applied_index=answer.index,
         last_timestamp=bytes(answer.last_ts),
+        request_floor=answer.request_floor,
         keys=keys,
         key_lengths=key_lengths,
         values=values,
@@ -63,12 +65,14 @@ def answered(message: bytes, node_id: str) -> Answer:
         reply = ReadRangeResponse.FromString(message)
         if len(reply.last_timestamp) != TIMESTAMP_BYTES:
             raise ValueError(f"a timestamp of {len(reply.last_timestamp)} bytes")
+        if len(reply.request_floor) != REQUEST_ID_BYTES:
+            raise ValueError(f"a request floor of {len(reply.request_floor)} bytes")
         keys: Sequence[bytes] = cut(reply.keys, reply.key_lengths)
         items = list(zip(keys, cut(reply.values, reply.value_lengths), strict=True))
     except (DecodeError, ValueError) as malformed:
         raise Unavailable(f"node {node_id} sent a range that does not decode: {malformed}") from None
     last_ts = Timestamp.from_bytes(reply.last_timestamp)
-    return Answer(reply.applied_index, last_ts, items, list(reply.damaged), reply.end)
+    return Answer(reply.applied_index, last_ts, reply.request_floor, items, list(reply.damaged), reply.end)
 
 
 async def read_range(

@@ -28,7 +28,7 @@ from typing import Final
 from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space
-from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
+from cortado.store.mvcc.damage import GROUP_BYTES, Damage, damaged_keys, item_text
 from cortado.store.mvcc.versions import Item, suffix_of
 from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
 from cortado.store.node.snapshots.marker import marker_key
@@ -52,7 +52,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a member has in ``[ask.start, end)``, where it has applied everything up to ``index``, at ``last_ts``.
+    """What a member has in ``[ask.start, end)``, where it has applied everything up to ``index``, at ``last_ts``, and
+    forgotten requests below ``request_floor``.
 
     ``items`` have right checksums; ``damaged`` are keys of others, or out of their place. ``end`` is the ask's, or
     comes before it where there was more than fits.
@@ -60,6 +61,7 @@ class Answer:
 
     index: int
     last_ts: Timestamp
+    request_floor: bytes
     items: Sequence[Item]
     damaged: Sequence[bytes]
     end: bytes
@@ -160,7 +162,7 @@ def answer(engine: Engine, of: GroupRange, ask: Ask) -> Answer:
         state = _applied(txn, of)
     whole = [(item.key, item.value) for item in items if item.is_sound]
     damaged = [item.key for item in items if not item.is_sound]
-    return Answer(state.index, state.last_ts, whole, damaged, end)
+    return Answer(state.index, state.last_ts, state.request_floor, whole, damaged, end)
 
 
 def differs(engine: Engine, of: GroupRange, ask: Ask, theirs: Answer) -> bool:
@@ -223,7 +225,7 @@ def _plan(
             if exactly and given.get(key, item.value) != item.value:
                 puts[key] = given[key]
             given.pop(key, None)
-    puts.update((key, value) for key, value in given.items() if _is_kept(ask.space, key, state))
+    puts.update((key, value) for key, value in given.items() if _is_kept(ask.space, key, theirs, state))
     return _Plan(puts, places, left)
 
 
@@ -232,9 +234,11 @@ def _is_theirs(space: Space, key: bytes, theirs: Answer) -> bool:
     return space is Space.DATA and key[-TIMESTAMP_BYTES:] >= suffix_of(theirs.last_ts)
 
 
-def _is_kept(space: Space, key: bytes, state: AppliedState) -> bool:
-    """Whether the item was not forgotten here since."""
-    return space is Space.DATA or key[4:] >= state.request_floor
+def _is_kept(space: Space, key: bytes, theirs: Answer, state: AppliedState) -> bool:
+    """Whether the item was not forgotten here since. Requests are, where the floor rises: one that was in flight then
+    is remembered below it until it rises again."""
+    has_forgotten = state.request_floor != theirs.request_floor
+    return space is Space.DATA or not has_forgotten or key[GROUP_BYTES:] >= state.request_floor
 
 
 # --- walking -------------------------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ def test_several_runs_of_damage_are_found_one_after_the_other(pair: tuple[LmdbEn
 def test_an_answer_that_is_none_is_refused() -> None:
     ask = Ask(Space.DATA, key(5), key(9))
     good = [item(5), item(7)]
-    Answer(5, at(5), good, [], key(9)).check(ask)
+    Answer(5, at(5), bytes(20), good, [], key(9)).check(ask)
     wrong_value = [(key(5), item(5)[1][:-1] + b"?")]
     for items, end in (
         (good[::-1], key(9)),
@@ -209,7 +209,7 @@ def test_an_answer_that_is_none_is_refused() -> None:
         (wrong_value, key(9)),
     ):
         with pytest.raises(DataLoss):
-            Answer(5, at(5), items, [], end).check(ask)
+            Answer(5, at(5), bytes(20), items, [], end).check(ask)
 
 
 # --- everything ----------------------------------------------------------------------------------------------------
@@ -273,6 +273,62 @@ def test_a_remembered_request_is_repaired_and_one_that_is_forgotten_is_not_broug
         txn.delete_range(Space.REQUESTS, keys[0], keys[6])
     assert mend(here, OF, found, theirs) == Mended(0, 0, [])
     assert list(contents(here, Space.REQUESTS)) == keys[6:]
+
+
+@pytest.fixture
+def tables() -> tuple[MemoryEngine, MemoryEngine, list[Item]]:
+    """Two replicas that remember requests above their floor, and two below it: those were in flight when it rose."""
+    here, there = MemoryEngine(), MemoryEngine()
+    ids = [bytes(at(number)) + bytes(8) for number in range(9)]
+    remembered = Remembered(b"h" * 16, at(1), b"the reply")
+    records = [(OF.requests[0] + each, encode_remembered(each, remembered)) for each in ids]
+    for each in (here, there):
+        apply(each, 5, request_floor=ids[6])
+        with each.write() as txn:
+            txn.put_many(Space.REQUESTS, [*records[2:4], *records[6:]])
+    return here, there, records
+
+
+def test_a_request_that_was_in_flight_when_the_floor_rose_above_it_is_repaired(
+    tables: tuple[MemoryEngine, MemoryEngine, list[Item]],
+) -> None:
+    """It is remembered until the next floor, on every replica, and counted."""
+    here, there, records = tables
+    key = records[2][0]
+    rot(here, key, space=Space.REQUESTS)
+    assert repaired(here, there, Damage.at(Space.REQUESTS, key)) == Mended(1, 1, [])
+    assert contents(here, Space.REQUESTS) == contents(there, Space.REQUESTS)
+
+
+def test_a_request_below_the_floor_whose_key_has_turned_is_repaired_while_entries_are_applied(
+    tables: tuple[MemoryEngine, MemoryEngine, list[Item]],
+) -> None:
+    here, there, records = tables
+    (key, record), turned = records[3], records[3][0][:-1] + b"\x01"
+    with here.write() as txn:
+        txn.delete(Space.REQUESTS, key)
+        txn.put(Space.REQUESTS, turned, record)
+    found, _ = survey(here, OF, Damage.at(Space.REQUESTS, turned))
+    assert found is not None
+    theirs = answer(there, OF, found.ask)
+    apply(here, 6, request_floor=records[6][0][4:])
+    mend(here, OF, found, theirs)
+    assert contents(here, Space.REQUESTS) == contents(there, Space.REQUESTS)
+
+
+def test_a_request_below_the_floor_that_the_next_floor_forgot_is_not_brought_back(
+    tables: tuple[MemoryEngine, MemoryEngine, list[Item]],
+) -> None:
+    here, there, records = tables
+    rot(here, records[3][0], space=Space.REQUESTS)
+    found, _ = survey(here, OF, Damage.at(Space.REQUESTS, records[3][0]))
+    assert found is not None
+    theirs = answer(there, OF, found.ask)
+    apply(here, 6, request_floor=records[7][0][4:])
+    with here.write() as txn:
+        txn.delete_range(Space.REQUESTS, FIRST_KEY, records[7][0])
+    assert mend(here, OF, found, theirs) == Mended(0, 0, [])
+    assert list(contents(here, Space.REQUESTS)) == [key for key, _ in records[7:]]
 
 
 def test_the_suffix_of_a_version_is_its_timestamp() -> None:
