@@ -80,10 +80,11 @@ class Hosts:
         words = self.placed(command, host).split()
         assert words[0] == "cortado"
         log = (self.directory / host / "log").open("ab")
+        starts = self.log(host).count("listening on")
         self._processes[host] = subprocess.Popen(
             [sys.executable, "-m", "cortado.store.cli", *words[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
-        wait_until(lambda: "listening on" in self.log(host), f"{host} listens", 30)
+        wait_until(lambda: self.log(host).count("listening on") > starts, f"{host} listens", 60)
 
     def log(self, host: str) -> str:
         return (self.directory / host / "log").read_text()
