@@ -91,7 +91,7 @@ def test_a_flipped_byte_is_data_loss_that_names_the_key_and_never_a_wrong_row(cl
         with pytest.raises(DataLoss, match="the damaged key"):
             read_pair()
 
-    # What is damaged may be a newer version of the row behind it, whose key has turned. No other replica proves otherwise.
+    # What is damaged may be a newer version of the row behind it, whose key has turned: no other replica can tell.
     with pytest.raises(DataLoss, match=str(DAMAGED)):
         rows.get(DAMAGED + 1)
 
