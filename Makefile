@@ -3,6 +3,8 @@ SHELL := /bin/sh
 PYTHON_BIN := .venv/bin
 # Processes that share the tests. They wait for servers half of their time.
 WORKERS ?= 4
+# By file, since the tests of a file share its servers; in the order of tests/conftest.py.
+SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-quick test-packages lint fmt type proto proto-check lock sim bench bench-cluster clean
@@ -18,10 +20,10 @@ run: setup ## The story: real flights, schemas that evolve, Spark against pandas
 		exec $(PYTHON_BIN)/python -m examples.nycflights --nodes $(or $(NODES),1)
 
 test: setup ## All tests (Spark's need Java, which is found or installed); WORKERS=0 for a debugger
-	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest $(SHARED) $(PYTEST_ARGS)
 
 test-quick: setup ## What is tested within a minute: no server process, no Spark, few examples of each property
-	@HYPOTHESIS_EXAMPLES=10 $(PYTHON_BIN)/python -m pytest -n $(WORKERS) -m "not slow and not process and not spark" \
+	@HYPOTHESIS_EXAMPLES=10 $(PYTHON_BIN)/python -m pytest $(SHARED) -m "not slow and not process and not spark" \
 		tests/unit tests/golden tests/property $(PYTEST_ARGS)
 
 test-packages: setup ## Build the packages; install them in empty environments, on each Python and at the lower bounds
