@@ -22,7 +22,7 @@ run: setup ## The story: real flights, schemas that evolve, Spark against pandas
 test: setup ## All tests (Spark's need Java, which is found or installed); WORKERS=0 for a debugger
 	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest $(SHARED) $(PYTEST_ARGS)
 
-test-quick: setup ## What is tested within a minute: no server process, no Spark, few examples of each property
+test-quick: setup ## What is tested in a minute and a half: no server process, no Spark, few examples of each property
 	@HYPOTHESIS_EXAMPLES=10 $(PYTHON_BIN)/python -m pytest $(SHARED) -m "not slow and not process and not spark" \
 		tests/unit tests/golden tests/property $(PYTEST_ARGS)
 
