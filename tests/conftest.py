@@ -48,7 +48,6 @@ _LONG = (
 )
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The order in which files are handed out."""
     items.sort(key=lambda item: next((at for at, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG)))

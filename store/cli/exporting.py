@@ -24,7 +24,7 @@ from cortado.store.transfer.export import (
     export_namespace,
     export_table,
 )
-from cortado.store.transfer.files import WholeFile
+from cortado.store.transfer.files import WholeFile, WriteOnly
 from cortado.store.transfer.formats import Encoding, Format, encoding_to_write
 from cortado.store.transfer.progress import Report
 from cortado.store.transfer.run_import import NAMESPACE_PREFIX
@@ -143,7 +143,7 @@ def _write(
     return rows, str(ts)
 
 
-class _Stdout:
+class _Stdout(WriteOnly):
     """Standard output as pyarrow wants a file to be."""
 
     closed = False
@@ -161,15 +161,6 @@ class _Stdout:
 
     def flush(self) -> None:
         self._file.flush()
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
 
     def close(self) -> None:
         """It is the process's to close."""

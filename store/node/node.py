@@ -692,6 +692,7 @@ class Node:
         return await self._members.add(node_id, address)
 
     async def committed_members(self) -> Configuration:
+        """Who belongs to the group by what is committed, once all that the log holds now is."""
         return await self._members.committed()
 
     async def bind_member(self, node_id: str, storage_id: str, address: str) -> Configuration:

@@ -31,7 +31,20 @@ class Sink(Protocol):
     def write(self, data: bytes, /) -> int: ...
 
 
-class WholeFile:
+class WriteOnly:
+    """What writers, pyarrow's among them, ask of a file besides its bytes."""
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+
+class WholeFile(WriteOnly):
     """A file in the making: at the end of ``with`` it is there, or after an error nothing is.
 
     ``bytes`` and ``sha256`` are of what was written. It is a file object as far as writers need one, pyarrow's
@@ -69,15 +82,6 @@ class WholeFile:
     def flush(self) -> None:
         with disk_errors(self.path):
             self._file.flush()
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
 
     def close(self) -> None:
         """A writer that is done with it; what makes it whole is the end of ``with``."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,22 +12,16 @@ import pytest
 
 from cortado.store.client import Client
 from cortado.store.local_cluster.files import ClusterFiles
+from support.private_files import no_umask, shared
 from support.server_process import ServerProcess
 
 pytestmark = pytest.mark.process
 
 
 @pytest.fixture(autouse=True)
-def no_umask() -> Iterator[None]:
-    before = os.umask(0)
-    yield
-    os.umask(before)
-
-
-def shared(path: Path) -> list[str]:
-    """What others may read, write or enter, in a directory and below it."""
-    found = [path, *path.rglob("*")]
-    return sorted(str(each.relative_to(path)) for each in found if stat.S_IMODE(each.lstat().st_mode) & 0o077)
+def without_a_umask() -> Iterator[None]:
+    with no_umask():
+        yield
 
 
 def test_a_servers_directory_is_private_under_a_umask_of_zero(tmp_path: Path) -> None:

@@ -76,8 +76,11 @@ class Zygote:
         self._lock = threading.Lock()
 
     def start(self, arguments: Sequence[str], log: int) -> Forked:
-        """``cortado server`` with ``arguments``, which writes to ``log``, in this directory and environment."""
-        wanted = {"arguments": list(arguments), "cwd": os.getcwd(), "env": dict(os.environ)}  # noqa: PTH109
+        """``cortado server`` with ``arguments``, which writes to ``log``, in this directory, environment and umask."""
+        umask = os.umask(0)
+        os.umask(umask)
+        cwd, env = os.getcwd(), dict(os.environ)  # noqa: PTH109
+        wanted = {"arguments": list(arguments), "cwd": cwd, "env": env, "umask": umask}
         with self._lock:
             socket.send_fds(self._socket, [json.dumps(wanted).encode()], [log])
             while "started" not in (told := self._hear()):
@@ -107,9 +110,12 @@ def serve(fd: int) -> tuple[dict[str, Any], int]:
     Returns in a forked child alone: what it was asked to be, and the file that it writes to.
     """
     sys.argv[1:] = ["server"]
+    before = set(os.environ)
     import cortado.store.cli.app
     import cortado.store.server.serving  # noqa: F401
 
+    # The command chooses gRPC's poller by its environment when it is loaded, where the caller has not.
+    chosen = {name: value for name, value in os.environ.items() if name not in before}
     wake, woken = os.pipe()
     for each in (wake, woken):
         os.set_blocking(each, False)
@@ -132,7 +138,9 @@ def serve(fd: int) -> tuple[dict[str, Any], int]:
                 ours.close()
                 os.close(wake)
                 os.close(woken)
-                return json.loads(text), files[0]
+                wanted = json.loads(text)
+                wanted["env"] = chosen | wanted["env"]
+                return wanted, files[0]
             os.close(files[0])
             ours.send(json.dumps({"started": pid}).encode())
 
@@ -149,6 +157,7 @@ def become(wanted: dict[str, Any], log: int) -> None:
         os.dup2(log, stream)
     os.close(log)
     os.chdir(wanted["cwd"])
+    os.umask(wanted["umask"])
     os.environ.clear()
     os.environ.update(wanted["env"])
     sys.argv = ["cortado", "server", *wanted["arguments"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,19 +12,13 @@ from cortado.errors import DataDirectoryError
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.snapshots.spools import DiskSpools
 from support.engines import open_lmdb
+from support.private_files import no_umask, shared
 
 
 @pytest.fixture(autouse=True)
-def no_umask() -> Iterator[None]:
-    before = os.umask(0)
-    yield
-    os.umask(before)
-
-
-def shared(path: Path) -> list[str]:
-    """What anybody but its owner may read, write or enter, in a directory and below it."""
-    found = [path, *path.rglob("*")]
-    return sorted(str(each.relative_to(path)) for each in found if stat.S_IMODE(each.lstat().st_mode) & 0o077)
+def without_a_umask() -> Iterator[None]:
+    with no_umask():
+        yield
 
 
 def test_a_new_directory_is_private_without_any_umask(tmp_path: Path) -> None:
