@@ -221,7 +221,6 @@ class Node:
             source=self._random,
             now_ms=self.monotonic_ms(),
         )
-        self.patrol = self._make_patrol()
         self._storage = self._make_storage(self._loop)
         self._turns = turns = self._make_turns()
         self._read_points = ReadPoints(
@@ -238,6 +237,8 @@ class Node:
         self.patrol = self._make_patrol()
         self.store.on_damage = self._met_damage
         self.lag.start(self._loop)
+        # Of two nodes nobody can say whose clock is right; of three, at once, two can.
+        turns.on_configured = self._compare_clocks
         self._look_at_clock()
         if self._spools is not None:
             self.snapshots = snapshots = self._make_snapshots(self._spools)

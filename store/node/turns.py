@@ -117,6 +117,8 @@ class Turns:
         self._rounds = ReadRounds(loop, log, self.pipeline.answer)
         self.on_doubt: Callable[[bytes], None] = _nothing_of
         """Called with a stored key that another member has, and this one lost."""
+        self.on_configured: Callable[[], None] = _nothing
+        """Called in the turn after which another configuration is in force."""
         self.after_turn: Callable[[], None] = _nothing
         """Called after each turn: there the snapshots look at what the log needs."""
         self.feed: ChangeFeed = ChangeFeed(machine.state.last_ts, limits)
@@ -499,6 +501,7 @@ class Turns:
         if configuration is not self._configuration:
             if configuration != self._configuration:
                 self._transport.configure(configuration)
+                self.on_configured()
             self._configuration = configuration
             self._is_only_voter = self.is_alone
         messages = self.log.outbox()

@@ -52,6 +52,7 @@ CALLED_BY_OTHERS: Final = {
     "store/observe/logs.py": "logging",
     "store/cli/input.py": "io",
     "store/cli/options.py": "click",
+    "store/transfer/files.py": "pyarrow",
     "spark_connector/source.py": "Spark",
 }
 UNUSED_BEYOND: Final = {

@@ -371,6 +371,25 @@ def test_a_node_that_was_started_with_a_wrong_clock_issues_the_time_of_most() ->
     world.run(scenario)
 
 
+def test_a_node_with_a_wrong_clock_issues_the_time_of_most_from_the_moment_that_there_are_most() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _ = await world.grow("n1", "n2")
+        world.places["n2"].crash()
+        world.places["n2"].wall_offset_ms = 600_000
+        n2 = await world.places["n2"].start()
+        n2.observe_peer_clock("n1", -600_001, -599_999)
+        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms > 500_000, "of two, nobody can say who is right"
+        await world.join("n3")
+        await world.promote("n3")
+        await world.until(lambda: len(n2.configuration.voters) == 3, "n2 knows of n3")
+        await world.settled()
+        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms <= 251
+
+    world.run(scenario)
+
+
 def test_a_replica_that_fell_behind_the_log_is_brought_up_by_a_snapshot() -> None:
     world = World(settings=RaftSettings(retain_entries=10))
 
