@@ -481,9 +481,8 @@ class Node:
         return found
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
-        """A peer's physical clock minus ours lies between these."""
-        own_ms, _ = self.host_time.offsets_ms()
-        if self._peer_clocks.observe(node_id, low_ms, high_ms, self.monotonic_ms(), own_ms):
+        """A peer's physical clock minus our monotonic one lies between these."""
+        if self._peer_clocks.observe(node_id, low_ms, high_ms, self.monotonic_ms()):
             self._compare_clocks()
 
     def _compare_clocks(self) -> None:

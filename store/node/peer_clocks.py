@@ -60,14 +60,13 @@ class PeerClocks:
         self._max_offset_ms = max_offset_ms
         self._kept: dict[str, ClockOffset] = {}
 
-    def observe(self, node_id: str, low_ms: float, high_ms: float, now_ms: float, own_ms: float) -> bool:
-        """One exchange with a peer, whose clock minus ours lies between the two. True where it says something new:
-        mostly it is wider than what is known already. An interval that is empty is ignored: a clock was set while it
-        was measured."""
+    def observe(self, node_id: str, low_ms: float, high_ms: float, now_ms: float) -> bool:
+        """One exchange with a peer, whose clock minus our monotonic one lies between the two. True where it says
+        something new: mostly it is wider than what is known already. An empty interval is ignored."""
         if not low_ms <= high_ms:
             return False
         known = self._kept.get(node_id)
-        found = ClockOffset(node_id, low_ms + own_ms, high_ms + own_ms, now_ms)
+        found = ClockOffset(node_id, low_ms, high_ms, now_ms)
         is_narrower = known is None or high_ms - low_ms <= known.high_ms - known.low_ms
         is_apart = known is not None and (found.low_ms > known.high_ms or found.high_ms < known.low_ms)
         is_new = known is None or is_narrower or is_apart or now_ms - known.at_ms > KEPT_MS

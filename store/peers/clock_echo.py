@@ -7,9 +7,12 @@
         |                     |  age: how long the peer kept t0, on its own
     t1  |<-- P, t0, age ------|  P: its physical clock when this left
 
-The peer read P at some time of ours between ``t1 - (t1 - t0 - age)`` and ``t1``, so its clock minus ours lies between
-``P - now`` and ``P - now + round trip``, where ``now`` is our physical clock at t1. Both are whole milliseconds, cut
-off: that widens it by one on either side. A slow network makes the bounds wide, never wrong.
+The peer read P at some time of ours between ``t1 - (t1 - t0 - age)`` and ``t1``, so its physical clock minus our
+monotonic one lies between ``P - t1`` and ``P - t1 + round trip``. P is in whole milliseconds, cut off: that widens it
+by one. A slow network makes the bounds wide, never wrong.
+
+Our own physical clock has no part in it. It may jump between the exchange and the report of it, and the peer's would
+seem to have jumped along: a wrong clock would confirm itself.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ WINDOW_MS: Final = 200.0
 
 
 class Bounds(NamedTuple):
-    """The peer's physical clock minus ours, in milliseconds."""
+    """The peer's physical clock minus our monotonic one, in milliseconds."""
 
     low_ms: float
     high_ms: float
@@ -47,15 +50,15 @@ class ClockEcho:
             batch.echo_monotonic_ms = self._theirs_ms
             batch.echo_age_ms = now_ms - self._came_ms
 
-    def arrived(self, batch: PeerBatch, now_ms: float, physical_ms: int) -> Bounds | None:
+    def arrived(self, batch: PeerBatch, now_ms: float) -> Bounds | None:
         """Take a batch's clocks. The narrowest bounds of the last window at its end, else None."""
         if 0 < batch.monotonic_ms < float("inf"):
             self._theirs_ms, self._came_ms = batch.monotonic_ms, now_ms
         round_trip_ms = now_ms - batch.echo_monotonic_ms - batch.echo_age_ms
         # Not so where a number is missing, not a number, or made up.
         if batch.echo_monotonic_ms > 0 and batch.echo_age_ms >= 0 and 0 <= round_trip_ms <= ROUND_TRIP_MS_MAX:
-            offset_ms = batch.physical_ms - physical_ms
-            found = Bounds(offset_ms - 1.0, offset_ms + 1.0 + round_trip_ms)
+            offset_ms = batch.physical_ms - now_ms
+            found = Bounds(offset_ms, offset_ms + 1.0 + round_trip_ms)
             if self._best is None or found.high_ms - found.low_ms < self._best.high_ms - self._best.low_ms:
                 self._best = found
         if self._best is None or now_ms < self._window_ends_ms:

@@ -19,7 +19,7 @@ class PeerNode(Protocol):
         """Messages of one group from one peer, in the order in which it sent them. Never waits, never raises."""
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
-        """The peer's physical clock minus ours lies between these."""
+        """The peer's physical clock minus our monotonic one lies between these, in milliseconds."""
 
     def log_position(self) -> tuple[int, int]:
         """Term and index of the last entry of the log."""

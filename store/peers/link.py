@@ -158,7 +158,7 @@ class Link:
             self._take(batch)
 
     def _take(self, batch: PeerBatch) -> None:
-        bounds = self._clock.arrived(batch, self.heard_ms, self._physical_ms())
+        bounds = self._clock.arrived(batch, self.heard_ms)
         if bounds is not None:
             self._node.observe_peer_clock(self.peer, *bounds)
         messages = batch.messages

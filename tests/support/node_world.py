@@ -333,6 +333,11 @@ class World:
         if (sender, message.to) not in self.cuts and place is not None and place.is_running:
             place.node.receive(sender, group_id, [message.body])
 
+    def tell_clock(self, node: Node, peer: str, low_ms: float, high_ms: float) -> None:
+        """Let ``node`` hear that the peer's wall clock minus its own lies between these."""
+        own_ms, _ = node.host_time.offsets_ms()
+        node.observe_peer_clock(peer, low_ms + own_ms, high_ms + own_ms)
+
     def cut_off(self, node_id: str) -> None:
         """Nothing goes to it, and nothing comes from it."""
         for other in self.places:

@@ -158,7 +158,7 @@ class Network:
             link.clock_read_ms = now_ms
             sent_wall_ms, sent_ms = sent
             # The message took between nothing and a round trip.
-            low_ms = float(sent_wall_ms - receiver.wall_ms())
+            low_ms = sent_wall_ms - receiver.monotonic_ms()
             receiver.node.observe_peer_clock(sender.node_id, low_ms, low_ms + 2 * (now_ms - sent_ms) + 1)
         if not body:
             return

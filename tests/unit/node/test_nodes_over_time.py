@@ -309,10 +309,10 @@ def test_a_node_whose_clock_is_wrong_against_a_majority_gives_up_leadership_and_
 
     async def scenario() -> None:
         n1, n2, n3 = await world.grow("n1", "n2", "n3")
-        n1.observe_peer_clock("n2", -1_010, -990)
+        world.tell_clock(n1, "n2", -1_010, -990)
         await world.sleep(100)
         assert n1.status().role == "leader", "one of two others may be the one that is wrong"
-        n1.observe_peer_clock("n3", -1_010, -990)
+        world.tell_clock(n1, "n3", -1_010, -990)
         leader = await world.led(but="n1")
         assert "this host's clock is off by more than max-clock-offset-ms" in caplog.text
         assert [each.node_id for each in n1.status().clock_offsets] == ["n2", "n3"]
@@ -320,7 +320,7 @@ def test_a_node_whose_clock_is_wrong_against_a_majority_gives_up_leadership_and_
         world.places[leader.identity.node_id].crash()
         await world.led(but=leader.identity.node_id)
         assert world.leader() is other
-        n1.observe_peer_clock("n2", -10, 10)
+        world.tell_clock(n1, "n2", -10, 10)
         await other.transfer_leader("n1")
         assert world.leader() is n1
 
@@ -334,7 +334,7 @@ def test_a_leader_whose_clock_jumps_issues_the_time_that_went_by_until_most_cloc
 
     def hears(node: Node, offset_ms: int) -> None:
         for peer in {"n1", "n2", "n3"} - {node.identity.node_id}:
-            node.observe_peer_clock(peer, offset_ms - 1, offset_ms + 1)
+            world.tell_clock(node, peer, offset_ms - 1, offset_ms + 1)
 
     async def scenario() -> None:
         n1, _n2, _n3 = await world.grow("n1", "n2", "n3")
@@ -355,6 +355,22 @@ def test_a_leader_whose_clock_jumps_issues_the_time_that_went_by_until_most_cloc
     world.run(scenario)
 
 
+def test_a_wall_clock_that_jumps_before_an_exchange_is_reported_does_not_confirm_itself() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _n2, _n3 = await world.grow("n1", "n2", "n3")
+        own_ms, _ = n1.host_time.offsets_ms()
+        world.places["n1"].wall_offset_ms = 3_600_000
+        for peer in ("n2", "n3"):
+            # As it was measured, a moment ago.
+            n1.observe_peer_clock(peer, own_ms - 1, own_ms + 1)
+        await world.led(but="n1")
+        assert round(n1.host_time.jump_ms()) == 3_600_000
+
+    world.run(scenario)
+
+
 def test_a_node_that_was_started_with_a_wrong_clock_issues_the_time_of_most() -> None:
     world = World()
 
@@ -364,7 +380,7 @@ def test_a_node_that_was_started_with_a_wrong_clock_issues_the_time_of_most() ->
         world.places["n2"].wall_offset_ms = 3_600_000
         n2 = await world.places["n2"].start()
         for peer in ("n1", "n3"):
-            n2.observe_peer_clock(peer, -3_600_001, -3_599_999)
+            world.tell_clock(n2, peer, -3_600_001, -3_599_999)
         assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms <= 251
         assert n2.host_time.jump_ms() == 0
 
@@ -379,7 +395,7 @@ def test_a_node_with_a_wrong_clock_issues_the_time_of_most_from_the_moment_that_
         world.places["n2"].crash()
         world.places["n2"].wall_offset_ms = 600_000
         n2 = await world.places["n2"].start()
-        n2.observe_peer_clock("n1", -600_001, -599_999)
+        world.tell_clock(n2, "n1", -600_001, -599_999)
         assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms > 500_000, "of two, nobody can say who is right"
         await world.join("n3")
         await world.promote("n3")

@@ -11,6 +11,11 @@ OWN_MS = 1_763_643_600_000.0
 """Our wall clock minus our monotonic one."""
 
 
+def heard(clocks: PeerClocks, node_id: str, low_ms: float, high_ms: float, now_ms: float) -> bool:
+    """A peer's clock minus our wall clock lies between these."""
+    return clocks.observe(node_id, low_ms + OWN_MS, high_ms + OWN_MS, now_ms)
+
+
 @pytest.mark.parametrize(
     ("offsets", "is_out"),
     [
@@ -28,36 +33,36 @@ def test_a_clock_is_wrong_where_a_majority_of_the_voters_says_so(
 ) -> None:
     clocks = PeerClocks(250)
     for node_id, (low_ms, high_ms) in offsets.items():
-        clocks.observe(node_id, low_ms, high_ms, 0, OWN_MS)
+        heard(clocks, node_id, low_ms, high_ms, 0)
     assert clocks.is_out_of_bounds(["n1", "n2", "n3"], 0, OWN_MS) is is_out
 
 
 def test_of_two_nodes_nobody_can_say_which_is_wrong() -> None:
     clocks = PeerClocks(250)
-    clocks.observe("n2", 1_000, 1_010, 0, OWN_MS)
+    heard(clocks, "n2", 1_000, 1_010, 0)
     assert not clocks.is_out_of_bounds(["n1", "n2"], 0, OWN_MS)
 
 
 def test_a_narrow_bound_outlives_wider_ones_for_a_while() -> None:
     clocks = PeerClocks(250)
-    clocks.observe("n2", -1, 1, 0, OWN_MS)
-    clocks.observe("n2", -400, 400, 1, OWN_MS)
+    heard(clocks, "n2", -1, 1, 0)
+    heard(clocks, "n2", -400, 400, 1)
     assert (clocks.offsets(1, OWN_MS)[0].low_ms, clocks.offsets(1, OWN_MS)[0].high_ms) == (-1, 1)
-    clocks.observe("n2", -400, 400, KEPT_MS + 2, OWN_MS)
+    heard(clocks, "n2", -400, 400, KEPT_MS + 2)
     assert clocks.offsets(KEPT_MS + 2, OWN_MS)[0].high_ms == 400
 
 
 def test_a_clock_that_was_set_is_seen_at_once() -> None:
     clocks = PeerClocks(250)
-    clocks.observe("n2", -1, 1, 0, OWN_MS)
-    clocks.observe("n2", 900, 1_000, 1, OWN_MS)
+    heard(clocks, "n2", -1, 1, 0)
+    heard(clocks, "n2", 900, 1_000, 1)
     assert clocks.offsets(1, OWN_MS)[0].low_ms == 900
 
 
 def test_a_silent_peer_says_nothing_and_an_impossible_bound_neither() -> None:
     clocks = PeerClocks(250)
-    clocks.observe("n3", 5, -5, 0, OWN_MS)
-    clocks.observe("n2", 900, 1_000, 0, OWN_MS)
+    heard(clocks, "n3", 5, -5, 0)
+    heard(clocks, "n2", 900, 1_000, 0)
     assert [each.node_id for each in clocks.offsets(FORGOTTEN_MS, OWN_MS)] == ["n2"]
     assert clocks.offsets(FORGOTTEN_MS + 1, OWN_MS) == []
 
@@ -65,7 +70,7 @@ def test_a_silent_peer_says_nothing_and_an_impossible_bound_neither() -> None:
 def test_a_jump_of_our_own_wall_clock_moves_what_is_known_of_peers_beside_it_and_nothing_else() -> None:
     clocks = PeerClocks(250)
     for peer in ("n2", "n3"):
-        clocks.observe(peer, -1, 1, 0, OWN_MS)
+        heard(clocks, peer, -1, 1, 0)
     assert clocks.is_out_of_bounds(["n1", "n2", "n3"], 1, OWN_MS + 10_000), "before anybody is heard again"
     assert [(each.low_ms, each.high_ms) for each in clocks.offsets(1, OWN_MS + 10_000)] == [(-10_001, -9_999)] * 2
     assert clocks.majority(["n2", "n3"], 1) == Majority(OWN_MS + 1, OWN_MS + 1)
@@ -92,6 +97,6 @@ def test_a_jump_is_confirmed_by_a_majority_that_has_the_same_time(
 ) -> None:
     clocks = PeerClocks(250)
     for node_id, (low_ms, high_ms) in offsets.items():
-        clocks.observe(node_id, low_ms, high_ms, 0, OWN_MS)
+        heard(clocks, node_id, low_ms, high_ms, 0)
     others = [f"n{number}" for number in range(1, voters + 1)]
     assert clocks.are_for(others, 1, OWN_MS + 10_000, OWN_MS) is are_for

@@ -133,18 +133,20 @@ def test_messages_of_several_groups_in_one_batch_reach_each_in_order() -> None:
 
 
 def exchange(offset_ms: int, there_ms: float, kept_ms: float, back_ms: float) -> tuple[float, float] | None:
-    """Bounds after one message to a peer whose clock is ``offset_ms`` ahead, and its answer."""
+    """Bounds of the peer's clock minus ours after a message to a peer that is ``offset_ms`` ahead, and its answer."""
     ours, theirs = ClockEcho(), ClockEcho()
     now_ms = 1_000.0
     question, answer = PeerBatch(), PeerBatch()
     ours.stamp(question, now_ms, 50_000)
     now_ms += there_ms
     # The peer's monotonic clock began at another time.
-    theirs.arrived(question, now_ms + 7e6, int(50_000 + there_ms + offset_ms))
+    theirs.arrived(question, now_ms + 7e6)
     now_ms += kept_ms
     theirs.stamp(answer, now_ms + 7e6, int(50_000 + there_ms + kept_ms + offset_ms))
     now_ms += back_ms
-    return ours.arrived(answer, now_ms, int(50_000 + there_ms + kept_ms + back_ms))
+    bounds = ours.arrived(answer, now_ms)
+    # Our wall clock is 49 s ahead of our monotonic one.
+    return None if bounds is None else (bounds.low_ms - 49_000, bounds.high_ms - 49_000)
 
 
 @pytest.mark.parametrize("offset_ms", [-40_000, -1, 0, 1, 250, 5_000_000])
@@ -156,7 +158,7 @@ def test_the_true_offset_lies_within_the_bounds(
     assert bounds is not None
     low_ms, high_ms = bounds
     assert low_ms <= offset_ms <= high_ms
-    assert high_ms - low_ms == pytest.approx(2 + there_ms + back_ms)
+    assert high_ms - low_ms == pytest.approx(1 + there_ms + back_ms)
 
 
 @pytest.mark.parametrize(
@@ -174,17 +176,17 @@ def test_the_true_offset_lies_within_the_bounds(
 def test_made_up_clocks_bound_nothing(monotonic_ms: float, echo_ms: float, age_ms: float) -> None:
     echo = ClockEcho()
     batch = PeerBatch(physical_ms=1, monotonic_ms=monotonic_ms, echo_monotonic_ms=echo_ms, echo_age_ms=age_ms)
-    assert echo.arrived(batch, 1_000.0, 1) is None
+    assert echo.arrived(batch, 1_000.0) is None
 
 
 def test_the_narrowest_bounds_of_a_window_are_reported() -> None:
     echo = ClockEcho()
 
-    def arrived(at_ms: float, round_trip_ms: float) -> tuple[float, float] | None:
-        batch = PeerBatch(physical_ms=500, monotonic_ms=1.0, echo_monotonic_ms=at_ms - round_trip_ms)
-        return echo.arrived(batch, at_ms, 500)
+    def arrived(at_ms: int, round_trip_ms: float) -> tuple[float, float] | None:
+        batch = PeerBatch(physical_ms=70_000 + at_ms, monotonic_ms=1.0, echo_monotonic_ms=at_ms - round_trip_ms)
+        return echo.arrived(batch, at_ms)
 
-    assert arrived(10_000, 50) == (-1, 51)
+    assert arrived(10_000, 50) == (70_000, 70_051)
     for later_ms, round_trip_ms in ((10, 80), (20, 3), (30, 60)):
         assert arrived(10_000 + later_ms, round_trip_ms) is None
-    assert arrived(10_000 + WINDOW_MS, 90) == (-1, 4)
+    assert arrived(10_000 + int(WINDOW_MS), 90) == (70_000, 70_004)
