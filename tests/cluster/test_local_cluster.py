@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from cortado.store.cli.app import run
 from cortado.store.client import Client
 from cortado.store.client.endpoints import Tls
 from support.cluster import cortado
+from support.ports import free_ports
 from support.server_process import wait_until
 
 pytestmark = pytest.mark.process
@@ -30,7 +30,7 @@ class LocalCluster:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.port = random.SystemRandom().randrange(15_000, 31_000)
+        self.port = free_ports(9)[0]
 
     def up(self, *options: str) -> str:
         return self.run("up", "--detach", "--port", str(self.port), *options, timeout_s=200)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cortado.store.client import Client
-from support.cluster import Cluster, free_ports
+from support.cluster import Cluster
+from support.ports import free_port
 from support.server_process import ServerProcess, wait_until
 
 pytestmark = pytest.mark.process
@@ -54,7 +55,7 @@ def test_a_node_that_comes_back_at_another_address_tells_the_cluster(tmp_path: P
         cluster.form()
         name = cluster.follower()
         cluster.nodes[name].stop()
-        (port,) = free_ports(1)
+        port = free_port()
         moved = ServerProcess(cluster.nodes[name].data_dir, listen=f"127.0.0.1:{port}")
         moved.start()
         with Client(cluster.endpoints, timeout_s=30) as client:

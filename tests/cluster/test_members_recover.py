@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from cortado.store.client import Client
-from support.cluster import Cluster, cortado, free_ports
+from support.cluster import Cluster, cortado
+from support.ports import free_port
 from support.server_process import ServerProcess, wait_until
 
 pytestmark = pytest.mark.process
@@ -109,10 +110,9 @@ def test_what_cannot_be_a_cluster_is_refused_and_left_as_it_is(tmp_path: Path) -
     finally:
         cluster.end()
 
-    (port,) = free_ports(1)
     never = tmp_path / "never"
     command = [sys.executable, "-m", "cortado.store.cli", "server", "--data-dir", str(never), "--node-id", "n9"]
-    command += ["--listen", "127.0.0.1:0", "--join", f"127.0.0.1:{port}", "--join-timeout-ms", "1"]
+    command += ["--listen", "127.0.0.1:0", "--join", f"127.0.0.1:{free_port()}", "--join-timeout-ms", "1"]
     assert subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 69
     assert "never joined a cluster" in recover(never, "--yes").stderr
 

@@ -15,7 +15,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cortado.store.client import Client
-from support.cluster import Cluster, cortado, free_ports
+from support.cluster import Cluster, cortado
+from support.ports import free_port
 from support.server_process import ServerProcess, running_server, wait_until
 
 pytestmark = pytest.mark.process
@@ -101,7 +102,7 @@ def test_a_node_that_was_not_announced_is_refused(cluster: Cluster, tmp_path: Pa
 
 
 def test_a_cluster_that_is_not_there_is_no_refusal_for_ever(cluster: Cluster, tmp_path: Path) -> None:
-    (port,) = free_ports(1)
+    port = free_port()
     said = _refused_start(tmp_path, "n8", f"127.0.0.1:{port}", "--join-timeout-ms", "500", code=69)
     assert "no leader of the cluster was reached within 0.5 s" in said
     assert "nothing listens there" in said
@@ -153,7 +154,7 @@ def test_status_shows_every_member_and_says_which_does_not_answer(cluster: Clust
 
 
 def _free() -> list[str]:
-    (port,) = free_ports(1)
+    port = free_port()
     return ["--listen", f"127.0.0.1:{port}"]
 
 

@@ -12,7 +12,8 @@ from cortado.proto.internal.peers_pb2 import PeerBatch
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.hello import make_hello
 from cortado.store.peers.streams import CONNECT, as_it_is
-from support.cluster import cortado, free_ports, running_cluster
+from support.cluster import cortado, running_cluster
+from support.ports import free_ports
 from support.server_process import ServerProcess, running_server
 
 pytestmark = pytest.mark.process

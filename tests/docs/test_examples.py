@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from cortado.store.cli.app import run
-from support.page_runner import PageRunner, free_ports, reader_environment
+from support.page_runner import PORTS, PageRunner, reader_environment
 from support.pages import page
+from support.ports import free_ports
 from support.server_process import running_server
 
 pytestmark = pytest.mark.process
@@ -67,7 +68,7 @@ def test_every_example_ends_as_it_should(
     with running_server(here.with_name("stopped-at-once")) as stopped:
         stopped.stop()
     (tmp_path / "log").write_text("")
-    ports = free_ports()
+    ports = free_ports(PORTS)
     with (
         running_server(tmp_path / "data", "--listen", f"127.0.0.1:{ports[0]}"),
         PageRunner(here, ports).running() as runner,

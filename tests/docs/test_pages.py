@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.page_runner import FIRST_PORT, PageRunner, differs, free_ports, sessions
+from support.page_runner import FIRST_PORT, PORTS, PageRunner, differs, sessions
 from support.pages import RUN, Page, all_pages
+from support.ports import free_ports
 from support.server_process import ServerProcess
 
 _PORT = re.compile(r"\b(76\d\d)\b")
@@ -25,7 +26,7 @@ def test_a_page_with_commands_says_what_they_need(page: Page) -> None:
 @pytest.fixture
 def ports(page: Page, tmp_path: Path) -> Iterator[list[int]]:
     """What the page's ports stand for here; a server listens on the first, if the page wants one."""
-    free = free_ports()
+    free = free_ports(PORTS)
     if not page.world.startswith("server"):
         yield free
         return

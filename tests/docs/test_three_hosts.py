@@ -17,8 +17,9 @@ import pytest
 
 from cortado import Client
 from cortado.store.client import Tls
-from support.page_runner import PageRunner, free_ports
+from support.page_runner import PORTS, PageRunner
 from support.pages import Block, page
+from support.ports import free_ports
 from support.server_process import wait_until
 
 pytestmark = pytest.mark.process
@@ -39,7 +40,7 @@ class Hosts:
     def __init__(self, directory: Path, runner: PageRunner) -> None:
         self.directory = directory
         self._runner = runner
-        self._ports = {f"db{number}": port for number, port in enumerate(free_ports(), start=1)}
+        self._ports = {f"db{number}": port for number, port in enumerate(free_ports(PORTS), start=1)}
         # The new node has the lost one's address, as the page allows.
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -81,10 +82,15 @@ class Hosts:
         assert words[0] == "cortado"
         log = (self.directory / host / "log").open("ab")
         starts = self.log(host).count("listening on")
-        self._processes[host] = subprocess.Popen(
+        self._processes[host] = process = subprocess.Popen(
             [sys.executable, "-m", "cortado.store.cli", *words[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
-        wait_until(lambda: self.log(host).count("listening on") > starts, f"{host} listens", 60)
+
+        def listens() -> bool:
+            assert process.poll() is None, f"{host} ended\n{self.log(host)}"
+            return self.log(host).count("listening on") > starts
+
+        wait_until(listens, f"{host} listens", 60)
 
     def log(self, host: str) -> str:
         return (self.directory / host / "log").read_text()
@@ -114,7 +120,7 @@ def _replaced(text: str, changes: Mapping[str, str]) -> str:
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[Hosts]:
-    with PageRunner(tmp_path / "operator", free_ports()).running() as runner:
+    with PageRunner(tmp_path / "operator", free_ports(PORTS)).running() as runner:
         found = Hosts(tmp_path, runner)
         yield found
         found.kill()

@@ -18,8 +18,6 @@ follow the leader.
 from __future__ import annotations
 
 import os
-import random
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,27 +28,12 @@ import grpc
 
 from cortado.proto.v1 import cluster_pb2, cluster_pb2_grpc, common_pb2, kv_pb2, kv_pb2_grpc
 from cortado.store.client import Client
+from support.ports import free_port
 from support.server_process import ServerProcess, wait_until
 
 ELECTED_S = 20.0
 CONVERGED_S = 60.0
 _LOCAL_POOL = [("grpc.use_local_subchannel_pool", 1)]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, below those that outgoing connections take: a node must find its own again."""
-    draw = random.SystemRandom()
-    found: list[int] = []
-    while len(found) < count:
-        port = draw.randrange(15_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in found:
-            found.append(port)
-    return found
 
 
 def cortado(*arguments: str, timeout_s: float = 60.0) -> str:
@@ -86,9 +69,8 @@ class Cluster:
 
     def _make(self, name: str) -> None:
         """A node that is not started yet; it joins the others, if there are any."""
-        (port,) = free_ports(1)
         join = ("--join", ",".join(self.addresses.values())) if self.addresses else ()
-        self.addresses[name] = f"127.0.0.1:{port}"
+        self.addresses[name] = f"127.0.0.1:{free_port()}"
         self.nodes[name] = ServerProcess(
             self._data_dirs.get(name, self._folder / name),
             *("--node-id", name, "--faults-file", str(self._faults_file(name))),

@@ -17,12 +17,11 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -38,19 +37,6 @@ PORTS: Final = 9
 _FRAME = re.compile(r"[─━│┃┏┓┗┛┡┩├┤┬┴┼╇╞╡╪└┘┌┐╭╮╰╯+|-]{2,}|[│┃|]")
 _HEX = re.compile(r"\b(?=\w*\d)[0-9a-f]{8,}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
-
-
-def free_ports() -> list[int]:
-    """Ports in a row that nobody listens on, below those that the system gives to connections."""
-    for first in range(17_621, 30_000, 10):
-        with ExitStack() as stack:
-            try:
-                for port in range(first, first + PORTS):
-                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return list(range(first, first + PORTS))
-    raise AssertionError("no free ports")
 
 
 def reader_environment(directory: Path) -> dict[str, str]:

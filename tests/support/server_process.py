@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from support.ports import free_port
 from support.zygote import Forked, Zygote
 
 READY_S = 30.0
@@ -58,14 +59,14 @@ class ServerProcess:
         self,
         data_dir: Path,
         *options: str,
-        listen: str = "127.0.0.1:0",
+        listen: str = "",
         under: Sequence[str] = (),
         cortado: Sequence[str] = CORTADO,
     ) -> None:
         self.data_dir = data_dir
         self.cortado = cortado
         self._options = options
-        self._listen = listen
+        self._listen = listen or f"127.0.0.1:{free_port()}"
         self._under = under
         self._port_file = data_dir.with_name(f"{data_dir.name}.port")
         self._log_file = data_dir.with_name(f"{data_dir.name}.log")

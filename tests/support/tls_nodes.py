@@ -11,7 +11,6 @@ from subprocess import run as run_process
 from cortado.store.client import Tls
 from cortado.store.peers.credentials import TlsFiles
 from support.certificates import Certifier
-from support.cluster import free_ports
 from support.server_process import ServerProcess
 
 
@@ -20,9 +19,8 @@ def client_tls(files: TlsFiles) -> Tls:
 
 
 def node_process(folder: Path, files: TlsFiles, node_id: str, *options: str) -> ServerProcess:
-    (port,) = free_ports(1)
     tls = ("--tls-cert", str(files.cert), "--tls-key", str(files.key), "--tls-ca", str(files.ca))
-    return ServerProcess(folder / node_id, "--node-id", node_id, *tls, *options, listen=f"127.0.0.1:{port}")
+    return ServerProcess(folder / node_id, "--node-id", node_id, *tls, *options)
 
 
 def command(files: TlsFiles, endpoint: str, *arguments: str) -> str:
