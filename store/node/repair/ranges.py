@@ -112,18 +112,23 @@ class _Stored:
         return self.is_whole and self.is_in_place
 
 
-def survey(engine: Engine, of: GroupRange, damage: Damage) -> tuple[Survey | None, bytes]:
+def survey(engine: Engine, of: GroupRange, damage: Damage, resume: bytes = b"") -> tuple[Survey | None, bytes]:
     """The first run of damaged items in what was reported, and where to look on (empty: nothing is left to look at).
 
-    Raises DataLoss where the tree cannot be walked.
+    The next call is given that as ``resume``: the key of a sound item. What stands before it was looked at, and may
+    still be damaged. Raises DataLoss where the tree cannot be walked.
     """
     first, end = of.bounds(damage.space)
     looked, size_bytes, passed_by = 0, 0, b""
     found: dict[bytes, bytes] = {}
     with engine.read() as txn:
-        start = _whole_before(txn, damage.space, max(damage.start, first), first)
-        resume = b""
+        start = _whole_before(txn, damage.space, max(resume or damage.start, first), first)
+        passed, resume = resume, b""
         for item in _stored(txn, damage.space, start):
+            if passed:
+                if not item.is_sound or item.key < passed:
+                    continue
+                passed = b""
             if not item.is_sound:
                 found[item.key] = item.value
             elif found:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Final, TypeAlias
 
@@ -262,14 +262,14 @@ class Repairs:
             try:
                 if case.wanted:
                     await self._bring(case)
-                start, is_looked_at = case.damage.start, False
+                resume, is_looked_at = b"", False
                 while not is_looked_at:
-                    found, start = await self._survey(replace(case.damage, start=start))
+                    found, resume = await self._survey(case.damage, resume)
                     if found is not None and (outcome := await self._repair(found)) is not None:
                         problem, is_lost = outcome.problem, is_lost and outcome.is_lost
                         is_known &= outcome.is_known
                         keys.update(found.damaged)
-                    is_looked_at = not start
+                    is_looked_at = not resume
             except CortadoError as failed:
                 problem, is_lost, is_known = failed.message(), False, False
         case.keys, case.problem, case.is_lost = frozenset(keys), problem, bool(problem) and is_lost
@@ -319,10 +319,10 @@ class Repairs:
         with self._engine.read() as txn:
             return txn.get(space, key) is not None
 
-    async def _survey(self, damage: Damage) -> tuple[Survey | None, bytes]:
+    async def _survey(self, damage: Damage, resume: bytes) -> tuple[Survey | None, bytes]:
         if not damage.end:
             raise DataLoss("a page of the data file", "it cannot be repaired in place: replace this node")
-        return await self._run_scan(lambda: survey(self._engine, self._of, damage))
+        return await self._run_scan(lambda: survey(self._engine, self._of, damage, resume))
 
     async def _repair(self, found: Survey) -> _Left | None:
         """Ask one member after the other; None where all is whole."""

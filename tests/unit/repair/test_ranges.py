@@ -182,17 +182,32 @@ def test_several_runs_of_damage_are_found_one_after_the_other(pair: tuple[LmdbEn
     here, there = pair
     for number in (10, 11, 40, 41, 500):
         rot(here, key(number))
-    start, runs = FIRST_KEY, list[list[bytes]]()
+    resume, runs = b"", list[list[bytes]]()
     while True:
-        found, resume = survey(here, OF, Damage(Space.DATA, start, AFTER_ALL_KEYS, "all"))
+        found, resume = survey(here, OF, Damage(Space.DATA, FIRST_KEY, AFTER_ALL_KEYS, "all"), resume)
         if found is not None:
             runs.append(list(found.damaged))
             mend(here, OF, found, answer(there, OF, found.ask))
         if not resume:
             break
-        start = resume
     assert runs == [[key(10), key(11)], [key(40), key(41)], [key(500)]]
     assert contents(here) == contents(there)
+
+
+@pytest.mark.parametrize("number", [0, 5, 6, 7])
+def test_runs_of_damage_that_stay_are_each_looked_at_once(pair: tuple[LmdbEngine, LmdbEngine], number: int) -> None:
+    here, _there = pair
+    runs = [{key(7)}, {key(9), key(10)}, {key(300)}, {key(599)}]
+    rot(here, *set.union(*runs))
+    found: list[set[bytes]] = []
+    resume, is_looked_at = b"", False
+    while not is_looked_at:
+        looked, resume = survey(here, OF, Damage(Space.DATA, key(number), AFTER_ALL_KEYS, "all"), resume)
+        if looked is not None:
+            found.append(set(looked.damaged))
+        assert len(found) <= len(runs)
+        is_looked_at = not resume
+    assert found == runs
 
 
 def test_an_answer_that_is_none_is_refused() -> None:
