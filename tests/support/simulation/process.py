@@ -112,6 +112,7 @@ class Life:
         self.node_id = host.node_id
         self.identity = Identity(host.cluster_id, host.node_id, host.storage_id)
         self.wall_ms = host.clock.wall_ms
+        self.monotonic_ms = host.clock.monotonic_ms
         self.is_listening = False
         self.is_stopping = False
         self.callers: dict[asyncio.Future[Any], None] = {}
