@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as random_module
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -463,7 +463,7 @@ class Node:
         """Whether that word still tells more than our own log."""
         return self._log.is_believed(node_id)
 
-    def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+    def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
         """A spool's bytes from ``offset`` on, for a peer. Raises NotFound where there is none."""
         if self.snapshots is None or group_id != self._group_id:
             raise NotFound("snapshot", f"{snapshot_id} of group {group_id}")

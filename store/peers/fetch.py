@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Final
 
 import google_crc32c
 from google.protobuf.message import DecodeError
@@ -14,9 +13,6 @@ from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, SnapshotChunk
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.interface import PeerLimits
 from cortado.store.peers.streams import FETCH_SNAPSHOT, CallStream, as_it_is, open_channel
-
-# A sender reads from its disk; more patience than with heartbeats is due.
-PATIENCE_FACTOR: Final = 5
 
 
 async def fetch_snapshot(
@@ -30,7 +26,7 @@ async def fetch_snapshot(
     node_id = request.hello.to_node_id
     if not address:
         raise Unavailable(f"the address of node {node_id} is not known")
-    patience_s = limits.silence_ms * PATIENCE_FACTOR / 1000
+    patience_s = limits.patience_ms / 1000
     channel = open_channel(address, certificates, node_id)
     call = channel.unary_stream(FETCH_SNAPSHOT, request_serializer=as_it_is, response_deserializer=as_it_is)(
         request.SerializeToString()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,7 +40,7 @@ class PeerNode(Protocol):
         """Remember the data directory of an announced member. Returns when that is committed. Raises NotLeader,
         InvalidArgument, Unavailable."""
 
-    def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+    def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
         """A spool's bytes from ``offset`` on. Raises NotFound where it is gone."""
 
     async def read_range(self, group_id: int, ask: Ask) -> Answer:
@@ -70,6 +70,8 @@ class PeerLimits:
     - ``message_bytes_max``: the largest single message; a larger one could not be received, and is dropped.
     - ``idle_ms``: a stream on which nothing was sent for so long carries an empty batch, with the clock.
     - ``silence_ms``: a stream on which nothing arrived for so long is cut, and the peer dialled again.
+    - ``patience_ms``: a snapshot of which nothing arrived, or nothing was taken, for so long is given up: its sender
+      reads from a disk, and its receiver writes to one.
     - ``hello_ms``: how long connecting and both Hellos may take; half of it, members that are asked for a stranger.
     - ``handshakes_max``: streams of others that have not been accepted yet; more are refused at once.
     - ``vouched_max``: strangers that members are being asked for; more are refused at once.
@@ -85,6 +87,7 @@ class PeerLimits:
     message_bytes_max: int = (8 << 20) - (64 << 10)
     idle_ms: int = 500
     silence_ms: int = 2_000
+    patience_ms: int = 10_000
     hello_ms: int = 2_000
     vouched_max: int = 4
     handshakes_max: int = 16

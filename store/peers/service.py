@@ -6,15 +6,17 @@ connections have them, and by its Hello.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 import google_crc32c
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from cortado.errors import CortadoError, Internal, InvalidArgument, NotFound, PeerRefused
+from cortado.errors import CortadoError, Internal, InvalidArgument, NotFound, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import (
     FetchSnapshotRequest,
     JoinRequest,
@@ -72,13 +74,19 @@ class PeersService:
         self._transport.check(request.hello, self._certificate(context))
         if len(request.snapshot_id) > _ID_LENGTH_MAX:
             raise InvalidArgument("snapshot_id", f"may have {_ID_LENGTH_MAX} characters")
-        stream, offset = ServedStream(context), request.offset
-        async for piece in self._node.read_snapshot(request.group_id, request.snapshot_id, offset):
-            for at in range(0, len(piece), self._transport.limits.chunk_bytes):
-                data = piece[at : at + self._transport.limits.chunk_bytes]
-                chunk = SnapshotChunk(offset=offset, data=data, checksum=google_crc32c.value(data))
-                await stream.write(chunk.SerializeToString())
-                offset += len(data)
+        stream, offset, limits = ServedStream(context), request.offset, self._transport.limits
+        pieces = self._node.read_snapshot(request.group_id, request.snapshot_id, offset)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                for at in range(0, len(piece), limits.chunk_bytes):
+                    data = piece[at : at + limits.chunk_bytes]
+                    chunk = SnapshotChunk(offset=offset, data=data, checksum=google_crc32c.value(data))
+                    try:
+                        async with asyncio.timeout(limits.patience_ms / 1000):
+                            await stream.write(chunk.SerializeToString())
+                    except TimeoutError:
+                        raise Unavailable(f"nothing was taken for {limits.patience_ms} ms") from None
+                    offset += len(data)
 
     async def _vouch(self, message: bytes, context: Context) -> bytes:
         """Of members alone: what a cluster's members are is not for everyone to ask."""

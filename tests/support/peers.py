@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -42,6 +42,7 @@ class RecordingNode:
     received: list[tuple[str, int, bytes]] = field(default_factory=list)
     clocks: dict[str, tuple[float, float]] = field(default_factory=dict)
     spools: dict[str, bytes] = field(default_factory=dict)
+    spools_ended: list[str] = field(default_factory=list)
     bound: list[tuple[str, str, str]] = field(default_factory=list)
     asked: list[tuple[int, Ask]] = field(default_factory=list)
     range_answer: CortadoError | Answer = field(default_factory=lambda: NotFound("range", "nothing"))
@@ -75,10 +76,13 @@ class RecordingNode:
             raise self.join_answer
         return self.join_answer
 
-    async def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+    async def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
         if snapshot_id not in self.spools:
             raise NotFound("snapshot", snapshot_id)
-        yield self.spools[snapshot_id][offset:]
+        try:
+            yield self.spools[snapshot_id][offset:]
+        finally:
+            self.spools_ended.append(snapshot_id)
 
     async def read_range(self, group_id: int, ask: Ask) -> Answer:
         self.asked.append((group_id, ask))

@@ -8,7 +8,7 @@ old state goes, so a read that looks at it *after* its own transaction has ended
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Set
+from collections.abc import AsyncGenerator, Callable, Set
 from typing import NamedTuple
 
 from cortado.errors import Unavailable
@@ -153,7 +153,7 @@ class Snapshots:
 
     # --- what others ask ---------------------------------------------------------------------------------------
 
-    def read(self, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+    def read(self, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
         """The bytes of a spool of ours from ``offset`` on; ``since-40`` asks for any of index 40 or above, which is
         made where there is none. On the node's loop alone. Raises, at the first piece, NotFound, InvalidArgument,
         ResourceExhausted, Unavailable."""

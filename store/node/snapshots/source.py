@@ -10,7 +10,8 @@ One spool serves all members that need one, for as long as the log still continu
 never while somebody reads. A member that takes longer to bring a snapshot than the log keeps entries would otherwise
 be offered one after the other and never come to an end: so the log is asked to keep what follows a spool in use
 (:attr:`SnapshotSource.held_index`). A spool goes when nobody has read it for a while, and with the process: leftovers
-are deleted at the next start.
+are deleted at the next start. A reader that takes nothing (its host lost power, or it means harm) keeps nothing: while
+it held a spool that the log has left behind, no other member would get one.
 
 Any replica with a whole state can be read from, not the leader alone: what it has applied is committed, whoever leads
 now. A replica whose installation was cut off, and whose spool is no good any more, asks for ``since-40``: any spool of
@@ -25,7 +26,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Sequence, Set
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -146,12 +147,12 @@ class SnapshotSource:
         held = [] if self._copying_index is None else [self._copying_index]
         now_ms, is_needed = self._monotonic_ms(), bool(self._log.snapshot_needs)
         for spool in self._made.values():
-            is_on_its_way = spool.readers or ((is_needed or spool.was_asked_for) and not self._is_idle(spool, now_ms))
-            if is_on_its_way:
+            is_wanted = spool.readers or is_needed or spool.was_asked_for
+            if is_wanted and not self._is_idle(spool, now_ms):
                 held.append(spool.meta.index)
         return min(held, default=None)
 
-    async def read(self, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
+    async def read(self, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
         """The bytes of a spool from ``offset`` on, in chunks.
 
         Raises NotFound where there is no such spool (any more), InvalidArgument behind its end, ResourceExhausted where
@@ -164,9 +165,11 @@ class SnapshotSource:
         try:
             spool = await self._find(snapshot_id)
             spool.readers += 1
+            spool.used_ms = self._monotonic_ms()
             try:
                 async for chunk in self._chunks(spool, offset):
                     yield chunk
+                    spool.used_ms = self._monotonic_ms()
             finally:
                 spool.readers -= 1
                 spool.used_ms = self._monotonic_ms()
@@ -257,7 +260,7 @@ class SnapshotSource:
 
     def _drop_idle(self, now_ms: float) -> None:
         for snapshot_id, spool in list(self._made.items()):
-            if spool.readers == 0 and self._is_idle(spool, now_ms):
+            if self._is_idle(spool, now_ms):
                 del self._made[snapshot_id]
                 if spool is self._newest:
                     self._newest = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import google_crc32c
@@ -15,7 +16,7 @@ from cortado.proto.internal.peers_pb2 import SnapshotChunk
 from cortado.raft.configuration import Configuration, Member
 from cortado.store.peers.streams import SERVICE, as_it_is
 from support.nodes import run
-from support.peers import PeerProcess, members, running_peer
+from support.peers import LIMITS, PeerProcess, members, running_peer, until
 
 SPOOL = bytes(range(256)) * 4_000  # Several pieces.
 
@@ -48,6 +49,23 @@ def test_a_spool_that_is_gone_or_a_node_that_is_not_known_is_said() -> None:
             n3.transport.configure(members(n1, n2, n3))
             with pytest.raises(PeerRefused, match="node n3 is no member"):
                 await fetched(n3, "s1")
+
+    run(scenario)
+
+
+def test_a_reader_that_takes_nothing_is_given_up() -> None:
+    async def scenario() -> None:
+        limits = replace(LIMITS, patience_ms=200)
+        async with running_peer("n1") as n1, running_peer("n2", limits=limits) as n2:
+            n2.node.spools["s1"] = bytes(64 << 20)  # More than any buffer on the way.
+            for each in (n1, n2):
+                each.transport.configure(members(n1, n2))
+            reading = n1.transport.fetch_snapshot("n2", 1, "s1", 0)
+            await anext(reading)
+            await until(lambda: n2.node.spools_ended == ["s1"], "its sender gives it up")
+            with pytest.raises(Unavailable, match="nothing was taken for 200 ms"):
+                while True:
+                    await anext(reading)
 
     run(scenario)
 

@@ -231,11 +231,12 @@ def test_a_spool_goes_when_nobody_has_read_it_for_a_while() -> None:
         meta = source.log.offered[0][1]
         source.log.snapshot_needs = ()
         reading = source.snapshots.read(meta.snapshot_id, 0)
-        await anext(reading)
-        source.now_ms = 1e6
-        source.snapshots.poll()
-        await asyncio.sleep(0.01)
-        assert not is_gone(source.spools, f"out-{meta.snapshot_id}"), "somebody reads it"
+        for _ in range(3):
+            await anext(reading)
+            source.now_ms += 59_000
+            source.snapshots.poll()
+            await asyncio.sleep(0.01)
+            assert not is_gone(source.spools, f"out-{meta.snapshot_id}"), "somebody reads it"
         await reading.aclose()
         source.now_ms += 59_000
         source.snapshots.poll()
@@ -243,6 +244,28 @@ def test_a_spool_goes_when_nobody_has_read_it_for_a_while() -> None:
         await until(lambda: source.spools.names() == [], source)
         with pytest.raises(NotFound):
             await read_all(source, meta.snapshot_id)
+        await stop_all(source)
+
+    run(scenario)
+
+
+def test_a_reader_that_takes_nothing_keeps_no_other_member_from_its_snapshot() -> None:
+    async def scenario() -> None:
+        source = leader()
+        source.log.snapshot_needs = ("n2", "n3")
+        await until(lambda: source.log.offered, source)
+        meta = source.log.offered[0][1]
+        reading = source.snapshots.read(meta.snapshot_id, 0)
+        await anext(reading)
+        source.log.first_index = meta.index + 2
+        fill(source.engine, index=meta.index + 5, rows=10)
+        source.snapshots.poll()
+        assert source.snapshots.held_index == meta.index
+        source.now_ms += 61_000
+        await until(lambda: source.log.offered[-1][1].index > meta.index, source)
+        with pytest.raises(NotFound):
+            while True:
+                await anext(reading)
         await stop_all(source)
 
     run(scenario)
