@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TRACE_LINES = 400
+_LOOK_MS = 200.0
 
 
 class Violation(Exception):
@@ -52,6 +53,8 @@ class Cluster:
         self.true_time = TrueTime(self.counts, self.options.limits.ceiling_ahead_ms)
         self.members: list[str] = []
         """Whom clients know; removed nodes leave it."""
+        self.removed: set[str] = set()
+        """They never come back under their ids."""
 
     # --- what everybody asks -----------------------------------------------------------------------------------
 
@@ -101,6 +104,17 @@ class Cluster:
             problem = self.true_time.problem_with(ts, self.now_ms, clocks)
             if problem:
                 self.violation(problem)
+
+    async def watch_clocks(self) -> None:
+        """Look at all hosts' clocks again and again: what they say comes in also where no client hears of it."""
+        while True:
+            lives = [life for life in self.lives() if life.is_listening]
+            # The next one may have begun in the log.
+            epochs = {life.node.clock.epoch + ahead for life in lives for ahead in (0, 1)}
+            for voters in {life.node.configuration.voters for life in lives} - {()}:
+                clocks = [self.hosts[each.node_id].clock for each in voters]
+                self.true_time.look(self.now_ms, clocks, epochs)
+            await self.sleep(_LOOK_MS)
 
     def problem(self, text: str) -> None:
         """A defect that showed itself: an exception nobody expected."""
@@ -237,6 +251,7 @@ class Cluster:
         if leader is None or leader.node.configuration.member(node_id) is not None:
             return False
         self.note(f"{node_id} removed")
+        self.removed.add(node_id)
         if node_id in self.members:
             self.members.remove(node_id)
         return True

@@ -103,7 +103,8 @@ class Lies:
         return self._random.choice(whole) if whole else None
 
     def _is_safe_elsewhere(self, host: Host, place: Place) -> bool:
-        if place in host.disk.turned:
+        if place in host.disk.turned or place[1] not in host.disk.spaces[place[0]].values:
+            # It is damaged already, or the same transaction deleted it again.
             return False
         others = (self._cluster.hosts[name] for name in self._cluster.members if name != host.node_id)
         return any(

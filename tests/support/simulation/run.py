@@ -204,6 +204,7 @@ class Run:
         cluster.add_host("n1", is_first=True)
         cluster.members.append("n1")
         cluster.start("n1")
+        cluster.world.create_task(cluster.watch_clocks(), name="clocks")
         for client in self.clients:
             cluster.world.create_task(client.run(), name=client.name)
         for watcher in self.watchers:

@@ -43,8 +43,7 @@ class Stranger:
 
     def _attack(self, victim: Life) -> None:
         cluster = self._cluster
-        gone = sorted(cluster.hosts.keys() - set(cluster.members))
-        name = self._random.choice([*gone, "never-announced"])
+        name = self._random.choice([*sorted(cluster.removed), "never-announced"])
         if victim.node.known_member(name) is not None or victim.node.is_believed(name):
             return
         cluster.counts["attacks of a stranger"] += 1

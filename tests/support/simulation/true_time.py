@@ -37,14 +37,8 @@ class TrueTime:
     def problem_with(self, ts: Timestamp, now_ms: float, voters: Iterable[HostClock]) -> str:
         """What is wrong with a write that is acknowledged at ``ts`` now, by a group of these hosts; empty where nothing
         is."""
-        clocks = list(voters)
-        worst_ms = [clock.most_ahead_ms(SEEN_MS) for clock in clocks]
-        wrong = [ms for ms in worst_ms if abs(ms) > RIGHT_MS]
-        true_ms = BEGAN_MS + now_ms
-        if 2 * len(wrong) >= len(clocks):
-            excused_ms = true_ms + max(wrong, default=0.0) + self._bound_ms
-            self._excused_ms[ts.epoch] = max(self._excused_ms.get(ts.epoch, 0.0), excused_ms)
-        ahead_ms = ts.wall_ms - true_ms
+        wrong = self.look(now_ms, voters, [ts.epoch])
+        ahead_ms = ts.wall_ms - (BEGAN_MS + now_ms)
         if ts.wall_ms <= self._excused_ms.get(ts.epoch, 0.0):
             self._counts["acknowledgements not held to the true time"] += 1
         elif ahead_ms > self._bound_ms:
@@ -54,3 +48,14 @@ class TrueTime:
             if wrong:
                 self._counts["acknowledgements in time while a clock was wrong"] += 1
         return ""
+
+    def look(self, now_ms: float, voters: Iterable[HostClock], epochs: Iterable[int]) -> list[float]:
+        """Excuse what comes in now, in these epochs, where most clocks of a group of these hosts are wrong. How far
+        each is that is wrong."""
+        worst_ms = [clock.most_ahead_ms(SEEN_MS) for clock in voters]
+        wrong = [ms for ms in worst_ms if abs(ms) > RIGHT_MS]
+        if 2 * len(wrong) >= len(worst_ms):
+            excused_ms = BEGAN_MS + now_ms + max(wrong, default=0.0) + self._bound_ms
+            for epoch in epochs:
+                self._excused_ms[epoch] = max(self._excused_ms.get(epoch, 0.0), excused_ms)
+        return wrong
