@@ -60,7 +60,8 @@ class Renderer:
         sys.stdout.write(json_text(value, indent=indent) + "\n")
 
     def note(self, text: str) -> None:
-        """A remark for people, beside the output."""
+        """A remark for people, beside the output: behind what was written before it, where both go to one file."""
+        sys.stdout.flush()
         sys.stderr.write(f"{harmless(text)}\n")
 
 

@@ -41,7 +41,7 @@ _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 
 def reader_environment(directory: Path) -> dict[str, str]:
     """The variables of a reader who has just begun: nothing of this machine's own settings of Cortado."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith("CORTADO_")}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("CORTADO_", "PYTHON"))}
     return {**ours, "NO_COLOR": "1", "COLUMNS": "100", "XDG_CONFIG_HOME": str(directory / ".config")}
 
 
