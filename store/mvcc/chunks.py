@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import ScanChunk, logical_of, suffix_from
-from cortado.store.mvcc.versions import PUT_KIND
+from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND
 
-payload_of: Final[Callable[[bytes], bytes]] = itemgetter(slice(1, -4))
+payload_of: Final[Callable[[bytes], bytes]] = itemgetter(PAYLOAD)
 kind_of: Final[Callable[[bytes], int]] = itemgetter(0)
 
 _WORD_BYTES: Final = 8

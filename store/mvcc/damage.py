@@ -41,6 +41,11 @@ class Damage:
         """The item that is stored under ``key`` has a wrong checksum."""
         return cls(space, key, key + b"\x00", item_text(space, key))
 
+    @property
+    def is_of_one_key(self) -> bool:
+        """Nothing beside it is in doubt, as far as this tells."""
+        return self.end == self.start + b"\x00"
+
     @classmethod
     def of_tree(cls, error: DataLoss) -> Self:
         """The engine could not follow its own tree."""

@@ -35,12 +35,14 @@ from cortado.store.mvcc.reader import ScanChunk, Version, logical_of, suffix_fro
 from cortado.store.mvcc.seen import NOTHING, Seen
 from cortado.store.mvcc.split import SplitPass
 from cortado.store.mvcc.versions import (
+    PAYLOAD,
     PUT_KIND,
     RESIDUE,
     checksum,
     damaged,
     decode_version,
     encode_versions,
+    is_key_right,
     suffix_of,
 )
 
@@ -190,12 +192,33 @@ class VersionStore:
         if reverse:
             keys.reverse()
             values.reverse()
-        self.check_intact(keys, values)
+        keys, values = self._readable(keys, values, read_suffix)
         if seen is not None:
             seen.ranges.append((low, high))
             for key in compress(keys, newest_visible(keys, read_suffix).tolist() if keys else ()):
                 seen.note(logical_of(key), suffix_from(key))
         return select_rows(keys, values, read_suffix, reverse=reverse, resume=resume)
+
+    def _readable(self, keys: list[bytes], values: list[bytes], read_suffix: bytes) -> tuple[list[bytes], list[bytes]]:
+        """A page without the damaged versions that this read does not need: of rows that were written again since, or
+        are not visible yet. Raises DataLoss for others, after ``on_damage`` was told of all."""
+        wrong = set(damaged_keys(Space.DATA, keys, values))
+        if not wrong:
+            return keys, values
+        visible = set(compress(keys, newest_visible(keys, read_suffix).tolist()))
+        whole_keys, whole_values = [], []
+        needed: DataLoss | None = None
+        for key, value in zip(keys, values, strict=True):
+            if key not in wrong:
+                whole_keys.append(key)
+                whole_values.append(value)
+                continue
+            self.on_damage(Damage.at(Space.DATA, key))
+            if needed is None and (key in visible or not is_key_right(key, value)):
+                needed = damaged(key, value)
+        if needed is not None:
+            raise needed
+        return whole_keys, whole_values
 
     def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> SplitPass:
         """Begin to divide ``[start, end)`` into about ``parts`` equal parts: see :class:`SplitPass`."""
@@ -258,7 +281,7 @@ class Snapshot:
             raise damaged(engine_key, engine_value)
         if self._seen is not None:
             self._seen.note(key, engine_key[-TIMESTAMP_BYTES:])
-        return Version(engine_key, engine_value[1:-4]) if engine_value[0] == PUT_KIND else None
+        return Version(engine_key, engine_value[PAYLOAD]) if engine_value[0] == PUT_KIND else None
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
         return self._store.get_many(keys, self._read_ts, max_bytes=max_bytes, seen=self._seen)

@@ -7,6 +7,9 @@ do, so the true key is one between its neighbours, and that range is what the pa
     lies there      a@9   a@7   a@4~   b@8        a@4~ was a@8: a bit of its timestamp has turned
     reported              ]a@7 ...... b@8[        compared with another replica, this shows a@8
 
+Where the key's own checksum holds, the key is the true one. Then that version alone is reported, and it bounds a range
+as a whole one does.
+
 A piece ends with a whole item that is above all before it: from its key a search comes back to it. What a search passes
 by, since an item out of order sends it the wrong way, is noticed there too: the pass looks up where it stands.
 """
@@ -21,6 +24,7 @@ from typing import Final
 
 from cortado.store.engine.interface import Engine, Page, ReadTransaction, Space
 from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
+from cortado.store.mvcc.versions import is_key_right
 
 SPACES: Final = (Space.DATA, Space.REQUESTS)
 """What has a checksum of its own in each item, and is read again and again. The log is verified whole at every start,
@@ -79,13 +83,16 @@ def _look(space: Space, anchor: bytes, page: Page, is_exhausted: bool) -> tuple[
         return (keys[-1] if keys else anchor), []
     found: list[Damage] = []
     bad, first_bad = set(wrong), b""
-    for key in keys:
-        if key in bad or key <= anchor:
+    for key, value in zip(keys, page.values, strict=True):
+        is_named = key in bad and space is Space.DATA and is_key_right(key, value)
+        if key <= anchor or (key in bad and not is_named):
             first_bad = first_bad or key
             continue
         if first_bad:
             found.append(_between(space, anchor, key, first_bad))
             first_bad = b""
+        if is_named:
+            found.append(Damage.at(space, key))
         anchor = key
     if first_bad and is_exhausted:
         found.append(_between(space, anchor, ABOVE_KEYS, first_bad))

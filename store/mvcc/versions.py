@@ -3,13 +3,18 @@
 ::
 
     engine key    logical key | inverted timestamp 12            newest first: each byte of the timestamp ^ 0xFF
-    engine value  kind 1 | payload | CRC-32C 4, little-endian    kind: "P" put, "D" delete (its payload is empty)
+    engine value  kind 1 | payload | CRC of the key 4 | CRC 4    kind: "P" put, "D" delete (its payload is empty)
 
-The CRC covers engine key, kind and payload, so a value under a wrong key is found too. It stands little-endian behind
-what it covers, and then the CRC over everything, itself included, is one constant, whatever the data: a version is
-checked without being taken apart. Four more constant bytes bring the CRC's register back to where it began; with those
-between them, a whole run of versions is checked by one call over their concatenation. Any single damaged version is
-still found for certain, since nothing that follows can undo a wrong register.
+Both are CRC-32C, little-endian. The last one covers engine key, kind, payload and the key's CRC, so a value under a
+wrong key is found too. It stands behind what it covers, and then the CRC over everything, itself included, is one
+constant, whatever the data: a version is checked without being taken apart. Four more constant bytes bring the CRC's
+register back to where it began; with those between them, a whole run of versions is checked by one call over their
+concatenation. Any single damaged version is still found for certain, since nothing that follows can undo a wrong
+register.
+
+The key's own CRC is looked at where the last one is wrong, and then tells what is lost. Where it holds, the version
+stands where it should, and only what is under it is lost. Where it does not, the key may be another one's, and a key
+that is not found near it may exist.
 """
 
 from __future__ import annotations
@@ -35,12 +40,17 @@ PUT: Final = b"P"
 DELETE: Final = b"D"
 PUT_KIND: Final = PUT[0]
 
+PAYLOAD: Final = slice(1, -8)
+"""Of an engine value."""
+_CHECKSUM_BYTES: Final = 4
+
 RESIDUE: Final = 0x48674BC7
 """CRC-32C over any bytes followed by their own CRC-32C, little-endian."""
 RESET: Final = bytes.fromhex("6cd087d3")
 """Brings a CRC that stands at RESIDUE back to that of no bytes, which is 0."""
 
 checksum = google_crc32c.value
+_extend = google_crc32c.extend
 _pack_checksum = Struct("<I").pack
 
 
@@ -58,24 +68,37 @@ def encode_versions(keys: Iterable[LogicalKey], payloads: Iterable[bytes | None]
     suffix = suffix_of(ts)
     engine_keys = [key + suffix for key in keys]
     bodies = [DELETE if payload is None else PUT + payload for payload in payloads]
-    checksums = map(_pack_checksum, map(checksum, map(add, engine_keys, bodies)))
-    return list(zip(engine_keys, map(add, bodies, checksums), strict=True))
+    of_keys = list(map(checksum, engine_keys))
+    bodies = list(map(add, bodies, map(_pack_checksum, of_keys)))
+    of_all = map(_pack_checksum, map(_extend, of_keys, bodies))
+    return list(zip(engine_keys, map(add, bodies, of_all), strict=True))
 
 
 def encode_version(key: LogicalKey, payload: bytes | None, ts: Timestamp) -> Item:
     """As :func:`encode_versions` for one, at a third of its cost: most writes are of one key."""
     engine_key = key + bytes(ts).translate(INVERTED)
-    body = DELETE if payload is None else PUT + payload
-    return engine_key, body + _pack_checksum(checksum(engine_key + body))
+    of_key = checksum(engine_key)
+    body = (DELETE if payload is None else PUT + payload) + _pack_checksum(of_key)
+    return engine_key, body + _pack_checksum(_extend(of_key, body))
 
 
 def decode_version(engine_key: bytes, engine_value: bytes) -> Version | None:
     """A stored version; None for a delete. Raises DataLoss, naming the key, where its checksum is wrong."""
     if checksum(engine_key + engine_value) != RESIDUE:
         raise damaged(engine_key, engine_value)
-    return Version(engine_key, engine_value[1:-4]) if engine_value[0] == PUT_KIND else None
+    return Version(engine_key, engine_value[PAYLOAD]) if engine_value[0] == PUT_KIND else None
 
 
 def damaged(engine_key: bytes, engine_value: bytes) -> DataLoss:
     """What to raise for a version with a wrong checksum: names its key."""
     return DataLoss(dump(engine_key), f"a stored version of {len(engine_value)} bytes has a wrong checksum")
+
+
+def is_key_right(engine_key: bytes, engine_value: bytes) -> bool:
+    """Of a version whose checksum is wrong: whether the key is as it was written, so that nothing else is in doubt."""
+    of_key = _pack_checksum(checksum(engine_key))
+    if engine_value[-2 * _CHECKSUM_BYTES : -_CHECKSUM_BYTES] == of_key:
+        return True
+    # Or the key's CRC alone has changed.
+    rest = engine_value[: -2 * _CHECKSUM_BYTES] + of_key + engine_value[-_CHECKSUM_BYTES:]
+    return len(rest) == len(engine_value) and checksum(engine_key + rest) == RESIDUE

@@ -34,10 +34,10 @@ from cortado.store.mvcc.versions import Item
 from cortado.store.node.requests import REQUEST_ID_BYTES
 from cortado.store.packing import cut, cut_equal, join
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 
-# The timestamp behind a key, the kind and checksum of a value, and the two lengths: what a mutation adds.
-MUTATION_OVERHEAD_BYTES: Final = 25
+# The timestamp behind a key, the kind and checksums of a value, and the two lengths: what a mutation adds.
+MUTATION_OVERHEAD_BYTES: Final = 29
 # A result's id, record and length, and its share of the entry's own fields.
 COMMAND_OVERHEAD_BYTES: Final = 64
 READS_BYTES_MAX: Final = 64 << 10

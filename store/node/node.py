@@ -368,8 +368,8 @@ class Node:
         self.repairs.fill(damage, stored_key)
 
     def _patrol_found(self, damage: Damage) -> None:
-        """On the scan thread. What lies there was something else, perhaps another key: no read may miss that."""
-        if not self.repairs.is_known(damage):
+        """On the scan thread. What lies in a range was something else, perhaps another key: no read may miss that."""
+        if not damage.is_of_one_key and not self.repairs.is_known(damage):
             self.store.distrust(damage)
         self.store.on_damage(damage)
 

@@ -91,20 +91,19 @@ def test_a_flipped_byte_is_data_loss_that_names_the_key_and_never_a_wrong_row(cl
         with pytest.raises(DataLoss, match="the damaged key"):
             read_pair()
 
-    # What is damaged may be a newer version of the row behind it, whose key has turned: no other replica can tell.
-    with pytest.raises(DataLoss, match=str(DAMAGED)):
-        rows.get(DAMAGED + 1)
-
     # Everything beside it is served, and writes go on.
     length = len(str(row(0, 0)["text"]))
-    for number in (*range(DAMAGED), *range(DAMAGED + 2, ROWS)):
+    for number in (*range(DAMAGED), *range(DAMAGED + 1, ROWS)):
         found = rows.get(number)
         assert found is not None
         assert found.value["text"][:length] == row(number, 0)["text"]
-    assert [each.value["id"] for each in rows.scan(upper=(DAMAGED - 1,))] == list(range(DAMAGED - 1))
-    assert len(list(rows.scan(index="by_group", prefix=((DAMAGED + 2) % 5,)))) == ROWS // 5
-    rows.update(DAMAGED + 2, {"text": "new"})
+    assert [each.value["id"] for each in rows.scan(upper=(DAMAGED,))] == list(range(DAMAGED))
+    assert len(list(rows.scan(index="by_group", prefix=((DAMAGED + 1) % 5,)))) == ROWS // 5
+    rows.update(DAMAGED + 1, {"text": "new"})
     kv.put(b"the damaged key", b"written again")
+    pair = kv.get(b"the damaged key")
+    assert pair is not None
+    assert pair.value == b"written again"
 
 
 # --- a directory that cannot be served at all ------------------------------------------------------------------

@@ -11,7 +11,7 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_range, user_key_of
 from cortado.store.mvcc.reader import logical_of
-from cortado.store.mvcc.versions import PUT_KIND, Item, timestamp_of
+from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, timestamp_of
 from cortado.store.node.node import Node
 from support.watch_history import Resolved, Seen
 
@@ -21,7 +21,7 @@ NAMESPACE = "test"
 def seen_of(item: Item) -> Seen:
     """A change of the key-value API as an engine item."""
     key, value = item
-    payload = value[1:-4] if value[0] == PUT_KIND else None
+    payload = value[PAYLOAD] if value[0] == PUT_KIND else None
     return Seen(timestamp_of(key[-TIMESTAMP_BYTES:]), user_key_of(logical_of(key)), payload)
 
 

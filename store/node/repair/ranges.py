@@ -20,7 +20,7 @@ Each step is safe to be cut off, and to be done again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Final
@@ -29,7 +29,7 @@ from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space
 from cortado.store.mvcc.damage import GROUP_BYTES, Damage, damaged_keys, item_text
-from cortado.store.mvcc.versions import Item, suffix_of
+from cortado.store.mvcc.versions import Item, is_key_right, suffix_of
 from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
 from cortado.store.node.snapshots.marker import marker_key
 from cortado.store.node.state import AppliedState
@@ -81,11 +81,13 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """A range with damage in it, between two whole items, and the ``damaged`` ones as they are stored, when everything
-    up to ``index`` was applied. ``ask.end`` may come before the end of what was reported, where that is long."""
+    up to ``index`` was applied. Of these, ``true_keys`` are as they were written, and stand where they should.
+    ``ask.end`` may come before the end of what was reported, where that is long."""
 
     ask: Ask
     damaged: Mapping[bytes, bytes]
     index: int
+    true_keys: Set[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ def survey(engine: Engine, of: GroupRange, damage: Damage, resume: bytes = b"") 
     first, end = of.bounds(damage.space)
     looked, size_bytes, passed_by = 0, 0, b""
     found: dict[bytes, bytes] = {}
+    true_keys = set[bytes]()
     with engine.read() as txn:
         start = _whole_before(txn, damage.space, max(resume or damage.start, first), first)
         passed, resume = resume, b""
@@ -131,6 +134,8 @@ def survey(engine: Engine, of: GroupRange, damage: Damage, resume: bytes = b"") 
                 passed = b""
             if not item.is_sound:
                 found[item.key] = item.value
+                if item.is_in_place and _is_key_right(damage.space, item):
+                    true_keys.add(item.key)
             elif found:
                 end, resume = min(item.key, end), item.key if item.key < damage.end else b""
                 break
@@ -147,7 +152,7 @@ def survey(engine: Engine, of: GroupRange, damage: Damage, resume: bytes = b"") 
     if passed_by and not found:
         # By what is out of its place somewhere near: that is reported where it stands.
         raise DataLoss(item_text(damage.space, passed_by), "a search passes it by")
-    return Survey(Ask(damage.space, start, end), found, index) if found else None, resume
+    return Survey(Ask(damage.space, start, end), found, index, true_keys) if found else None, resume
 
 
 def own_slice(engine: Engine, of: GroupRange, ask: Ask) -> Survey:
@@ -289,6 +294,11 @@ def _slice(txn: ReadTransaction, ask: Ask, *, bounded: bool = True) -> tuple[lis
         items.append(item)
         size_bytes += len(item.key) + len(item.value)
     return items, ask.end
+
+
+def _is_key_right(space: Space, item: _Stored) -> bool:
+    """Of a damaged version: requests have no checksum of their ids, and what is whole may hide others by its place."""
+    return space is Space.DATA and not item.is_whole and is_key_right(item.key, item.value)
 
 
 def _whole_before(txn: ReadTransaction, space: Space, start: bytes, first: bytes) -> bytes:

@@ -69,8 +69,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """Why a range is not whole yet, and whether all other members have said that they cannot help. Where others have
-    the same keys damaged, these are true (``is_known``): no bit turns twice. Then nothing else of it is in doubt."""
+    """Why a range is not whole yet, and whether all other members have said that they cannot help. Damaged keys are
+    true (``is_known``) by their own checksums, and where others have the same ones damaged: no bit turns twice. Then
+    nothing else of it is in doubt."""
 
     problem: str
     is_lost: bool
@@ -277,7 +278,7 @@ class Repairs:
         if is_known and case.damage.space is Space.DATA:
             missing = [each.damage for each in self._cases.values() if each.wanted]
             self._versions.trust(case.damage.start, case.damage.end, but=missing)
-        elif case.damage.end != case.damage.start + b"\x00":
+        elif not case.damage.is_of_one_key:
             self._versions.distrust(case.damage)
         if not problem and case.wanted:
             # It was told while this was looked at.
@@ -327,12 +328,12 @@ class Repairs:
     async def _repair(self, found: Survey) -> _Left | None:
         """Ask one member after the other; None where all is whole."""
         silent: list[str] = []
-        elsewhere = set[bytes]()
+        true_keys = set(found.true_keys)
         peers = self._peers()
         for member in peers:
             try:
                 theirs = await self._ask(member.node_id, found.ask)
-                elsewhere.update(theirs.damaged)
+                true_keys.update(theirs.damaged)
                 if theirs.end < found.ask.end:
                     raise Unavailable("more is stored there than one answer holds", 1_000)
                 left = (await self._mend(found, theirs)).left
@@ -344,7 +345,7 @@ class Repairs:
                 return None
             if not self._has_said_all(member.node_id, theirs.index, found.index):
                 silent.append(f"{member.node_id}: it is behind, at entry {theirs.index} of {found.index}")
-        is_known = elsewhere.issuperset(found.damaged)
+        is_known = true_keys.issuperset(found.damaged)
         if silent:
             return _Left(f"no whole copy was found yet ({'; '.join(silent)})", False, is_known)
         problem = "no other member has a whole copy" if peers else "there is no other member that could have a copy"

@@ -32,7 +32,7 @@ from cortado.raft.records import (
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import ReadTransaction, Space
 from cortado.store.keys.decoded import KeyNames
-from cortado.store.mvcc.versions import PUT_KIND, timestamp_of
+from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, timestamp_of
 from cortado.store.node.commands import LogEntry
 from cortado.store.node.requests import decode_remembered
 from cortado.store.node.snapshots.marker import applied_key, marker_key
@@ -47,8 +47,6 @@ CHANGES_DEFAULT: Final = 100
 _INDEX_MAX: Final = (1 << 64) - 1
 _PAGE_BYTES: Final = 1 << 20
 _REPLY_BYTES: Final = 1 << 20
-_OVERHEAD_BYTES: Final = 5
-"""The kind and the checksum around a payload."""
 
 
 def read_log(stored: Stored, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
@@ -222,6 +220,4 @@ def _commands(entry: LogEntry) -> dict[Timestamp, _Command]:
 
 def _change(key: bytes, value: bytes, names: KeyNames) -> pb.LogChange:
     is_put = value[:1] == bytes([PUT_KIND])
-    return pb.LogChange(
-        key=stored_key(key, names), is_delete=not is_put, payload_bytes=max(0, len(value) - _OVERHEAD_BYTES)
-    )
+    return pb.LogChange(key=stored_key(key, names), is_delete=not is_put, payload_bytes=len(value[PAYLOAD]))

@@ -22,7 +22,7 @@ from cortado.store.keys.decoded import DecodedKey, KeyKind, KeyNames, decode_key
 from cortado.store.keys.dump import dump_parts
 from cortado.store.keys.keyspace import index_prefix, kv_key, row_prefix
 from cortado.store.keys.types import KeyPart
-from cortado.store.mvcc.versions import DELETE, PUT, RESIDUE, checksum
+from cortado.store.mvcc.versions import DELETE, PAYLOAD, PUT, RESIDUE, checksum
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import key_values, timestamp_message
 from cortado.store.server.inspection.state import Stored, bounded
@@ -134,7 +134,7 @@ class _Reader:
 
     def version(self, key: bytes, value: bytes) -> pb.StoredVersion:
         decoded = decode_key(key)
-        payload = value[1:-4]
+        payload = value[PAYLOAD]
         shown = pb.StoredVersion(
             key=pb.StoredKey(key=key, text=decoded.text(self._names)),
             timestamp=None if decoded.ts is None else timestamp_message(decoded.ts),

@@ -75,9 +75,9 @@ def test_a_spool_reads_back() -> None:
 def test_a_spool_of_a_later_format_is_refused_by_its_number() -> None:
     spools = MemorySpools()
     bytes_ = golden("spool.hex")
-    spools.write("in-1", 0, bytes_[:16] + b"\x00\x02" + bytes_[18:])
+    spools.write("in-1", 0, bytes_[:16] + b"\x00\x03" + bytes_[18:])
     verification = Verification(spools, "in-1", GroupRange(5), cluster_id="cluster-a", slice_bytes=1 << 20)
-    with pytest.raises(DataLoss, match="format 2 is unknown, this version reads 1"):
+    with pytest.raises(DataLoss, match="format 3 is unknown, this version reads 2"):
         verification.step()
 
 

@@ -16,7 +16,7 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import ScanChunk
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import encode_version, suffix_of
+from cortado.store.mvcc.versions import encode_version, is_key_right, suffix_of
 from support.engines import open_lmdb
 
 START, END = kv_range("n")
@@ -141,14 +141,47 @@ def test_a_value_under_another_key_is_data_loss(engine: Engine) -> None:
         store.get(key(1), at(9))
 
 
-def test_damage_to_a_version_that_is_not_visible_is_noticed_by_a_scan(engine: Engine) -> None:
-    """A flipped bit in a timestamp may be what makes a version invisible."""
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("damaged_at", [1, 5])
+def test_a_scan_that_does_not_need_a_damaged_version_goes_on_and_tells_of_it(
+    engine: Engine, reverse: bool, damaged_at: int
+) -> None:
+    """One that was written again since, or that is not visible yet."""
+    store = VersionStore(engine)
+    told: list[Damage] = []
+    store.on_damage = told.append
+    fill(engine, store, 3)
+    put(engine, store, at(5), k1=b"later")
+    damage(engine, 1, FLIPS["payload"], at(damaged_at))
+    chunk = store.scan_chunk(START, END, at(9 if damaged_at == 1 else 2), reverse=reverse)
+    assert len(chunk.keys) == 3
+    assert told == [Damage.at(Space.DATA, key(1) + suffix_of(at(damaged_at)))]
+    with pytest.raises(DataLoss, match=rf"00001.*@0\.{damaged_at}\.0"):
+        store.scan_chunk(START, END, at(2 if damaged_at == 1 else 9), reverse=reverse)
+
+
+@pytest.mark.parametrize("flip", ["cut", "longer", "empty", "key"])
+def test_a_damaged_version_that_is_not_visible_may_be_another_one(engine: Engine, flip: str) -> None:
+    """A flipped bit in a timestamp may be what makes a version invisible: its key's checksum is wrong then."""
     store = VersionStore(engine)
     fill(engine, store, 3)
     put(engine, store, at(5), k1=b"later")
-    damage(engine, 1, FLIPS["payload"], at(5))
+    turned = lambda value: value[:-8] + bytes([value[-8] ^ 1]) + value[-7:-1] + bytes([value[-1] ^ 1])  # noqa: E731
+    damage(engine, 1, FLIPS.get(flip, turned), at(5))
     with pytest.raises(DataLoss, match=r"00001.*@0\.5\.0"):
         store.scan_chunk(START, END, at(2))
+
+
+@pytest.mark.parametrize("at_byte", range(-12, 0))
+def test_whether_a_damaged_versions_key_is_right_is_told_by_its_own_checksum(at_byte: int) -> None:
+    engine_key, value = encode_version(key(1), b"a payload", at(1))
+    place = at_byte % len(value)
+    damaged_value = value[:place] + bytes([value[place] ^ 0x40]) + value[place + 1 :]
+    assert is_key_right(engine_key, damaged_value)
+    for bit in range(8 * len(engine_key)):
+        turned = bytearray(engine_key)
+        turned[bit // 8] ^= 1 << bit % 8
+        assert not is_key_right(bytes(turned), value)
 
 
 def test_a_flipped_byte_in_the_file_is_data_loss(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import Item, encode_version
+from cortado.store.mvcc.versions import PAYLOAD, Item, encode_version
 from cortado.store.node.watching import history
 from cortado.store.node.watching.history import HistoryPass, next_key, read_changes, read_previous
 from cortado.store.node.watching.order import place_of
@@ -147,7 +147,7 @@ def test_the_previous_value_is_the_one_that_a_change_replaced() -> None:
     versions.commit(3, a=b"3", b=b"3")
     by_place = sorted(versions.items, key=lambda item: place_of(item[0]))
     found = read_previous(versions.engine, versions.store, by_place, bytes_max=1_000)
-    values = [None if each is None else each[1][1:-4] for each in found]
+    values = [None if each is None else each[1][PAYLOAD] for each in found]
     #                 a@1   b@1   a@2 (deleted)  a@3   b@3
     assert values == [None, None, b"1", None, b"1"]
     # No more than fits, but one that replaced something.

@@ -56,7 +56,7 @@ def rot(engine: Engine, *keys: bytes, space: Space = Space.DATA) -> None:
         for each in keys:
             value = txn.get(space, each)
             assert value is not None
-            txn.put(space, each, value[:-6] + bytes([value[-6] ^ 4]) + value[-5:])
+            txn.put(space, each, value[:-10] + bytes([value[-10] ^ 4]) + value[-9:])
 
 
 @pytest.fixture
