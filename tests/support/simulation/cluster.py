@@ -250,8 +250,18 @@ class Cluster:
         leader = self.leader()
         if leader is None or leader.node.configuration.member(node_id) is not None:
             return False
+        self._is_out(node_id)
+        return True
+
+    def settle_members(self) -> None:
+        """In calm: who is out though nobody who asked for it was told so."""
+        leader = self.leader()
+        for node_id in list(self.members):
+            if leader is not None and leader.node.configuration.member(node_id) is None:
+                self._is_out(node_id)
+
+    def _is_out(self, node_id: str) -> None:
         self.note(f"{node_id} removed")
         self.removed.add(node_id)
         if node_id in self.members:
             self.members.remove(node_id)
-        return True

@@ -259,6 +259,7 @@ class Run:
         if not self._is_whole():
             cluster.violation(f"not whole {COME_BACK_MS:.0f} ms after the faults ended: {self._state()}")
             return False
+        cluster.settle_members()
         done = {client.name: client.done for client in self.clients}
         if not self._until(lambda: all(c.done > done[c.name] + 2 for c in self.clients), COME_BACK_MS):
             cluster.violation(f"clients do not get through in calm: {self._state()}")
