@@ -112,11 +112,14 @@ def _damaged(engine: Engine) -> tuple[str, ...]:
     return tuple(found)
 
 
-def force_new_cluster(engine: LmdbEngine, found: Survey) -> str:
-    """Make the node that ``found`` speaks of a cluster of one, durably; returns the new cluster's id."""
+def force_new_cluster(engine: LmdbEngine, found: Survey, *, dry_run: bool) -> str:
+    """Make the node that ``found`` speaks of a cluster of one, durably, unless ``dry_run``; returns the new cluster's
+    id, empty where nothing was done. Raises InvalidArgument where it is one already."""
     if not found.removed:
         raise InvalidArgument("data-dir", "this node is a cluster of one already", found.member.node_id)
     writes, _ = force_single_writes(GROUP_ID, stored_log(engine), found.member)
+    if dry_run:
+        return ""
     cluster_id = str(uuid.uuid4())
     engine.begin_cluster(cluster_id)
     _write(engine, writes)

@@ -122,9 +122,10 @@ def test_what_cannot_be_a_cluster_is_refused_and_left_as_it_is(tmp_path: Path) -
     with_one = ServerProcess(alone)
     with_one.start()
     with_one.stop()
-    again = recover(alone, "--yes")
-    assert again.returncode == 2
-    assert "is a cluster of one already" in again.stderr
+    for how in ("--yes", "--dry-run"):
+        again = recover(alone, how)
+        assert again.returncode == 2
+        assert "is a cluster of one already" in again.stderr
     shutil.rmtree(alone)
 
 

@@ -68,9 +68,11 @@ def recover(
         found = recovery.survey(engine, data_dir, engine.identity)
         if not session.as_json:
             _show(session.show, found)
-        if not dry_run and found.removed:
+        cluster_id = recovery.force_new_cluster(engine, found, dry_run=True)
+        if not dry_run:
             confirm("Force a new cluster of this node alone?", yes=yes)
-        return _forced(found, "" if dry_run else recovery.force_new_cluster(engine, found))
+            cluster_id = recovery.force_new_cluster(engine, found, dry_run=False)
+        return _forced(found, cluster_id)
 
 
 def _forced(found: Survey, cluster_id: str) -> Answer:

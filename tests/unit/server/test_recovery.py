@@ -47,7 +47,7 @@ def test_it_says_what_there_is_and_whom_it_leaves_behind(engine: LmdbEngine) -> 
 
 
 def test_afterwards_it_is_alone_under_a_new_cluster_id(engine: LmdbEngine) -> None:
-    cluster_id = force_new_cluster(engine, survey(engine, engine.path, engine.identity))
+    cluster_id = force_new_cluster(engine, survey(engine, engine.path, engine.identity), dry_run=False)
     assert engine.identity == Identity(cluster_id, "n1", "disk-1")
     assert cluster_id != "old"
     assert survey(engine, engine.path, engine.identity).removed == ()
@@ -64,11 +64,11 @@ def test_a_crash_half_way_leaves_a_node_that_only_waits_and_can_be_recovered_aga
     with monkeypatch.context() as crashing:
         crashing.setattr(LmdbEngine, "write", crash)
         with pytest.raises(OSError, match="the power went"):
-            force_new_cluster(engine, survey(engine, engine.path, engine.identity))
+            force_new_cluster(engine, survey(engine, engine.path, engine.identity), dry_run=False)
     assert engine.identity.cluster_id != "old"
     again = survey(engine, engine.path, engine.identity)
     assert again.removed == (N2, N3)
-    force_new_cluster(engine, again)
+    force_new_cluster(engine, again, dry_run=False)
     assert survey(engine, engine.path, engine.identity).removed == ()
 
 
@@ -120,7 +120,7 @@ def test_a_term_that_no_elections_reach_is_taken_back_and_nothing_else_is_change
     with engine.write() as txn:
         txn.put(Space.LOG, key, value)
     with pytest.raises(DataLoss, match="cortado recover --reset-term"):
-        force_new_cluster(engine, survey(engine, engine.path, engine.identity))
+        force_new_cluster(engine, survey(engine, engine.path, engine.identity), dry_run=False)
     report = reset_term(engine, dry_run=True)
     assert stored_term(engine) == report.old_term == (1 << 64) - 1
     assert reset_term(engine, dry_run=False) == report
