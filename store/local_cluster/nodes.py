@@ -12,6 +12,7 @@ pipe whose other end only the supervisor holds.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -111,8 +112,9 @@ class NodeProcess:
         self._given_up = why
 
     @property
-    def is_running(self) -> bool:
-        return self._process is not None
+    def next_start_s(self) -> float:
+        """When it is to be started (monotonic); infinite where it runs, or is given up."""
+        return math.inf if self._process is not None or self._given_up else self._next_start_s
 
     def step(self, now_s: float) -> Ended | None:
         """Look at the process, and start it where it is due. What happened, if it ended."""

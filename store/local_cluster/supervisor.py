@@ -2,8 +2,8 @@
 
 ::
 
-    main thread     every 20 ms: look at the nodes, start what is due, write run.json where something changed
-                    every second: rotate logs that have grown long
+    main thread     when a node ends, is due or was announced, and every second: look at the nodes, start what is due,
+                    write run.json where something changed, rotate logs that have grown long
     growth thread   member add, join, promote, until the cluster is as planned; then look for nodes that were removed
 
 All processes are started by the main thread. A signal (SIGTERM, SIGINT, SIGHUP) stops the nodes as an operator would,
@@ -14,6 +14,7 @@ was ever complete, the supervisor ends too: what is wrong is for somebody to men
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -31,9 +32,10 @@ from cortado.store.local_cluster.logs import last_line, rotate
 from cortado.store.local_cluster.nodes import Ended, NodeProcess, command_of
 from cortado.store.local_cluster.processes import ProcessId
 
-STEP_S: Final = 0.02
+STEP_S: Final = 1.0
+"""The longest time between two looks: what calls for one wakes the main thread."""
+END_STEP_S: Final = 0.1
 STOP_S: Final = 10.0
-ROTATE_S: Final = 1.0
 GROWTH_END_S: Final = 0.2
 
 
@@ -52,8 +54,11 @@ class Supervisor:
         self._stop = threading.Event()
         self._is_ready = False
         self._problem = ""
-        self._rotated_s = 0.0
         self._written: Run | None = None
+        # Signals write to it, and so does the growth thread.
+        self._woken_fd, self._wake_fd = os.pipe()
+        for each in (self._woken_fd, self._wake_fd):
+            os.set_blocking(each, False)
         self._self = ProcessId.of(os.getpid())
         # The nodes end when this process does, however it does: nobody else holds the end that is never written to.
         self._parent_fd, self._kept_open = os.pipe()
@@ -73,6 +78,7 @@ class Supervisor:
         with self._lock:
             self.plan = self.plan.with_node(node)
             self._files.write_plan(self.plan)
+        self._wake()
 
     def say(self, text: str) -> None:
         self._say(text)
@@ -87,11 +93,13 @@ class Supervisor:
         """Until a signal. Call it on the main thread. Raises Unavailable where the cluster cannot come about."""
         for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(each, self._on_signal)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        signal.set_wakeup_fd(self._wake_fd, warn_on_full_buffer=False)
         growth = threading.Thread(target=self._grow, name="growth", daemon=True)
         growth.start()
         try:
-            while not self._stop.wait(STEP_S):
-                self._step()
+            while not self._stop.is_set():
+                self._rest_until(self._step())
         finally:
             self._end()
         # It waits for nothing but a call that is under way, whose answer nobody needs any more.
@@ -103,8 +111,19 @@ class Supervisor:
         self._asked += 1
         self._stop.set()
 
-    def _step(self) -> None:
+    def _wake(self) -> None:
+        with suppress(BlockingIOError):
+            os.write(self._wake_fd, b"\0")
+
+    def _rest_until(self, due_s: float) -> None:
+        select.select([self._woken_fd], [], [], max(0.0, due_s - time.monotonic()))
+        with suppress(BlockingIOError):
+            os.read(self._woken_fd, 4096)
+
+    def _step(self) -> float:
+        """Look at everything; when to look again at the latest."""
         now_s = time.monotonic()
+        due_s = now_s + STEP_S
         # A node that was not announced has nothing to join.
         first = self.plan.nodes[0].node_id
         for each in self.plan.nodes:
@@ -116,11 +135,13 @@ class Supervisor:
                 ended = node.step(now_s)
                 if ended is not None:
                     self._bury(ended)
-        if now_s - self._rotated_s >= ROTATE_S:
-            self._rotated_s = now_s
-            for name in self._nodes:
-                rotate(self._files.log(name))
-        self._write()
+                due_s = min(due_s, node.next_start_s)
+        for name in self._nodes:
+            rotate(self._files.log(name))
+        if not self._stop.is_set():
+            # Else the end is written, once nothing runs any more: who reads a problem before may start the next one.
+            self._write()
+        return due_s
 
     def _bury(self, ended: Ended) -> None:
         """Say how a node ended. One that no start cures is given up, and with it a cluster that was never complete."""
@@ -149,9 +170,11 @@ class Supervisor:
         except CortadoError as error:
             self._problem = error.message()
             self._say(f"the cluster is not complete: {self._problem}")
+            self._wake()
             return
         self._is_ready = True
         self._say(f"ready: {self.plan.endpoints}")
+        self._wake()
         with suppress(Stopped):
             watch_removals(self, lambda: self._connect(self.plan))
 
@@ -174,7 +197,7 @@ class Supervisor:
             if time.monotonic() > deadline_s or self._asked > asked:
                 for node in self._nodes.values():
                     node.send(signal.SIGKILL)
-            time.sleep(STEP_S)
+            self._rest_until(time.monotonic() + END_STEP_S)
         self._files.write_run(Run(None, {name: node.run for name, node in self._nodes.items()}, False, self._problem))
         self._say("stopped")
 
