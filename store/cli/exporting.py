@@ -12,9 +12,10 @@ from typing import Any
 from cortado.errors import InvalidArgument
 from cortado.store.cli.failures import OK
 from cortado.store.cli.input import STDIN
-from cortado.store.cli.render import Renderer, count, size
+from cortado.store.cli.render import Renderer, count
 from cortado.store.client import Client
 from cortado.store.names import check_database, check_namespace, split_table_name
+from cortado.store.sizes import size_text
 from cortado.store.transfer.export import (
     PART_ROWS,
     Exported,
@@ -95,7 +96,7 @@ class ExportAnswer:
     def as_table(self, show: Renderer) -> None:
         done, destination = self.done, self.request.destination
         where = destination.rstrip(os.sep) if done.files == 1 else f"{count(done.files, 'file')} of {destination}"
-        show.line(f"{self.rows} of {self.request.source} at {done.timestamp} are in {where} ({size(done.bytes)})")
+        show.line(f"{self.rows} of {self.request.source} at {done.timestamp} are in {where} ({size_text(done.bytes)})")
 
 
 def _is_directory(destination: str) -> bool:

@@ -9,10 +9,11 @@ from typing import Any
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.cli.failures import DAMAGE, OK
 from cortado.store.cli.inspecting import key_json, shown_ts
-from cortado.store.cli.render import Renderer, count, moment, size
+from cortado.store.cli.render import Renderer, count, moment
 from cortado.store.client.inspect import Inspected
 from cortado.store.client.values import timestamp_of
 from cortado.store.keys.decoded import NO_NAMES, decode_key
+from cortado.store.sizes import size_text
 
 
 def entries_of(node: Inspected, request: pb.ReadLogRequest, limit: int | None) -> Iterator[pb.LogEntry]:
@@ -77,7 +78,7 @@ def _state_pairs(name: str, state: pb.LogState) -> list[tuple[str, Any]]:
         ("applied", f"entry {state.applied_index} of term {state.applied_term}"),
         ("timestamp", moment(timestamp_of(state.last_timestamp))),
         ("ceiling", moment(timestamp_of(state.ceiling))),
-        ("requests remembered", f"{state.requests:,} ({size(state.request_bytes)})"),
+        ("requests remembered", f"{state.requests:,} ({size_text(state.request_bytes)})"),
     ]
     return [*pairs, ("data", f"no state: {state.installing}")] if state.installing else pairs
 

@@ -10,9 +10,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from cortado.store.cli.render import size
 from cortado.store.cli.samples import NodeSample
 from cortado.store.cli.terminal import one_line
+from cortado.store.sizes import size_text
 
 _GAP: Final = 2
 _BAD: Final = "bold red"
@@ -139,7 +139,7 @@ def _queue(node: NodeSample) -> Text:
 
 
 def _bytes(value: int | None) -> Text:
-    return _text(None if value is None else size(value).replace(" ", "").replace("iB", ""))
+    return _text(None if value is None else size_text(value))
 
 
 def _loop(node: NodeSample) -> Text:

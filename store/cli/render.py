@@ -92,11 +92,3 @@ def count(number: int, one: str, many: str = "") -> str:
 def moment(ts: Timestamp) -> str:
     """A timestamp and its wall part for people; ``-`` where nothing was written yet."""
     return "-" if ts == ZERO else f"{ts} ({ts.as_datetime():%Y-%m-%d %H:%M:%S}Z)"
-
-
-def size(number: int) -> str:
-    """Bytes for people."""
-    if number < 1024:
-        return f"{number} B"
-    power = min(4, (number.bit_length() - 1) // 10)
-    return f"{number / (1 << 10 * power):.1f} {('KiB', 'MiB', 'GiB', 'TiB')[power - 1]}"

@@ -14,13 +14,14 @@ from cortado.errors import CortadoError, Unavailable
 from cortado.store.catalog.descriptors import key_names
 from cortado.store.cli.failures import DAMAGE, OK
 from cortado.store.cli.inspecting import running_node, stopped_node
-from cortado.store.cli.render import Renderer, count, size
+from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
 from cortado.store.client.inspect import Inspected, NodeInspector
 from cortado.store.client.scrub import Progress, Report, Scrub
 from cortado.store.client.scrub_findings import Finding
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.decoded import KeyNames
+from cortado.store.sizes import size_text
 
 _SHOWN_EVERY_S: Final = 0.2
 
@@ -134,7 +135,9 @@ class _ProgressLine:
             return
         self._shown_s = now_s
         rate = progress.size_bytes / max(now_s - self._began_s, 0.001)
-        self._write(f"{progress.stage}: {progress.items:,} items, {size(progress.size_bytes)}, {size(int(rate))}/s")
+        self._write(
+            f"{progress.stage}: {progress.items:,} items, {size_text(progress.size_bytes)}, {size_text(int(rate))}/s"
+        )
 
     def end(self) -> None:
         if self._width:
@@ -166,7 +169,7 @@ class ScrubAnswer:
 
     def as_table(self, show: Renderer) -> None:
         report = self.report
-        read = f"{count(report.progress.items, 'item')} ({size(report.progress.size_bytes)})"
+        read = f"{count(report.progress.items, 'item')} ({size_text(report.progress.size_bytes)})"
         checked = f"{read} of {', '.join(report.replicas)}"
         tables = f" and {count(report.tables_checked, 'table')}" if report.tables_checked else ""
         found = len(report.findings) + report.left_out

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from cortado.errors import CortadoError, Unavailable
 from cortado.store.cli.failures import OK
-from cortado.store.cli.render import Renderer, count, moment, size
+from cortado.store.cli.render import Renderer, count, moment
 from cortado.store.cli.session import Session
 from cortado.store.client import DamagedItem, Members, MemberStatus, Status
 from cortado.store.client.cluster import PatrolStatus
 from cortado.store.clock.spans import between_text
+from cortado.store.sizes import size_text
 
 # A node that does not answer is not waited for as long as one that was asked for alone.
 _MEMBER_TIMEOUT_S: Final = 2.0
@@ -44,7 +45,7 @@ class StatusAnswer:
         show.table(
             ("queue", "in flight", "limit", "bytes", "bytes limit"),
             [
-                (q.name, q.count, q.count_max, size(q.bytes), size(q.bytes_max) if q.bytes_max else "-")
+                (q.name, q.count, q.count_max, size_text(q.bytes), size_text(q.bytes_max) if q.bytes_max else "-")
                 for q in self.found.queues
             ],
         )
@@ -106,7 +107,7 @@ def _row(members: Members, member: MemberStatus, said: Status | CortadoError) ->
         role = "leader"
     if isinstance(said, Status):
         state: object = said.state
-        more: Sequence[object] = (said.term, said.applied_index, size(said.disk_free_bytes))
+        more: Sequence[object] = (said.term, said.applied_index, size_text(said.disk_free_bytes))
     else:
         # The address stands beside it.
         why = str(said).removeprefix(f"cannot reach {member.address}: ")
@@ -129,8 +130,8 @@ def _pairs(found: Status) -> list[tuple[str, object]]:
         ("timestamp", moment(found.ts)),
         ("uptime", timedelta(seconds=found.uptime_ms // 1000)),
         ("data directory", found.data_dir),
-        ("map", f"{size(found.map_used_bytes)} of {size(found.map_limit_bytes)} ({use:.2f}%)"),
-        ("disk free", size(found.disk_free_bytes)),
+        ("map", f"{size_text(found.map_used_bytes)} of {size_text(found.map_limit_bytes)} ({use:.2f}%)"),
+        ("disk free", size_text(found.disk_free_bytes)),
         ("loop lag, last minute", f"{found.loop_lag_ms_max} ms"),
     ]
     if found.slowed:

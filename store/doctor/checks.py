@@ -13,6 +13,7 @@ from typing import Any, Final
 from cortado.store.clock.spans import between_text, exact_span_text
 from cortado.store.doctor.nodes import answering, setting_of
 from cortado.store.doctor.probes import Facts, problem_of
+from cortado.store.sizes import size_text
 
 
 class Verdict(StrEnum):
@@ -252,7 +253,7 @@ def _room(facts: Facts) -> Iterator[Check]:
             f"disk of {node['node_id']}",
             fail=free < DISK_FREE_BYTES_FAIL,
             warn=free < DISK_FREE_BYTES_WARN,
-            found=f"{free >> 20} MiB free",
+            found=f"{size_text(free)} free",
             advice="make room: without 64 MiB it takes no writes",
         )
         share = node["map_used_bytes"] / (node["map_limit_bytes"] or 1)
@@ -298,7 +299,7 @@ def _host(facts: Facts) -> Iterator[Check]:
         yield _of(
             "memory",
             warn=available < MEMORY_BYTES_WARN,
-            found=f"{available >> 20} MiB available",
+            found=f"{size_text(available)} available",
             advice="make room: a server that is swapped out loses its leadership",
         )
     synchronized = host["clock"]["synchronized"]
@@ -341,7 +342,7 @@ def _directory(path: str, directory: Facts) -> Iterator[Check]:
         f"disk of {path}",
         fail=free < DISK_FREE_BYTES_FAIL,
         warn=free < DISK_FREE_BYTES_WARN or free / total < DISK_FREE_SHARE_WARN,
-        found=f"{free >> 20} MiB free of {total >> 20}",
+        found=f"{size_text(free)} free of {size_text(total)}",
         advice="make room: without 64 MiB the node takes no writes",
     )
     if problem_of(sync):

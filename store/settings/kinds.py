@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
+from cortado.store.sizes import UNITS
 
-UNITS: Final = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE = re.compile(r"([0-9]{1,15})(KiB|MiB|GiB|TiB|)")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _SHOWN_MAX: Final = 200

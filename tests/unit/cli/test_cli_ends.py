@@ -18,7 +18,8 @@ from cortado import errors
 from cortado.store.cli import failures
 from cortado.store.cli.app import run, wants_json
 from cortado.store.cli.input import json_input
-from cortado.store.cli.render import Renderer, cell, count, size
+from cortado.store.cli.render import Renderer, cell, count
+from cortado.store.sizes import size_text
 
 pytestmark = pytest.mark.slow
 
@@ -273,7 +274,7 @@ def test_values_numbers_and_sizes_for_people() -> None:
         "2,000 rows",
         "2 index entries",
     ]
-    assert [size(0), size(1023), size(1024), size(1 << 40), size(5 << 50)] == [
+    assert [size_text(0), size_text(1023), size_text(1024), size_text(1 << 40), size_text(5 << 50)] == [
         "0 B",
         "1023 B",
         "1.0 KiB",
