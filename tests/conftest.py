@@ -40,10 +40,10 @@ settings.load_profile("repeatable")
 
 # What takes minutes begins first, so that no worker is alone with it at the end.
 _LONG = (
+    "tests/docs/test_pages_with_spark.py",
     "tests/simulation/test_seeds.py",
-    "tests/spark/",
-    "tests/docs/test_pages.py",
     "tests/docs/",
+    "tests/spark/",
     "tests/simulation/",
 )
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from support.page_runner import FIRST_PORT, PORTS, PageRunner, differs, sessions
+from support.page_runner import FIRST_PORT, differs, run_page, sessions
 from support.pages import RUN, Page, all_pages
-from support.ports import free_ports
-from support.server_process import ServerProcess
 
 _PORT = re.compile(r"\b(76\d\d)\b")
-HERE = Path(__file__).parent
 PAGES = all_pages()
 
 
@@ -23,30 +19,10 @@ def test_a_page_with_commands_says_what_they_need(page: Page) -> None:
     assert page.world, f"{page.name}: begins with no <!-- test: nothing|server ... -->"
 
 
-@pytest.fixture
-def ports(page: Page, tmp_path: Path) -> Iterator[list[int]]:
-    """What the page's ports stand for here; a server listens on the first, if the page wants one."""
-    free = free_ports(PORTS)
-    if not page.world.startswith("server"):
-        yield free
-        return
-    server = ServerProcess(tmp_path / "data", listen=f"127.0.0.1:{free[0]}").start()
-    try:
-        yield free
-    finally:
-        server.kill()
-
-
 @pytest.mark.process
-@pytest.mark.spark
-@pytest.mark.parametrize("page", [p for p in PAGES if p.is_run], ids=lambda p: p.name)
-def test_the_blocks_of_a_page_run(page: Page, ports: list[int], tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    names = {"spark": request.getfixturevalue("spark")} if page.world.endswith("spark") else {}
-    with PageRunner(tmp_path / "page", ports, names).running() as runner:
-        if page.prepare:
-            runner.prepare(HERE / page.prepare)
-        for block in page.blocks:
-            runner.run(page, block)
+@pytest.mark.parametrize("page", [p for p in PAGES if p.is_run and not p.wants_spark], ids=lambda p: p.name)
+def test_the_blocks_of_a_page_run(page: Page, tmp_path: Path) -> None:
+    run_page(page, tmp_path, {})
 
 
 # --- the runner itself -----------------------------------------------------------------------------------------

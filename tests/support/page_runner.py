@@ -27,6 +27,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from support.pages import ROOT, Block, Page
+from support.ports import free_ports
+from support.server_process import ServerProcess
 
 COMMAND_S: Final = 120.0
 ANSWERS: Final = b"y\n" * 10
@@ -219,3 +221,20 @@ def _plain(line: str) -> str:
         return "..."
     line = _HEX.sub("#", _FRAME.sub(" ", line))
     return " ".join(_DIGITS.sub("#", line).split())
+
+
+def run_page(page: Page, directory: Path, names: Mapping[str, Any]) -> None:
+    """Run all blocks below ``directory``, on ports that are free here; a server listens on the first, if the page wants
+    one. ``names`` are what its Python finds already."""
+    ports = free_ports(PORTS)
+    server = ServerProcess(directory / "data", listen=f"127.0.0.1:{ports[0]}")
+    try:
+        if page.world.startswith("server"):
+            server.start()
+        with PageRunner(directory / "page", ports, names).running() as runner:
+            if page.prepare:
+                runner.prepare(ROOT / "tests" / "docs" / page.prepare)
+            for block in page.blocks:
+                runner.run(page, block)
+    finally:
+        server.kill()

@@ -81,6 +81,11 @@ class Page:
     def is_run(self) -> bool:
         return self.world != "examples" and any(block.is_run for block in self.blocks)
 
+    @property
+    def wants_spark(self) -> bool:
+        """Its code finds a session."""
+        return self.world.endswith("spark")
+
 
 def page(name: str) -> Page:
     """The page of that name. Raises AssertionError where it says something that nobody understands."""
