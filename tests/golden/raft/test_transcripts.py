@@ -1,0 +1,77 @@
+"""The protocol as text: each file of ``transcripts/`` is a scenario. Its commands are run, and the output is compared.
+
+A difference is a change of what a log does. Where it is meant, ``PYTHONPATH=tests python
+tests/golden/raft/test_transcripts.py`` writes the files anew; ``transcripts/README.md`` says how they are read.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cortado.raft.elections import Elections
+from cortado.raft.following import Following
+from cortado.raft.outbox import AT_ONCE, Outbox
+from cortado.raft.standing import Standing
+from support import raft_script
+from support.raft_script import Scene, render
+
+FOLDER = Path(__file__).with_name("transcripts")
+TRANSCRIPTS = sorted(FOLDER.glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_what_happens_is_what_the_transcript_says(path: Path) -> None:
+    text = path.read_text()
+    assert render(text) == text
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_a_transcript_begins_with_what_it_teaches_and_is_short(path: Path) -> None:
+    text = path.read_text()
+    assert text.startswith("# ")
+    assert text.count("\n") <= 120, "it is read in a minute"
+    assert f"({path.name})" in (FOLDER / "README.md").read_text()
+
+
+def _leaves_at_once(self, to, message, sent_ms, needs=AT_ONCE, original=Outbox.put) -> None:
+    original(self, to, message, sent_ms, AT_ONCE)
+
+
+def _take_untrimmed(self, sender, prev, records, commit_index) -> None:
+    self._core.engine.receive_entries(sender, prev, records, commit_index)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "without", "shown_by"),
+    [
+        (Outbox, "put", _leaves_at_once, "05-acknowledged-after-the-sync"),
+        (Following, "_take", _take_untrimmed, "14-late-messages"),
+        (Standing, "may_speak", lambda *_: True, "11-strangers"),
+        (Elections, "_follows_a_leader", lambda _: False, "12-terms-out-of-bounds"),
+    ],
+)
+def test_a_rule_that_is_switched_off_changes_its_transcript(
+    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, without: object, shown_by: str
+) -> None:
+    text = (FOLDER / f"{shown_by}.txt").read_text()
+    monkeypatch.setattr(owner, name, without)
+    assert render(text) != text
+
+
+def test_every_command_is_described() -> None:
+    commands = {name.removeprefix("_do_") for name in vars(Scene) if name.startswith("_do_")}
+    described = set(re.findall(r"``([a-z]+)", raft_script.__doc__ or ""))
+    assert commands | {"group", "quietly"} <= described
+
+
+def test_a_script_that_says_nothing_known_is_refused_with_its_line() -> None:
+    with pytest.raises(ValueError, match=r"line 2, 'jump n1': .*there is no command jump"):
+        render("group 3\njump n1\n")
+
+
+if __name__ == "__main__":
+    for each in TRANSCRIPTS:
+        each.write_text(render(each.read_text()))
