@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cortado.invariants import invariant
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.core import Core
 from cortado.raft.engine import CANDIDATE, Sent
@@ -207,6 +208,8 @@ class Elections:
 
     def send_vote(self, to: str, message: Sent) -> None:
         """PySyncObj gives its vote. It leaves when it is durable."""
+        given = self._core.journal.term, self._core.journal.voted_for
+        invariant(given == (message["term"], to), "a vote that is sent is the one that is stored", given, to)
         self.votes_given += 1
         self.restart_timer()
         self._answer(to, pb.VoteRequest(term=message["term"]), is_granted=True)

@@ -23,7 +23,8 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from cortado.errors import DataLoss, Internal, InvalidArgument, NotLeader, TooLarge
+from cortado.errors import DataLoss, InvalidArgument, NotLeader, TooLarge
+from cortado.invariants import invariant
 from cortado.proto.bounds import MessageBounds
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.bootstrap import check_term
@@ -105,6 +106,8 @@ class RaftLog:
             raise DataLoss(f"the log of group {group_id}", f"it is empty, but entry {applied[0]} is applied")
         journal = Journal(group_id, decode_stored(group_id, stored), applied)
         check_term(group_id, journal.term)
+        is_within = journal.base[0] <= applied[0] <= journal.last_index
+        invariant(is_within, "what was applied lies within the log at the start", journal.base, applied, journal.last)
         engine = Engine(
             node_id,
             journal,
@@ -410,6 +413,7 @@ class RaftLog:
             others = [each.node_id for each in configuration.others(core.node_id)]
             voters = [each for each in others if configuration.is_voter(each)]
             core.engine.set_members(voters, [each for each in others if not configuration.is_voter(each)])
+            invariant(not core.is_leading or bool(configuration.voters), "a leader's configuration has voters")
             if core.is_leading and self._was_leading:
                 self._replication.set_members()
         if core.is_leading != self._was_leading:
@@ -467,6 +471,8 @@ class RaftLog:
         if self._outstanding is not None:
             return Ready()
         core, journal = self._core, self._core.journal
+        is_within = self._handed_index <= core.engine.commit_index <= journal.last_index
+        invariant(is_within, "what is handed over is decided, and that is in the log", self._handed_index)
         committed = self._take_committed()
         keeps_entries = self._keeps_entries()
         if not committed and not journal.is_dirty and keeps_entries == journal.keeps_entries:
@@ -490,6 +496,8 @@ class RaftLog:
             if size >= _COMMITTED_BYTES_MAX and journal.keeps_entries:
                 break
         self._handed_index += len(taken)
+        is_next = not taken or (taken[0].index, taken[-1].index) == (first, self._handed_index)
+        invariant(is_next, "entries are handed over one after the other", first, self._handed_index)
         return taken
 
     def _keeps_entries(self) -> bool:
@@ -502,13 +510,17 @@ class RaftLog:
 
     def synced(self, ready: Ready) -> None:
         core = self._core
-        if self._outstanding is not ready:
-            raise Internal("a Ready that is not outstanding cannot have become durable")
+        invariant(self._outstanding is ready, "the Ready that became durable is the outstanding one")
         self._outstanding = None
         core.usual_sync_ms = max(core.now_ms - self._outstanding_since_ms, _USUAL_FADES * core.usual_sync_ms)
         core.journal.synced()
         if ready.committed:
-            core.applied = ready.committed[-1].index, ready.committed[-1].term
+            (index, term), last = core.applied, ready.committed[-1]
+            is_next = last.index == index + len(ready.committed) and last.term >= term
+            invariant(is_next, "what is applied advances by the entries of the Ready", core.applied, last.index)
+            core.applied = last.index, last.term
+            is_within = core.journal.base[0] <= last.index <= core.journal.durable_index
+            invariant(is_within, "what is applied is durable, and above the log's base", core.journal.base, last.index)
             core.freshness.applied(core.applied[0])
         if not core.journal.keeps_entries:
             core.journal.drop_to(core.applied[0])
@@ -520,8 +532,7 @@ class RaftLog:
 
     def withdraw(self, ready: Ready) -> bool:
         core = self._core
-        if self._outstanding is not ready:
-            raise Internal("a Ready that is not outstanding cannot be withdrawn")
+        invariant(self._outstanding is ready, "the Ready that is withdrawn is the outstanding one")
         # A term or a configuration that others may know of stands. So do entries that are stored: they were decided
         # while there were others, or as soon as there were none.
         if ready.writes or core.journal.keeps_entries:
@@ -581,6 +592,9 @@ class RaftLog:
         # A member that leaves is sent what came before. The change itself it never sees: were it to know of it before
         # that is decided, it would neither campaign nor vote for those who lack it, and a group of two could not go on.
         self._send_entries()
+        before, after = ({each.node_id for each in of.voters} for of in (self._core.configuration, configuration))
+        invariant(bool(after), "a new configuration has voters")
+        invariant(len(before ^ after) <= 1, "voters change one at a time", before, after)
         entry = self._append(KIND_CONFIGURATION, configuration)
         self._changed()
         return entry
@@ -650,10 +664,9 @@ class RaftLog:
         return offer
 
     def install(self, meta: SnapshotMeta) -> Sequence[tuple[bytes, bytes | None]]:
-        if self._outstanding is not None:
-            raise Internal("a snapshot cannot be installed while a Ready is outstanding")
-        if meta.index <= self._core.applied[0]:
-            raise Internal(f"a snapshot of entry {meta.index} is older than what is applied")
+        is_ahead = meta.index > self._core.applied[0]
+        invariant(self._outstanding is None, "no Ready is outstanding where a snapshot is installed")
+        invariant(is_ahead, "a snapshot that is installed is ahead of what is applied", meta.index, self._core.applied)
         writes, self._is_suffix_kept = self._core.journal.reset_writes(meta.index, meta.term, meta.configuration)
         return writes
 

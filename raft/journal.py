@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Final
 
 from cortado.errors import DataLoss, Internal
+from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.records import (
     KIND_CONFIGURATION,
@@ -140,8 +141,7 @@ class Journal:
 
     def configuration_at(self, index: int) -> Configuration:
         """The one in force at ``index``, which is not before the base: what was in force there is gone with it."""
-        if index < self._base[0]:
-            raise Internal(f"the configuration at {index} is gone: the log begins after {self._base[0]}")
+        invariant(index >= self._base[0], "a configuration that is asked for is not gone", index, self._base)
         return next((each for at, each in reversed(self._configurations) if at <= index), self._base_configuration)
 
     def configurations_from(self, index: int) -> list[Configuration]:
@@ -161,9 +161,11 @@ class Journal:
 
     def add(self, command: Record | bytes, idx: int, term: int) -> None:
         """Append. Bytes are PySyncObj's own first entry of a term."""
-        if idx != self.last_index + 1:
-            raise Internal(f"entry {idx} cannot follow {self.last_index}")
         record = nothing(idx, term) if isinstance(command, bytes) else command
+        last_index, last_term = self.last
+        invariant(idx == last_index + 1, "an entry follows the last one of the log", idx, last_index)
+        invariant(last_term <= term <= self.term, "terms do not fall along the log", last_term, term, self.term)
+        invariant((record.index, record.term) == (idx, term), "an entry is appended where it says", record.index, idx)
         self._push(record)
 
     def __getitem__(self, item: int | slice) -> EngineEntry | list[EngineEntry]:
@@ -186,6 +188,8 @@ class Journal:
         raise Internal("snapshots are not PySyncObj's business")
 
     def setCurrentTerm(self, term: int, voted_for: str | None) -> None:
+        is_vote = term == self.term and bool(voted_for) and self.voted_for in ("", voted_for)
+        invariant(term > self.term or is_vote, "a term does not fall, and has one vote", self.term, term, voted_for)
         self.term = term
         self.voted_for = voted_for or ""
         self.is_hard_state_dirty = True
@@ -210,8 +214,7 @@ class Journal:
 
     def truncate(self, index: int) -> None:
         """Remove the entries from ``index`` on, which must be above the base."""
-        if index <= self._base[0]:
-            raise Internal(f"entry {index} cannot be truncated: the log begins after {self._base[0]}")
+        invariant(index > self._base[0], "what is truncated lies above the log's base", index, self._base)
         position = self._start + index - self._base[0]
         for record, _, _ in self._entries[position:]:
             self._uncount(record)
@@ -259,6 +262,8 @@ class Journal:
         self._dirty_from = max(self._dirty_from, index + 1)
         self.durable_index = max(self.durable_index, index)
         self._keeps_entries = True
+        is_base = self._base == (index, term)
+        invariant(is_base, "the log begins after the snapshot that was installed", self._base, index, term)
 
     def reset_writes(self, index: int, term: int, configuration: Configuration) -> tuple[Writes, bool]:
         """The writes of a reset, and whether what is stored behind ``index`` stays."""
@@ -274,6 +279,7 @@ class Journal:
     def take_writes(self, keeps_entries: bool) -> Writes:
         """What differs from the disk, as a Ready's writes. ``keeps_entries`` is False where all entries are applied
         with this Ready, and nobody else will ever ask for them."""
+        invariant(self._handed_to is None, "one Ready's writes are outstanding at a time", self._handed_to)
         writes: Writes = []
         if keeps_entries != self._keeps_entries:
             self._keeps_entries = keeps_entries
@@ -286,6 +292,7 @@ class Journal:
             writes.append((entry_key(self.group_id, index), None))
         for index in range(max(self._dirty_from, first_kept), last + 1):
             record = self.record_at(index)
+            invariant(record.index == index, "an entry is stored where it was appended", record.index, index)
             writes.append((entry_key(self.group_id, index), record.stored(self.group_id)))
             self._count(record)
         self._stored_from, self._stored_to = first_kept, last
@@ -299,9 +306,11 @@ class Journal:
 
     def synced(self) -> None:
         """The writes taken last are durable."""
-        assert self._handed_to is not None
-        self.durable_index = max(self.durable_index, self._handed_to)
-        self._handed_to = None
+        handed_to, self._handed_to = self._handed_to, None
+        invariant(handed_to is not None, "a Ready's writes become durable once")
+        self.durable_index = max(self.durable_index, handed_to or 0)
+        is_within = self._base[0] <= self.durable_index <= self.last_index
+        invariant(is_within, "what is durable lies within the log", self._base, self.durable_index, self.last_index)
         self.synced_sequence = self.open_sequence - 1
 
     def withdrawn(self, durable: int) -> None:
@@ -317,6 +326,8 @@ class Journal:
     def _hard_state(self, keeps_entries: bool) -> HardState:
         # Where none are kept, the log begins after what is applied, and so with the newest configuration.
         configuration = self._base_configuration if keeps_entries else self.configuration
+        last_term = self.last[1]
+        invariant(self.term >= last_term, "the stored term is the last entry's, or later", self.term, last_term)
         return HardState(self.term, self.voted_for, *self._base, configuration, keeps_entries)
 
     def _set_base(self, base: tuple[int, int], configuration: Configuration) -> None:

@@ -7,6 +7,7 @@ A held message whose term has passed is dropped: what it acknowledged may have b
 
 from __future__ import annotations
 
+from cortado.invariants import invariant
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.journal import Journal
 from cortado.raft.log import Message
@@ -28,6 +29,7 @@ class Outbox:
     def put(self, to: str, message: pb.RaftMessage, sent_ms: float, needs: int = AT_ONCE) -> None:
         """Stamp ``message`` with our term and ``sent_ms``, and let it leave once Ready number ``needs`` is durable."""
         journal = self._journal
+        invariant(needs <= journal.open_sequence, "a message waits for the next Ready at most", needs)
         message.term = journal.term
         message.sent_ms = sent_ms
         out = Message(to, message.SerializeToString())

@@ -13,7 +13,7 @@ from typing import Final, Self, TypeAlias
 
 import lmdb
 
-from cortado.errors import Internal
+from cortado.invariants import invariant
 from cortado.store.engine.failures import read_failure
 from cortado.store.engine.interface import Page, Space
 from cortado.store.observe.measures import CommitMeasures
@@ -181,8 +181,8 @@ class LmdbWriteTransaction(LmdbReadTransaction):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if threading.get_ident() != self._thread:
-            raise Internal("a write transaction was ended on another thread than it began on")
+        is_same = threading.get_ident() == self._thread
+        invariant(is_same, "a write transaction ends on the thread that it began on")
         if error is None:
             filled_s = self._monotonic_s()
             try:

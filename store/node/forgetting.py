@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from cortado.invariants import invariant
 from cortado.store.node.proposals import Turn
 from cortado.store.node.requests import (
     FORGOTTEN_PER_ENTRY_MAX,
@@ -43,7 +44,10 @@ class Forgetting:
             request_bytes += each.result_bytes - each.forgotten.bytes
             floor = max(floor, each.forgotten.floor)
         began = turn.last_ts if turn.epoch else applied.epoch_began
-        return self._choose(floor, Remembering(turn.last_ts, began, requests, request_bytes), len(turn.results))
+        forgotten = self._choose(floor, Remembering(turn.last_ts, began, requests, request_bytes), len(turn.results))
+        is_risen = not forgotten.floor or forgotten.floor > floor
+        invariant(is_risen, "a floor of requests is above the ones before it", forgotten.floor, floor)
+        return forgotten
 
     def _choose(self, floor: bytes, state: Remembering, added: int) -> Forgotten:
         forgotten_requests = forgotten_bytes = 0

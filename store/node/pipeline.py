@@ -38,9 +38,10 @@ from cortado.errors import (
     TooLarge,
     Unavailable,
 )
+from cortado.invariants import invariant
 from cortado.raft.log import ReplicatedLog
 from cortado.store.clock.hlc import Clock
-from cortado.store.clock.timestamp import EPOCH_MAX, Timestamp
+from cortado.store.clock.timestamp import EPOCH_MAX, ZERO, Timestamp
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
 from cortado.store.mvcc.seen import Seen
 from cortado.store.node.commands import command_bytes
@@ -86,6 +87,8 @@ class Pipeline:
         self.applied: AppliedState = machine.state
         self.requests: dict[bytes, Proposal] = {}
         """By request id: what is in line, in flight, or decided and not applied yet."""
+        self.acknowledged_ts = ZERO
+        """The last commit of which a caller was told: from then on every linearizable read sees it."""
         self.turn_bytes_max = limits.turn_bytes_max
         """What the open turn takes of several commands: the limit, or less while appending is slowed."""
         self.measures = WriteMeasures()
@@ -158,6 +161,12 @@ class Pipeline:
         )
 
     @property
+    def ceiling(self) -> Timestamp:
+        """What is decided of it: applied, or answered and about to be."""
+        decided = [turn.ceiling for turn in self._appended if turn.is_answered and turn.ceiling is not None]
+        return max([self.applied.ceiling, *decided])
+
+    @property
     def newest_in_flight(self) -> Turn | None:
         """The last turn that is not applied, open or appended; it ``has_ended`` when it is, or never will be."""
         if self._next is not None:
@@ -200,7 +209,12 @@ class Pipeline:
         turn = self._open
         turn.forgotten = self._forgetting.of(turn, self.applied, self._appended)
         has_reads = turn.seen is not None and bool(turn.seen)
-        entry = self._log.append(turn.entry(*self._log.last), is_examined=has_reads)
+        after = self._log.last
+        before_ts = self._appended[-1].last_ts if self._appended else self.applied.last_ts
+        rises = before_ts < turn.first_ts <= turn.last_ts
+        invariant(rises, "timestamps rise along the log", before_ts, turn.first_ts, turn.last_ts)
+        entry = self._log.append(turn.entry(*after), is_examined=has_reads)
+        invariant(entry.index == after[0] + 1, "an entry follows the one that it says", entry.index, *after)
         turn.index, turn.term = entry.index, entry.term
         self._measure_appended(turn)
         self._appended.append(turn)
@@ -307,6 +321,8 @@ class Pipeline:
             if not turn.is_answered:
                 turn.is_answered = True
                 answered += len(turn.answers)
+                invariant(self.acknowledged_ts < turn.last_ts, "commits are acknowledged in their order", turn.last_ts)
+                self.acknowledged_ts = turn.last_ts
                 turn.times.decided_ms = self._monotonic_ms()
                 self.measures.deciding.observe((turn.times.decided_ms - turn.times.appended_ms) / 1000)
                 for answer in turn.answers:
@@ -345,6 +361,15 @@ class Pipeline:
             for answer in turn.answers:
                 if answer.proposal.request_id:
                     self._forget(answer.proposal)
+        turns = len(self._appended) + len(self._unappended())
+        invariant(len(self._layers) == turns, "each turn that is not applied has its layer", len(self._layers), turns)
+        is_counted = bool(self._appended) or self._appended_bytes == 0
+        invariant(is_counted, "no bytes are in flight where no turn is", self._appended_bytes)
+
+    def replaced(self, state: AppliedState) -> None:
+        """Go on from ``state``, which a snapshot brought. Who leads vouches for what it lacks of what was here."""
+        self.advance(state)
+        self.acknowledged_ts = min(self.acknowledged_ts, state.last_ts)
 
     def _forget(self, proposal: Proposal) -> None:
         if proposal.request_id and self.requests.get(proposal.request_id) is proposal:

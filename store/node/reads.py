@@ -30,6 +30,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from cortado.errors import ClockOutOfBounds, OutcomeUnknown, TimestampInFuture, Unavailable
+from cortado.invariants import invariant
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
 from cortado.store.node.turns import Turns
@@ -117,6 +118,7 @@ class ReadPoints:
         except ClockOutOfBounds as error:
             problem = f"is more than {self._clock.max_offset_ms} ms ahead of the server's clock"
             raise TimestampInFuture("at", problem, str(at), str(now)) from error
+        invariant(self._clock.last >= at, "later writes sort above what is read", self._clock.last, at)
 
     async def _keep_below_ceiling(self, at: Timestamp, term: int) -> None:
         # One at a time: who waited here mostly finds that the one before has raised it far enough.
@@ -133,3 +135,6 @@ class ReadPoints:
                 except OutcomeUnknown as lost:
                     # Of the ceiling, that is; of the read it is known that it was not served.
                     raise self._turns.not_leader() from lost
+                # A leader that was deposed since has forgotten what it appended; the ceiling is decided all the same.
+                is_covered = self._turns.led_term != term or at <= self._turns.pipeline.ceiling
+                invariant(is_covered, "the ceiling covers what is read ahead of the log", at)

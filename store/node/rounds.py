@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cortado.errors import CortadoError
+from cortado.invariants import invariant
 from cortado.raft.log import ReplicatedLog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.proposals import Answer
@@ -37,11 +38,13 @@ Waiting: TypeAlias = "asyncio.Future[Timestamp]"
 
 @dataclass(slots=True, eq=False)
 class _Round:
-    """``decided`` and ``appended`` are indexes at its beginning."""
+    """``decided`` and ``appended`` are indexes at its beginning, ``acknowledged_ts`` is the last commit that a caller
+    had been told of."""
 
     number: int
     decided: int
     appended: int
+    acknowledged_ts: Timestamp
     reads: Sequence[Waiting]
     refusals: Sequence[Answer]
 
@@ -86,12 +89,14 @@ class ReadRounds:
         """Answers that were worked out from all that is appended now, and from nothing else."""
         self._resting += answers
 
-    def begin(self) -> None:
+    def begin(self, acknowledged_ts: Timestamp) -> None:
         """One round for all that arrived. Only for a leader that may evaluate."""
         if not self._asked and not self._resting:
             return
         log = self.log
-        begun = _Round(log.read_round(), log.decided, log.last[0], self._asked, self._resting)
+        decided, appended = log.decided, log.last[0]
+        invariant(decided <= appended, "what is decided is appended", decided, appended)
+        begun = _Round(log.read_round(), decided, appended, acknowledged_ts, self._asked, self._resting)
         self._asked, self._resting = [], []
         self._rounds.append(begun)
         self.begun += 1
@@ -111,7 +116,10 @@ class ReadRounds:
             for answer in self._refusals.popleft().refusals:
                 self.leave(answer)
         while self._reads and self._reads[0].decided <= applied.index:
-            for waiting in self._reads.popleft().reads:
+            each = self._reads.popleft()
+            is_seen = each.acknowledged_ts <= applied.last_ts
+            invariant(is_seen, "a read sees what was acknowledged before its round", each.acknowledged_ts, applied)
+            for waiting in each.reads:
                 if not waiting.done():
                     waiting.set_result(applied.last_ts)
 

@@ -46,6 +46,17 @@ class AppliedState:
     requests: int = 0
     request_bytes: int = 0
 
+    def is_after(self, other: AppliedState) -> bool:
+        """Whether this may be the same group's state later on: nothing that only rises is below ``other``'s."""
+        return (
+            self.index >= other.index
+            and self.term >= other.term
+            and self.last_ts >= other.last_ts
+            and self.ceiling >= other.ceiling
+            and self.epoch_began >= other.epoch_began
+            and self.request_floor >= other.request_floor
+        )
+
     def encode(self) -> bytes:
         record = _LAYOUT.pack(
             FORMAT,

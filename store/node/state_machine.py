@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Final
 
 from cortado.errors import DataLoss
+from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing, Ready
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
@@ -96,8 +97,12 @@ class StateMachine:
                 raise DataLoss("the node's state", "another process has written into this data directory")
             _write(txn, ready.writes)
             if ready.committed:
+                before = state
                 for entry in ready.committed:
-                    state = self._apply_entry(txn, state, entry)
+                    last, state = state, self._apply_entry(txn, state, entry)
+                    is_next = state.index == last.index + 1 and state.term >= last.term
+                    invariant(is_next, "an entry is applied behind the last one", entry.index, entry.term, last)
+                invariant(state.is_after(before), "what an applied state says does not fall", before, state)
                 record = state.encode()
                 txn.put(Space.META, self._state_key, record)
         self._record_left = record

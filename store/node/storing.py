@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from cortado.errors import ResourceExhausted
+from cortado.invariants import invariant
 from cortado.raft.log import Ready, ReplicatedLog
 from cortado.store.node.state import AppliedState
 from cortado.store.node.state_machine import StateMachine
@@ -87,10 +88,17 @@ class Storing:
         self.is_busy = True
         self._handed_ms = now_ms
         machine = self._machine
-        self._storage.submit(lambda: machine.apply(state, ready), lambda outcome: self._stored(ready, outcome))
+        self._storage.submit(lambda: machine.apply(state, ready), lambda outcome: self._heard(ready, outcome))
+
+    def _heard(self, ready: Ready, outcome: object) -> None:
+        """The storage thread's word. Nobody waits for this call, so a defect in it is told here."""
+        try:
+            self._stored(ready, outcome)
+        except Exception as defect:
+            self._on_failure(defect)
 
     def _stored(self, ready: Ready, outcome: object) -> None:
-        """The storage thread's word."""
+        invariant(self._ready is ready and self.is_busy, "the storage thread reports the Ready that it was given")
         self.is_busy = False
         if isinstance(outcome, AppliedState):
             self._end()

@@ -39,6 +39,7 @@ from contextlib import suppress
 from typing import Final
 
 from cortado.errors import CortadoError, DataLoss, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
+from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Ready, ReplicatedLog
 from cortado.store.clock.hlc import Clock
@@ -343,7 +344,7 @@ class Turns:
         """Go on from ``state``, which is what the engine holds now. Raises DataLoss where it holds another."""
         if self._machine.load() != state:
             raise DataLoss("the node's state", f"the engine does not hold what was installed, {state}")
-        self.pipeline.advance(state)
+        self.pipeline.replaced(state)
         self.feed.replaced(state.last_ts)
         self._clock.observe_log(state.last_ts)
         self.compaction.restart(state.index)
@@ -493,7 +494,7 @@ class Turns:
     def _begin_rounds(self) -> None:
         # While leadership is handed over, reads wait for the end of that, too.
         with suppress(NotLeader):
-            self._rounds.begin()
+            self._rounds.begin(self.pipeline.acknowledged_ts)
 
     def _send(self) -> None:
         """Hand over what may leave, and say whom to be connected to."""
@@ -551,6 +552,8 @@ class Turns:
     def _look_what_is_readable(self) -> None:
         applied = self.pipeline.applied
         may_read = self._is_only_voter and self._is_leading and self.log.decided <= applied.index
+        is_seen = not may_read or self.pipeline.acknowledged_ts <= applied.last_ts
+        invariant(is_seen, "what is read at once is all that was acknowledged", applied)
         self._readable = applied.last_ts if may_read else None
 
     def _set_alarm(self) -> None:
@@ -574,6 +577,10 @@ class Turns:
         if self._led_term is not None and self.log.leader == self._node_id and self.log.term == self._led_term:
             self._answer_decided()
         if ready.committed:
+            applied = self.applied
+            is_next = state.index == applied.index + len(ready.committed) and state.is_after(applied)
+            invariant(is_next, "the state that was stored is the next one", applied, state)
+            invariant(state.index <= self.log.decided, "what is applied is decided", state.index, self.log.decided)
             self._clock.observe_log(state.last_ts)
             self.pipeline.advance(state)
             self.feed.applied(self._machine.newly_applied, state.last_ts)
@@ -635,7 +642,9 @@ class Turns:
         """Everything before this term is applied: what may have been given out of time lies below the clock."""
         self._is_leading = True
         self._handed_to = ""
-        self._clock.observe_log(max(self.applied.last_ts, self.applied.ceiling))
+        highest = max(self.applied.last_ts, self.applied.ceiling)
+        self._clock.observe_log(highest)
+        invariant(self._clock.last >= highest, "a leader begins above the ceiling", self._clock.last, highest)
         self._on_leading()
 
     def _lose(self) -> None:

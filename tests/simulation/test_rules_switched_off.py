@@ -14,6 +14,7 @@ import pytest
 from cortado.errors import OutcomeUnknown
 from cortado.raft.group import RaftLog
 from cortado.raft.outbox import AT_ONCE, Outbox
+from cortado.store.clock.timestamp import ZERO
 from cortado.store.node import state_machine
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.requests import answer_of
@@ -139,7 +140,7 @@ def read_before_it_is_applied(patch: pytest.MonkeyPatch) -> None:
 
     def at_once(self: ReadRounds, applied: Any) -> None:
         for each in self._rounds:
-            each.decided = 0
+            each.decided, each.acknowledged_ts = 0, ZERO
         settle(self, applied)
 
     patch.setattr(ReadRounds, "settle", at_once)

@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from support.simulation.__main__ import describe, run_chunk
-from support.simulation.coverage import MUST_OCCUR
+from support.simulation.coverage import MUST_OCCUR, invariants_to_reach
 from support.simulation.run import Outcome, simulate
 
 SEEDS: Final = int(os.environ.get("SIM_SEEDS", "400"))
@@ -44,6 +44,11 @@ def test_whatever_goes_wrong_nothing_acknowledged_is_lost_and_no_answer_is_false
 def test_every_fault_and_every_rare_path_occurred(outcomes: list[Outcome]) -> None:
     counts = sum((outcome.counts for outcome in outcomes), Counter[str]())
     assert sorted(name for name in MUST_OCCUR if counts[name] == 0) == []
+
+
+def test_every_invariant_was_asserted(outcomes: list[Outcome]) -> None:
+    counts = sum((outcome.counts for outcome in outcomes), Counter[str]())
+    assert sorted(name for name in invariants_to_reach() if counts[name] == 0) == []
 
 
 def test_a_seed_is_the_same_run_whatever_the_hash_seed() -> None:

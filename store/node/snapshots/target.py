@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from cortado.errors import CortadoError, DataLoss, ResourceExhausted, Unavailable
+from cortado.invariants import invariant
 from cortado.raft.log import ReplicatedLog, SnapshotMeta
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage
@@ -400,6 +401,8 @@ class SnapshotTarget:
         is_reset = meta.index > applied.index
         log_writes = self._log.install(meta) if is_reset else ()
         state = await self._retried(lambda: installation.finish(log_writes))
+        is_same = (state.index, state.term) == (meta.index, meta.term)
+        invariant(is_same, "the state that was installed is the snapshot's", state, meta.index, meta.term)
         if is_reset:
             self._log.installed(meta)
         return state

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from cortado.invariants import invariant
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.limits import NodeLimits
@@ -74,6 +75,7 @@ class ChangeFeed:
 
     def applied(self, entries: Sequence[Applied], position: Timestamp) -> None:
         """The next entries, in the order of the log; ``position`` is the last one's timestamp."""
+        invariant(position >= self.position, "changes are handed out in their order", self.position, position)
         for entry in entries:
             if entry.items:
                 self.recent.add(entry)

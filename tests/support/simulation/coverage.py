@@ -1,8 +1,20 @@
-"""What must have occurred over the seeds that CI runs: every fault, and every path that real life takes rarely."""
+"""What must have occurred over the seeds that CI runs: every fault, every path that real life takes rarely, and every
+invariant of the product."""
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Final
+
+ROOT: Final = Path(__file__).parents[3]
+INVARIANT: Final = "invariant: "
+"""Before what an invariant says: so it is counted."""
+
+# The simulation puts something else in the place of the code that asserts these.
+NOT_SIMULATED: Final = {
+    "a write transaction ends on the thread that it began on": "LMDB's; see tests/unit/engine/test_lmdb_engine.py",
+}
 
 FAULTS: Final = (
     "fault: bad weather",
@@ -92,3 +104,23 @@ PATHS: Final = (
 )
 
 MUST_OCCUR: Final = FAULTS + PATHS
+
+
+def invariants() -> list[tuple[str, str]]:
+    """Each call of ``invariant`` in the product: where it stands, and what it says. Raises ValueError where that is
+    put together at run time: it could be neither counted nor found."""
+    found = []
+    for path in sorted(each for folder in ("raft", "store") for each in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "invariant"):
+                continue
+            place, what = f"{path.relative_to(ROOT)}:{node.lineno}", node.args[1] if len(node.args) > 1 else None
+            if not (isinstance(what, ast.Constant) and isinstance(what.value, str)):
+                raise ValueError(f"{place}: what an invariant says must be a literal")
+            found.append((place, what.value))
+    return found
+
+
+def invariants_to_reach() -> list[str]:
+    """What the seeds must count."""
+    return [INVARIANT + what for _, what in invariants() if what not in NOT_SIMULATED]

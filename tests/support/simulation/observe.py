@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from cortado import invariants
 from cortado.raft.group import RaftLog
 from cortado.raft.replication import Replication
 from cortado.store.node.pacing import Pacing
@@ -17,12 +18,14 @@ from cortado.store.node.rounds import ReadRounds
 from cortado.store.node.snapshots import snapshots
 from cortado.store.node.snapshots.source import SnapshotSource
 from cortado.store.node.snapshots.target import SnapshotTarget
+from support.simulation.coverage import INVARIANT
 from support.simulation.process import small_snapshots
 
 
 @contextmanager
-def counting(counts: Counter[str]) -> Iterator[None]:
-    """Count into ``counts``. Nothing behaves otherwise."""
+def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator[None]:
+    """Count into ``counts``, and tell ``violation`` of each invariant that is broken, whoever catches what that raises.
+    Nothing behaves otherwise."""
 
     def lease(held: object, _self: object) -> None:
         counts["reads under a lease"] += bool(held)
@@ -39,6 +42,11 @@ def counting(counts: Counter[str]) -> Iterator[None]:
     def put_off(_result: object, _self: object) -> None:
         counts["snapshots put off for damage"] += 1
 
+    def asserted(what: str, holds: bool) -> None:
+        counts[INVARIANT + what] += 1
+        if not holds:
+            violation(f"it does not hold that {what}")
+
     def slowed(_result: object, pacing: object) -> None:
         assert isinstance(pacing, Pacing)
         counts["entries slowed for a member"] += pacing.rate < math.inf
@@ -53,6 +61,7 @@ def counting(counts: Counter[str]) -> Iterator[None]:
             (Pacing, "appended", slowed),
         ):
             stack.enter_context(patch.object(owner, name, _told(getattr(owner, name), told)))
+        stack.enter_context(patch.object(invariants, "on_asserted", asserted))
         # A node takes the usual sizes; here they must be small.
         stack.enter_context(patch.object(snapshots, "SnapshotSettings", small_snapshots))
         stack.enter_context(patch.object(ReadRounds, "fail", _lost_rounds(ReadRounds.fail, counts)))

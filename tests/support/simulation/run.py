@@ -125,7 +125,7 @@ def simulate(
     gc.freeze()
     try:
         run = Run(seed, plan, prepare)
-        with counting(run.cluster.counts), doubting(run.cluster, run.doubts):
+        with counting(run.cluster.counts, run.cluster.violation), doubting(run.cluster, run.doubts):
             return run.run()
     finally:
         with warnings.catch_warnings():

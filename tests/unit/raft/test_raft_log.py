@@ -175,7 +175,7 @@ def test_a_configuration_is_not_made_up_for_a_place_that_the_log_has_left_behind
         group.settle()
     log.compact(log.applied[0])
     assert log.base[0] > 4
-    with pytest.raises(Internal, match="the configuration at 3 is gone"):
+    with pytest.raises(Internal, match="a configuration that is asked for is not gone: 3"):
         log.configuration_at(3)
 
 
