@@ -319,10 +319,10 @@ class Pipeline:
             if turn.index > decided:
                 break
             if not turn.is_answered:
-                turn.is_answered = True
-                answered += len(turn.answers)
                 invariant(self.acknowledged_ts < turn.last_ts, "commits are acknowledged in their order", turn.last_ts)
                 self.acknowledged_ts = turn.last_ts
+                turn.is_answered = True
+                answered += len(turn.answers)
                 turn.times.decided_ms = self._monotonic_ms()
                 self.measures.deciding.observe((turn.times.decided_ms - turn.times.appended_ms) / 1000)
                 for answer in turn.answers:

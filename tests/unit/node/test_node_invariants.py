@@ -1,0 +1,257 @@
+"""The node's invariants, each with the state that it guards broken by hand: the node stops, and nobody is answered from
+what cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from cortado.errors import Internal
+from cortado.raft.log import Entry, Nothing, Ready
+from cortado.store.clock.hlc import Clock
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.engine.memory import MemoryEngine
+from cortado.store.mvcc.store import VersionStore
+from cortado.store.node.forgetting import Forgetting
+from cortado.store.node.node import Node
+from cortado.store.node.pipeline import Pipeline
+from cortado.store.node.requests import Forgotten
+from cortado.store.node.rounds import ReadRounds
+from cortado.store.node.state import AppliedState
+from cortado.store.node.state_machine import StateMachine
+from cortado.store.node.turns import Turns
+from support.nodes import NOW_MS, SetClock, put, run, running_node
+
+Break = Callable[[Node, pytest.MonkeyPatch], None]
+FUTURE: Final = Timestamp(9, 0, 0)
+
+
+def broken(what: str) -> pytest.RaisesExc[Internal]:
+    return pytest.raises(Internal, match=f"it does not hold that {what}")
+
+
+async def assert_stopped(node: Node, what: str) -> None:
+    """The node ends, and says that it is for want of ``what``."""
+    failure = await asyncio.wait_for(node.failed(), 10)
+    assert isinstance(failure, Internal)
+    assert re.match(f"it does not hold that {what}", failure.problem), failure.problem
+
+
+def store_a_state_of_earlier(_node: Node, patch: pytest.MonkeyPatch) -> None:
+    apply = StateMachine.apply
+    patch.setattr(StateMachine, "apply", lambda *arguments: replace(apply(*arguments), last_ts=ZERO))
+
+
+def store_a_floor_of_earlier(node: Node, patch: pytest.MonkeyPatch) -> None:
+    apply = StateMachine.apply
+    node._turns.pipeline.applied = replace(node._turns.applied, request_floor=b"\1" * 20)
+    patch.setattr(StateMachine, "apply", lambda *arguments: replace(apply(*arguments), request_floor=bytes(20)))
+
+
+def apply_what_is_not_decided(_node: Node, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("cortado.raft.core.Core.decided", property(lambda _core: 0))
+
+
+def turn_the_clock_back(node: Node, _patch: pytest.MonkeyPatch) -> None:
+    node.clock._last = ZERO
+    node.clock._read_physical_ms = lambda: NOW_MS - 1_000
+
+
+def lose_a_layer(node: Node, _patch: pytest.MonkeyPatch) -> None:
+    node._turns.pipeline._layers.insert(0, node._turns.pipeline._layers[0])
+
+
+def count_bytes_twice(_node: Node, patch: pytest.MonkeyPatch) -> None:
+    append = Pipeline.append_open
+
+    def twice(self: Pipeline) -> None:
+        append(self)
+        self._appended_bytes += self._appended[-1].size_bytes
+
+    patch.setattr(Pipeline, "append_open", twice)
+
+
+def acknowledge_the_future(node: Node, _patch: pytest.MonkeyPatch) -> None:
+    node._turns.pipeline.acknowledged_ts = FUTURE
+
+
+def acknowledge_out_of_order(node: Node, patch: pytest.MonkeyPatch) -> None:
+    acknowledge_the_future(node, patch)
+    patch.setattr(Turns, "_look_what_is_readable", lambda _turns: None)
+
+
+def hand_out_changes_of_the_past(node: Node, _patch: pytest.MonkeyPatch) -> None:
+    node._turns.feed.position = FUTURE
+
+
+def store_what_nobody_gave(node: Node, _patch: pytest.MonkeyPatch) -> None:
+    storing = node._turns._storing
+    submit = storing._storage.submit
+
+    def forgetful(job: object, done: object) -> None:
+        storing._ready = Ready()
+        submit(job, done)
+
+    storing._storage.submit = forgetful
+
+
+BREAKS: Final[dict[str, Break]] = {
+    "the state that was stored is the next one": store_a_state_of_earlier,
+    "the state that was stored is the next one: .*request_floor": store_a_floor_of_earlier,
+    "what is applied is decided": apply_what_is_not_decided,
+    "timestamps rise along the log": turn_the_clock_back,
+    "each turn that is not applied has its layer": lose_a_layer,
+    "no bytes are in flight where no turn is": count_bytes_twice,
+    "commits are acknowledged in their order": acknowledge_out_of_order,
+    "changes are handed out in their order": hand_out_changes_of_the_past,
+    "the storage thread reports the Ready that it was given": store_what_nobody_gave,
+}
+
+
+@pytest.mark.parametrize(("what", "break_it"), BREAKS.items(), ids=BREAKS)
+def test_a_node_whose_state_cannot_be_stops(what: str, break_it: Break, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with running_node(clock=SetClock()) as node:
+            await node.write(put("k", b"v"))
+            break_it(node, monkeypatch)
+            write = asyncio.ensure_future(node.write(put("k", b"w")))
+            await assert_stopped(node, what)
+            await asyncio.wait_for(asyncio.gather(write, return_exceptions=True), 10)
+            monkeypatch.undo()
+
+    run(scenario)
+
+
+def test_what_is_read_at_once_is_all_that_was_acknowledged() -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            await node.write(put("k", b"v"))
+            acknowledge_the_future(node, pytest.MonkeyPatch())
+            node._turns.schedule()
+            await assert_stopped(node, "what is read at once is all that was acknowledged")
+
+    run(scenario)
+
+
+def test_a_read_ahead_of_the_log_is_not_served_above_the_ceiling() -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+
+            async def forget(_ceiling: Timestamp) -> None:
+                """It is not raised."""
+
+            node._read_points._raise_ceiling = forget
+            with broken("the ceiling covers what is read ahead of the log"):
+                await node.resolve_read(node.clock.now())
+
+    run(scenario)
+
+
+def test_a_read_ahead_of_the_log_is_not_served_above_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            monkeypatch.setattr(Clock, "update", lambda _clock, _at: None)
+            at = node.clock.last
+            with broken("later writes sort above what is read"):
+                await node.resolve_read(Timestamp(at.epoch, at.wall_ms + 100, 0))
+
+    run(scenario)
+
+
+def test_a_leader_begins_above_the_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            monkeypatch.setattr(Clock, "observe_log", lambda _clock, _ts: None)
+            node._turns.pipeline.applied = replace(node._turns.applied, ceiling=FUTURE)
+            with broken("a leader begins above the ceiling"):
+                node._turns._lead()
+            monkeypatch.undo()
+
+    run(scenario)
+
+
+class RoundOfOne:
+    """The part of a log that rounds look at: each is confirmed at once."""
+
+    decided = 5
+    last = (5, 1)
+    confirmed_round = 1
+
+    def read_round(self) -> int:
+        return 1
+
+
+def test_a_read_sees_what_was_acknowledged_before_its_round() -> None:
+    async def scenario() -> None:
+        rounds = ReadRounds(asyncio.get_running_loop(), RoundOfOne(), lambda _answer: None)
+        waiting = rounds.ask()
+        rounds.begin(Timestamp(0, 7, 0))
+        rounds.settle(AppliedState(index=4, last_ts=Timestamp(0, 6, 0)))
+        assert not waiting.done()
+        with broken("a read sees what was acknowledged before its round"):
+            rounds.settle(AppliedState(index=5, last_ts=Timestamp(0, 6, 0)))
+        assert not waiting.done()
+
+    run(scenario)
+
+
+def test_what_is_decided_is_appended() -> None:
+    async def scenario() -> None:
+        log = RoundOfOne()
+        log.last = (4, 1)
+        rounds = ReadRounds(asyncio.get_running_loop(), log, lambda _answer: None)
+        rounds.ask()
+        with broken("what is decided is appended"):
+            rounds.begin(ZERO)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("entries", [[Entry(2, 1, Nothing())], [Entry(1, 2, Nothing()), Entry(2, 1, Nothing())]])
+def test_an_entry_is_applied_behind_the_last_one_or_nothing_is(entries: list[Entry]) -> None:
+    engine = MemoryEngine()
+    machine = StateMachine(engine, VersionStore(engine))
+    with broken("an entry is applied behind the last one"):
+        machine.apply(machine.state, Ready(committed=entries))
+    assert machine.load() == AppliedState()
+
+
+@pytest.mark.parametrize(
+    "less",
+    [{"index": 4}, {"term": 1}, {"last_ts": ZERO}, {"ceiling": ZERO}, {"epoch_began": ZERO}, {"request_floor": b""}],
+)
+def test_a_state_of_later_has_nothing_that_only_rises_below_the_one_before(less: dict[str, object]) -> None:
+    ts = Timestamp(1, 2, 3)
+    state = AppliedState(5, 2, ts, ts, ts, b"\1" * 20)
+    assert state.is_after(state)
+    assert replace(state, index=6, term=3, last_ts=FUTURE).is_after(state)
+    assert not replace(state, **less).is_after(state)
+    assert state.is_after(replace(state, **less))
+
+
+def test_an_applied_state_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = MemoryEngine()
+    machine = StateMachine(engine, VersionStore(engine))
+    monkeypatch.setattr(
+        StateMachine, "_apply_entry", lambda _machine, _txn, _state, entry: AppliedState(entry.index, entry.term)
+    )
+    state = AppliedState(request_floor=b"\1" * 20)
+    with broken("what an applied state says does not fall"):
+        machine.apply(state, Ready(committed=[Entry(1, 1, Nothing())]))
+
+
+def test_a_floor_of_requests_is_above_the_ones_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            floor = node._turns.applied.request_floor
+            monkeypatch.setattr(Forgetting, "_choose", lambda *_: replace(Forgotten(b"", 0, 0), floor=floor))
+            write = asyncio.ensure_future(node.write(put("k", b"v"), request_id=bytes(node.clock.last) + b"\1" * 8))
+            await assert_stopped(node, "a floor of requests is above the ones before it")
+            await asyncio.wait_for(asyncio.gather(write, return_exceptions=True), 10)
+
+    run(scenario)
