@@ -19,7 +19,8 @@ by ``store``. Only the logs are real (:mod:`support.raft_hand`), and their rando
 ``campaign NODE``                     NODE alone campaigns, until it leads: what it sends then is in the mail
 ``elect NODE``                        the same, and ``settle``: its first entry is decided
 ``propose NODE VALUE ...``            append; ``examine NODE VALUE`` lets followers examine it before they keep it
-``deliver [FROM -> TO [KIND]]``       what is in the mail arrives; ``*`` is anybody
+``deliver [FROM -> TO [KIND]]``       what is in the mail arrives; ``*`` is anybody; KIND is ``vote`` or its ``reply``,
+                                      ``append`` or its ``answer``, ``heartbeat``, ``handover``, ``snapshot``
 ``drop [FROM -> TO [KIND]]``          it is lost; ``hold`` keeps it back until ``release``
 ``cut NODE``, ``heal NODE``           everything to and from NODE is lost, from now on
 ``store [NODE ...]``                  disks catch up, and what is decided is applied
@@ -55,8 +56,16 @@ from support.raft_hand import Hand, Letter
 from support.raft_words import View, message_words, place_words, writes_words
 
 _ROUNDS_MAX = 100
-# What a script calls otherwise than the messages do.
-_KINDS = {"vote": "vote_request", "pre-vote": "vote_request", "answer": "acknowledgement"}
+# What a script calls the kinds of messages.
+_KINDS = {
+    "vote": "vote_request",
+    "reply": "vote_response",
+    "append": "append",
+    "heartbeat": "heartbeat",
+    "answer": "acknowledgement",
+    "handover": "timeout_now",
+    "snapshot": "snapshot",
+}
 
 
 def render(text: str) -> str:
@@ -76,7 +85,9 @@ def render(text: str) -> str:
             if line and not line.startswith("#"):
                 try:
                     scene = _run(line, scene, warned)
-                except (AssertionError, KeyError, TypeError, ValueError) as error:
+                except KeyError as error:
+                    raise ValueError(f"line {number}, {line!r}: there is no {error}, or it is down") from error
+                except (TypeError, ValueError) as error:
                     raise ValueError(f"line {number}, {line!r}: {error}") from error
                 lines += scene.said()
     finally:
@@ -86,6 +97,8 @@ def render(text: str) -> str:
 
 def _run(line: str, scene: Scene | None, warned: list[str]) -> Scene:
     name, *words = line.split()
+    if name in ("group", "quietly") and not words:
+        raise ValueError(f"{name} what?")
     if name == "group":
         settings = {key: int(value) for key, value in (each.split("=") for each in words[1:])}
         return Scene(int(words[0]), RaftSettings(**settings), warned)
@@ -113,6 +126,8 @@ class Scene(Hand):
     """A group moved by hand, whose every move is written down."""
 
     def __init__(self, voters: int, settings: RaftSettings, warned: list[str]) -> None:
+        if voters < 1:
+            raise ValueError("a group has a voter at least")
         self._lines: list[str] = []
         self._warned = warned
         self._is_quiet = False
@@ -290,15 +305,24 @@ class Scene(Hand):
         self._do_campaign(node_id)
         self._do_settle()
 
+    def _which(self, sender: str, to: str, kind: str) -> dict[str, str]:
+        """The mail that a command means."""
+        for node_id in (sender, to):
+            if node_id != "*" and node_id not in self.disks:
+                raise KeyError(node_id)
+        if kind and kind not in _KINDS:
+            raise ValueError(f"no message is a {kind}: {', '.join(_KINDS)}")
+        return {"sender": sender.strip("*"), "to": to.strip("*"), "kind": _KINDS.get(kind, "")}
+
     def _do_deliver(self, sender: str = "*", _arrow: str = "->", to: str = "*", kind: str = "") -> None:
-        self.deliver(sender=_anybody(sender), to=_anybody(to), kind=_KINDS.get(kind, kind))
+        self.deliver(**self._which(sender, to, kind))
 
     def _do_drop(self, sender: str = "*", _arrow: str = "->", to: str = "*", kind: str = "") -> None:
-        for letter in self.keep(sender=_anybody(sender), to=_anybody(to), kind=_KINDS.get(kind, kind)):
+        for letter in self.keep(**self._which(sender, to, kind)):
             self._say_unless_quiet(f"{letter.sender} -> {letter.to}", f"lost: {message_words(letter.message)}")
 
     def _do_hold(self, sender: str = "*", _arrow: str = "->", to: str = "*", kind: str = "") -> None:
-        self._held += self.keep(sender=_anybody(sender), to=_anybody(to), kind=_KINDS.get(kind, kind))
+        self._held += self.keep(**self._which(sender, to, kind))
 
     def _do_release(self) -> None:
         held, self._held = self._held, []
@@ -395,6 +419,8 @@ class Scene(Hand):
         message = pb.RaftMessage(term=number)
         if kind == "heartbeat":
             message.heartbeat.round = 1
+        elif kind not in ("vote", "pre-vote"):
+            raise ValueError(f"{kind} cannot be forged")
         else:
             is_pre_vote = kind == "pre-vote"
             message.vote_request.CopyFrom(
@@ -422,10 +448,6 @@ class Scene(Hand):
 
 def _value(entry: Entry) -> str:
     return f"{place_words((entry.index, entry.term))} {entry.payload.encode().decode()}"
-
-
-def _anybody(node_id: str) -> str:
-    return "" if node_id == "*" else node_id
 
 
 def _address(node_id: str) -> str:

@@ -67,9 +67,22 @@ def test_every_command_is_described() -> None:
     assert commands | {"group", "quietly"} <= described
 
 
-def test_a_script_that_says_nothing_known_is_refused_with_its_line() -> None:
-    with pytest.raises(ValueError, match=r"line 2, 'jump n1': .*there is no command jump"):
-        render("group 3\njump n1\n")
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("jump n1", "there is no command jump"),
+        ("store n7", "there is no 'n7', or it is down"),
+        ("deliver n7 -> n1", "there is no 'n7'"),
+        ("drop n1 -> n2 parcel", "no message is a parcel"),
+        ("forge n9 -> n1 parcel 7", "parcel cannot be forged"),
+        ("fetch n1", "nothing is offered to n1"),
+        ("quietly", "quietly what"),
+        ("group 0", "a group has a voter at least"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_refused_with_its_line(command: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"line 2, {command!r}: {problem}")):
+        render(f"group 3\n{command}\n")
 
 
 if __name__ == "__main__":
