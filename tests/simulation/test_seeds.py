@@ -17,6 +17,8 @@ from typing import Final
 
 import pytest
 
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.node.node import Node
 from support.simulation.__main__ import describe, run_chunk
 from support.simulation.coverage import MUST_OCCUR, invariants_to_reach
 from support.simulation.run import Outcome, simulate
@@ -49,6 +51,16 @@ def test_every_fault_and_every_rare_path_occurred(outcomes: list[Outcome]) -> No
 def test_every_invariant_was_asserted(outcomes: list[Outcome]) -> None:
     counts = sum((outcome.counts for outcome in outcomes), Counter[str]())
     assert sorted(name for name in invariants_to_reach() if counts[name] == 0) == []
+
+
+def test_a_broken_invariant_is_a_violation_whoever_catches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here a call does: it fails, and its node and its client go on."""
+
+    async def forget(_node: Node, _ceiling: Timestamp) -> None:
+        """The ceiling is not raised."""
+
+    monkeypatch.setattr(Node, "_raise_ceiling", forget)
+    assert "it does not hold that the ceiling covers what is read ahead of the log" in simulate(3).violations
 
 
 def test_a_seed_is_the_same_run_whatever_the_hash_seed() -> None:
