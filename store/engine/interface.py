@@ -16,13 +16,15 @@ all; after ``write`` returns, a crash or power loss takes nothing of it away. Ke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 KEY_BYTES_MAX: Final = 511
 """LMDB's compiled-in limit."""
+ABOVE_KEYS: Final = b"\xff" * (KEY_BYTES_MAX + 1)
+"""Above every key."""
 
 
 class Space(StrEnum):
@@ -47,6 +49,14 @@ class Page(NamedTuple):
     keys: list[bytes]
     values: list[bytes]
     exhausted: bool
+
+
+class Disordered(NamedTuple):
+    """The items of ``space`` in ``[start, end)`` share a leaf with keys that are out of their order."""
+
+    space: Space
+    start: bytes
+    end: bytes
 
 
 class MapUse(NamedTuple):
@@ -119,6 +129,10 @@ class WriteTransaction(ReadTransaction, Protocol):
 
 class Engine(Protocol):
     """Raises DataLoss where the tree itself is damaged, Unavailable once closed."""
+
+    @property
+    def disordered(self) -> Sequence[Disordered]:
+        """Where keys were out of their order when it was opened: a search for others there may go wrong."""
 
     def read(self) -> AbstractContextManager[ReadTransaction]:
         """A short transaction, on any thread."""

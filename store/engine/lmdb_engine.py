@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -33,7 +33,7 @@ from cortado.store.engine.failures import (
     map_full,
     read_failure,
 )
-from cortado.store.engine.interface import MapUse, PointReader, Space
+from cortado.store.engine.interface import ABOVE_KEYS, Disordered, MapUse, PointReader, Space
 from cortado.store.engine.lmdb_transactions import LmdbReadTransaction, LmdbWriteTransaction, Spaces
 from cortado.store.engine.page_check import check_pages
 from cortado.store.engine.private_files import FILE_MODE
@@ -44,6 +44,8 @@ MAP_BYTES_MIN: Final = 1 << 20
 RESERVE_BYTES_DEFAULT: Final = 64 << 20
 
 CHECKED_BYTES_DEFAULT: Final = 2 << 30
+_CHECKED: Final = (Space.DATA, Space.REQUESTS)
+"""Each item has a checksum that covers its key, and is repaired by itself."""
 
 _LOOK_AGAIN_AFTER_BYTES: Final = 16 << 20
 _EVIDENTLY_FULL_BYTES: Final = 1 << 20
@@ -64,7 +66,12 @@ class LmdbEngine:
     """See :class:`~cortado.store.engine.interface.Engine`."""
 
     def __init__(
-        self, directory: DataDirectory, environment: lmdb.Environment, spaces: Spaces, reserve_bytes: int | None
+        self,
+        directory: DataDirectory,
+        environment: lmdb.Environment,
+        spaces: Spaces,
+        reserve_bytes: int | None,
+        disordered: Sequence[Disordered],
     ) -> None:
         self._directory = directory
         self._environment = environment
@@ -76,6 +83,7 @@ class LmdbEngine:
         self.reserve_bytes = (
             min(RESERVE_BYTES_DEFAULT, self._limit_bytes // 8) if reserve_bytes is None else reserve_bytes
         )
+        self._disordered = disordered
         self._unlooked_bytes = 0
         self._failure: StorageFailed | None = None
         self.measures = CommitMeasures()
@@ -106,9 +114,9 @@ class LmdbEngine:
 
         directory = DataDirectory.open(Path(path), new_identity=new_identity, create_engine=create)
         with _closed_on_failure(directory):
-            _check(directory.data_file, checked_bytes)
+            disordered = _check(directory.data_file, checked_bytes)
             environment, spaces = _open_largest(directory.engine_path, map_bytes, sync=sync)
-            return cls(directory, environment, spaces, reserve_bytes)
+            return cls(directory, environment, spaces, reserve_bytes, disordered)
 
     @classmethod
     def open_stopped(cls, path: str | Path, *, checked_bytes: int | None = CHECKED_BYTES_DEFAULT) -> LmdbEngine:
@@ -116,13 +124,17 @@ class LmdbEngine:
         readers included. Raises DataDirectoryError."""
         directory = DataDirectory.open_stopped(Path(path))
         with _closed_on_failure(directory):
-            _check(directory.data_file, checked_bytes)
+            disordered = _check(directory.data_file, checked_bytes)
             environment, spaces = _open_to_read(directory)
-            return cls(directory, environment, spaces, reserve_bytes=0)
+            return cls(directory, environment, spaces, reserve_bytes=0, disordered=disordered)
 
     @property
     def identity(self) -> Identity:
         return self._directory.identity
+
+    @property
+    def disordered(self) -> Sequence[Disordered]:
+        return self._disordered
 
     def join_cluster(self, cluster_id: str) -> None:
         """As :meth:`~cortado.store.engine.data_directory.DataDirectory.join_cluster`. Waits for the disk."""
@@ -278,19 +290,26 @@ def _what_next(directory: DataDirectory) -> str:
     )
 
 
-def _check(data_file: Path, checked_bytes: int | None) -> None:
-    """Raise DamagedDataFile where LMDB, which trusts the file, would crash. OSError where it can't be read."""
+def _check(data_file: Path, checked_bytes: int | None) -> list[Disordered]:
+    """Where keys are out of their order. Raises DamagedDataFile where LMDB, which trusts the file, would crash, OSError
+    where it can't be read."""
     meta = check_metas(data_file)
     pages_max = None if checked_bytes is None else checked_bytes // meta.page_size
     descriptor = os.open(data_file, os.O_RDONLY)
     try:
         file_bytes = os.fstat(descriptor).st_size
         names = [space.encode() for space in Space]
-        check_pages(
-            lambda offset, length: os.pread(descriptor, length, offset), file_bytes, meta, names, pages_max=pages_max
+        found = check_pages(
+            lambda offset, length: os.pread(descriptor, length, offset),
+            file_bytes,
+            meta,
+            names,
+            checked=[space.encode() for space in _CHECKED],
+            pages_max=pages_max,
         )
     finally:
         os.close(descriptor)
+    return [Disordered(Space(name.decode()), low, high or ABOVE_KEYS) for name, low, high in found.disordered]
 
 
 def _open_environment(engine_path: Path, map_bytes: int, *, sync: bool) -> tuple[lmdb.Environment, Spaces]:

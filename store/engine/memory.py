@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -16,7 +16,7 @@ from typing import Self
 
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import map_full
-from cortado.store.engine.interface import MapUse, Page, PointReader, Space
+from cortado.store.engine.interface import Disordered, MapUse, Page, PointReader, Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,10 @@ class MemoryEngine:
         self._spaces: Mapping[Space, Items] = {space: Items() for space in Space}
         self._writer = threading.Lock()
         self._is_open = True
+
+    @property
+    def disordered(self) -> Sequence[Disordered]:
+        return ()
 
     def read(self) -> MemoryReadTransaction:
         return MemoryReadTransaction(self)

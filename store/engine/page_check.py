@@ -12,6 +12,10 @@ two owners of one page, which destroy each other's data. So what it takes for gr
 - each tree has as many pages and entries as its record says;
 - no page is free twice, or free and in use.
 
+A few keys of a leaf may stray where items have checksums that cover their keys: a bit of a key has turned. LMDB does
+not crash on it, but its searches go wrong within that page. So the page's bounds are told, and no read within them may
+say that there is nothing, until they are repaired.
+
 What values hold is not looked at: they have checksums. Nor can a walk see a key that was changed and still stands in
 order, or pages that go bad once they were looked at.
 
@@ -20,7 +24,7 @@ Pages are read in the order of the file, some thousands at a time, since trees j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -35,6 +39,7 @@ from cortado.store.engine.page_nodes import (
     NODE_BIG_DATA,
     NODE_SUB_DATABASE,
     Integers,
+    KeyOrder,
     PageKind,
     Pages,
     TreePages,
@@ -56,10 +61,13 @@ _OVERFLOW_HEADER: Final = np.dtype([("number", "u8"), ("padding", "u2"), ("flags
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """How much was looked at: pages of trees, overflow runs by their first. ``complete`` where that was all of them."""
+    """How much was looked at: pages of trees, overflow runs by their first. ``complete`` where that was all of them.
+    ``disordered``: leaves on which keys stray, as the name of their tree and their bounds ``[low, high)``, which are
+    empty where there is none."""
 
     pages: int
     complete: bool
+    disordered: Sequence[tuple[bytes, bytes, bytes]] = ()
 
 
 class Role(Enum):
@@ -67,15 +75,26 @@ class Role(Enum):
 
     MAIN = "records of named trees"
     NAMED = "keys and values"
+    CHECKED = "keys and values, with checksums of both"
     FREE_LIST = "lists of free pages by transaction"
 
 
+_ORDER: Final = {Role.FREE_LIST: KeyOrder.NUMBERS, Role.CHECKED: KeyOrder.FEW_STRAY}
+
+
 def check_pages(
-    read: Read, file_bytes: int, meta: Meta, names: Collection[bytes], *, pages_max: int | None = None
+    read: Read,
+    file_bytes: int,
+    meta: Meta,
+    names: Collection[bytes],
+    *,
+    checked: Collection[bytes] = (),
+    pages_max: int | None = None,
 ) -> Checked:
     """Raise DamagedDataFile, naming the page, unless LMDB may use the file that ``meta`` is the newest meta page of.
 
-    The file must be at rest. ``names`` are those that its sub-databases may have. In a file of more than ``pages_max``
+    The file must be at rest. ``names`` are those that its sub-databases may have; the items of ``checked`` ones have
+    checksums that cover their keys. In a file of more than ``pages_max``
     pages all branch pages are looked at, and about that many leaf pages: others after another transaction. None:
     everything. Memory: a byte for each page.
     """
@@ -83,16 +102,19 @@ def check_pages(
     one_in = 1 if pages_max is None else -(-pages // max(1, pages_max))
     checker = _Checker(read, file_bytes, meta, one_in)
     main = checker.tree("the list of sub-databases", meta.main, Role.MAIN)
+    disordered: list[tuple[bytes, bytes, bytes]] = []
     for name, record in main.named:
         if name not in names:
             # LMDB would make an empty one of the true name, and everything in this one would be gone.
             raise DamagedDataFile(f"it has a sub-database of the unknown name {name!r}")
-        checker.tree(f"sub-database {name.decode()!r}", record, Role.NAMED)
+        role = Role.CHECKED if name in checked else Role.NAMED
+        tree = checker.tree(f"sub-database {name.decode()!r}", record, role)
+        disordered += [(name, low, high) for low, high in tree.disordered]
     free = checker.tree("the list of free pages", meta.free, Role.FREE_LIST)
     for transaction_id, numbers in free.free_lists:
         checker.free_pages(transaction_id, numbers)
     checker.check_end()
-    return Checked(checker.pages_read, one_in == 1)
+    return Checked(checker.pages_read, one_in == 1, disordered)
 
 
 class _Tree:
@@ -105,6 +127,7 @@ class _Tree:
         self.branch_pages = self.leaf_pages = self.overflow_pages = self.entries = 0
         self.complete = True
         self.named: list[tuple[bytes, DbRecord]] = []
+        self.disordered: list[tuple[bytes, bytes]] = []
         self.free_lists: list[tuple[int, NDArray[np.uint64]]] = []
 
     def check_record(self, last_page: int) -> None:
@@ -188,7 +211,7 @@ class _Checker:
         if depth == tree.record.depth:
             tree.leaf_pages += len(pages)
             self._groups += 1
-            if depth > 1 and tree.role is Role.NAMED and self._groups % self._one_in:
+            if depth > 1 and tree.role in (Role.NAMED, Role.CHECKED) and self._groups % self._one_in:
                 tree.complete = False
                 return
             for batch in self._batches(tree, pages, PageKind.LEAF):
@@ -262,13 +285,15 @@ class _Checker:
 
     def _batches(self, tree: _Tree, pages: Pages, kind: PageKind) -> Iterator[TreePages]:
         """The pages in the order of the file, read and checked."""
-        numeric = tree.role is Role.FREE_LIST
+        order = _ORDER.get(tree.role, KeyOrder.BYTES)
         pages = pages.sorted()
         for start in range(0, len(pages), _BATCH_PAGES):
             part = pages.part(start, start + _BATCH_PAGES)
             raw = self._load(part.numbers)
             self.pages_read += len(part)
-            yield TreePages(raw, part, self._page_size, kind, tree.name, numeric=numeric)
+            found = TreePages(raw, part, self._page_size, kind, tree.name, order=order)
+            tree.disordered += found.disordered
+            yield found
 
     def _claim(self, numbers: Integers, tree: _Tree, where: str) -> None:
         """These pages are in use from now on. Raises DamagedDataFile where they can't be."""

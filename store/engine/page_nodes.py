@@ -17,8 +17,10 @@ branch page has no meaning; each other one is at most the first key under its ch
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -37,6 +39,8 @@ NODE_SUB_DATABASE: Final = 0x02
 _NODE_HEADER_BYTES: Final = 8
 _PAGE_NUMBER_BYTES: Final = 8
 _FREE_LIST_KEY_BYTES: Final = 8
+_STRAYS_MAX: Final = 4
+"""On one leaf. More is no bit that has turned: then it is another page, or an old one."""
 
 
 class PageKind(IntEnum):
@@ -45,6 +49,14 @@ class PageKind(IntEnum):
     BRANCH = 0x01
     LEAF = 0x02
     OVERFLOW = 0x04
+
+
+class KeyOrder(Enum):
+    """What is asked of the keys of a tree."""
+
+    NUMBERS = "integers in the machine's order"
+    BYTES = "bytes"
+    FEW_STRAY = "bytes; on a leaf a few may stray, where a bit has turned: their checksums tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +85,26 @@ class TreePages:
 
     ``raw`` holds the pages end to end. Per page: ``counts`` of nodes, ``firsts`` of their positions. Per node: its
     ``page`` (position in the batch), ``start`` (in ``raw``), ``flags``, ``key_bytes``, ``data_bytes`` or ``children``.
+
+    ``order`` says what is asked of the keys. Where a few may stray, ``disordered`` has the bounds of the pages on which
+    some do.
     """
 
-    def __init__(self, raw: bytes, pages: Pages, page_size: int, kind: PageKind, tree: str, *, numeric: bool) -> None:
+    def __init__(self, raw: bytes, pages: Pages, page_size: int, kind: PageKind, tree: str, *, order: KeyOrder) -> None:
         self.raw = raw
         self.pages = pages
         self._page_size = page_size
         self._kind = kind
         self._tree = tree
+        self.disordered: list[tuple[bytes, bytes]] = []
         self._halves: NDArray[np.uint16] = np.frombuffer(raw, dtype=np.uint16)
         self._check_headers()
         self._find_nodes()
         self._check_packed()
-        if numeric:
+        if order is KeyOrder.NUMBERS:
             self._check_numbers_ascend()
         else:
-            self._check_keys_ascend()
+            self._check_keys(order)
 
     def keys(self) -> list[bytes]:
         begins = self.start + _NODE_HEADER_BYTES
@@ -201,7 +217,18 @@ class TreePages:
         bad[1:] = (numbers[1:] <= numbers[:-1]) & ~self._is_first()[1:] & ~meaningless[:-1]
         self.refuse_nodes(bad, "its key is not above the one before")
 
-    def _check_keys_ascend(self) -> None:
+    def _check_keys(self, order: KeyOrder) -> None:
+        """In their order, and within the bounds that the page above sets."""
+        problems = self._out_of_order()
+        for page, problem in self._out_of_bounds():
+            problems.setdefault(page, problem)
+        for page, problem in sorted(problems.items()):
+            if self._kind is PageKind.BRANCH or order is not KeyOrder.FEW_STRAY or not self._is_in_order_but_few(page):
+                self.refuse(page, problem)
+            self.disordered.append((self.pages.lows[page], self.pages.highs[page]))
+
+    def _out_of_order(self) -> dict[int, str]:
+        """Pages on which a key is not above the one before, and what to say of each."""
         begin = self.start + _NODE_HEADER_BYTES
         after = ~self._is_first()
         if self._kind is PageKind.BRANCH:
@@ -210,12 +237,13 @@ class TreePages:
         right = np.flatnonzero(after)
         left = right - 1
         below = _below(self.raw, begin[left], self.key_bytes[left], begin[right], self.key_bytes[right])
-        bad = np.zeros(self.page.size, dtype=np.bool_)
-        bad[right] = ~below
-        self.refuse_nodes(bad, "its key is not above the one before")
-        self._check_bounds()
+        found: dict[int, str] = {}
+        for node in right[~below].tolist():
+            page = int(self.page[node])
+            found.setdefault(page, f"item {node - int(self.firsts[page])}: its key is not above the one before")
+        return found
 
-    def _check_bounds(self) -> None:
+    def _out_of_bounds(self) -> Iterator[tuple[int, str]]:
         skipped = 1 if self._kind is PageKind.BRANCH else 0
         raw, begins = self.raw, self.start + _NODE_HEADER_BYTES
         having = np.flatnonzero(self.counts > skipped)
@@ -226,10 +254,24 @@ class TreePages:
             low, high = self.pages.lows[page], self.pages.highs[page]
             begin = first_begins[position]
             if raw[begin : begin + first_bytes[position]] < low:
-                self.refuse(page, "its first key is below what the page above it says")
+                yield page, "its first key is below what the page above it says"
             begin = last_begins[position]
             if high and raw[begin : begin + last_bytes[position]] >= high:
-                self.refuse(page, "its last key is not below what the page above it says")
+                yield page, "its last key is not below what the page above it says"
+
+    def _is_in_order_but_few(self, page: int) -> bool:
+        """Whether a few keys of a leaf, and not most of them, are all that stray."""
+        first, count = int(self.firsts[page]), int(self.counts[page])
+        low, high = self.pages.lows[page], self.pages.highs[page]
+        # The longest run of keys that ascend, not all next to each other: of each length the lowest end so far.
+        ends: list[bytes] = []
+        for node in range(first, first + count):
+            begin = int(self.start[node]) + _NODE_HEADER_BYTES
+            key = self.raw[begin : begin + int(self.key_bytes[node])]
+            if low <= key and (not high or key < high):
+                place = bisect_left(ends, key)
+                ends[place : place + 1] = [key]
+        return count - len(ends) <= min(_STRAYS_MAX, len(ends))
 
     def numbers_at(self, positions: Integers) -> NDArray[np.uint64]:
         """Eight bytes each, wherever they stand."""

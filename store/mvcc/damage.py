@@ -14,7 +14,7 @@ from operator import add
 from typing import Final, Self
 
 from cortado.errors import DataLoss
-from cortado.store.engine.interface import Space
+from cortado.store.engine.interface import Disordered, Space
 from cortado.store.keys.dump import dump
 from cortado.store.mvcc.versions import RESET, RESIDUE, checksum
 
@@ -40,6 +40,12 @@ class Damage:
     def at(cls, space: Space, key: bytes) -> Self:
         """The item that is stored under ``key`` has a wrong checksum."""
         return cls(space, key, key + b"\x00", item_text(space, key))
+
+    @classmethod
+    def of_disorder(cls, found: Disordered) -> Self:
+        """Searches in a range may go wrong: of all its items none can be said to be missing."""
+        where = item_text(found.space, found.start) if found.start else "the first item"
+        return cls(found.space, found.start, found.end, f"{where} and the items behind it: keys are out of their order")
 
     @property
     def is_of_one_key(self) -> bool:

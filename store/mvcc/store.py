@@ -27,6 +27,7 @@ from cortado.errors import DataLoss, SnapshotTooOld, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.chunks import newest_visible, select_rows
 from cortado.store.mvcc.damage import Damage, damaged_keys
@@ -102,6 +103,9 @@ class VersionStore:
         if self.suspect:
             for key, item in zip(keys, items, strict=True):
                 self.check_trusted(key + read_suffix, _ABOVE_KEYS if item is None else item[0])
+        for key, item in zip(keys, items, strict=True):
+            if item is not None and item[0] < key:
+                raise self.disordered(item[0])
         wanted = [
             None if item is None or item[0][:-TIMESTAMP_BYTES] != key else item
             for key, item in zip(keys, items, strict=True)
@@ -120,6 +124,11 @@ class VersionStore:
             self.on_damage(Damage.at(Space.DATA, key))
         if found:
             raise damaged(found[0], values[keys.index(found[0])])
+
+    def disordered(self, engine_key: bytes) -> DataLoss:
+        """What to raise where a search comes to a key below what it looks for, after ``on_damage`` was told."""
+        self.on_damage(Damage.at(Space.DATA, engine_key))
+        return DataLoss(dump(engine_key), "this stored key is out of its order")
 
     @contextmanager
     def tree_reported(self) -> Iterator[None]:
@@ -272,6 +281,8 @@ class Snapshot:
             return None
         engine_key, engine_value = item
         if engine_key[:-TIMESTAMP_BYTES] != key:
+            if engine_key < key:
+                raise store.disordered(engine_key)
             if self._seen is not None:
                 self._seen.note(key, NOTHING)
             return None

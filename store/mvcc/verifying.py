@@ -7,6 +7,12 @@ do, so the true key is one between its neighbours, and that range is what the pa
     lies there      a@9   a@7   a@4~   b@8        a@4~ was a@8: a bit of its timestamp has turned
     reported              ]a@7 ...... b@8[        compared with another replica, this shows a@8
 
+Where it is out of its order now, it also sends searches the wrong way: of keys between its place and where it seems to
+belong, as far as they share its page. So these are reported, too::
+
+    lies there      a@9   z@9~   c@8   d@5        z@9~ was b@9. A search for c@8 that meets z@9~ turns to the left
+    reported           ]a@9 ........... d@5]
+
 Where the key's own checksum holds, the key is the true one. Then that version alone is reported, and it bounds a range
 as a whole one does.
 
@@ -16,13 +22,13 @@ by, since an item out of order sends it the wrong way, is noticed there too: the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import ge
 from typing import Final
 
-from cortado.store.engine.interface import Engine, Page, ReadTransaction, Space
+from cortado.store.engine.interface import ABOVE_KEYS, Engine, Page, ReadTransaction, Space
 from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
 from cortado.store.mvcc.versions import is_key_right
 
@@ -30,9 +36,9 @@ SPACES: Final = (Space.DATA, Space.REQUESTS)
 """What has a checksum of its own in each item, and is read again and again. The log is verified whole at every start,
 and what is in it is in memory too."""
 
-ABOVE_KEYS: Final = b"\xff" * 512
-"""Above every key."""
 _TROUBLE_ITEMS_MAX: Final = 1 << 16
+PAGE_ITEMS: Final = 256
+"""More items than a page of the tree can hold of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,12 @@ class VerifyingPass:
             while True:
                 page = txn.page(space, anchor + b"\0", ABOVE_KEYS, max_items=items_max, max_bytes=bytes_max)
                 is_exhausted = page.exhausted or items_max > _TROUBLE_ITEMS_MAX
-                last, found = _look(space, anchor, page, is_exhausted)
+                last, runs, named = _look(space, anchor, page, is_exhausted)
                 if last != anchor or is_exhausted:
                     break
                 # Nothing in it is whole and in order: more of it, to get past the trouble.
                 items_max, bytes_max = 2 * items_max, 2 * bytes_max
+            found = [*(Damage.at(space, key) for key in named), *(_between(txn, space, run) for run in runs)]
             if anchor and space is Space.DATA:
                 _look_back(txn, anchor, page.keys, found)
         self._anchor = b"" if is_exhausted else last
@@ -75,32 +82,57 @@ class VerifyingPass:
         return Piece(len(page.keys), size_bytes, found, not self._spaces)
 
 
-def _look(space: Space, anchor: bytes, page: Page, is_exhausted: bool) -> tuple[bytes, list[Damage]]:
-    """The last item that is whole and in order, and what is wrong before it; at the end also what is behind it."""
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Neighbours whose true keys nobody knows, between two that are whole: ``after`` (empty: none) and ``before``."""
+
+    after: bytes
+    keys: Sequence[bytes]
+    before: bytes
+
+
+def _look(space: Space, anchor: bytes, page: Page, is_exhausted: bool) -> tuple[bytes, list[_Run], list[bytes]]:
+    """The last item that is whole and in order; what is wrong before it, and at the end also behind it; and the keys of
+    what is damaged under its true key."""
     keys = page.keys
     wrong = damaged_keys(space, keys, page.values)
     if not wrong and not any(map(ge, keys, islice(keys, 1, None))) and (not keys or keys[0] > anchor):
-        return (keys[-1] if keys else anchor), []
-    found: list[Damage] = []
-    bad, first_bad = set(wrong), b""
+        return (keys[-1] if keys else anchor), [], []
+    runs: list[_Run] = []
+    named: list[bytes] = []
+    bad, run = set(wrong), list[bytes]()
     for key, value in zip(keys, page.values, strict=True):
         is_named = key in bad and space is Space.DATA and is_key_right(key, value)
         if key <= anchor or (key in bad and not is_named):
-            first_bad = first_bad or key
+            run.append(key)
             continue
-        if first_bad:
-            found.append(_between(space, anchor, key, first_bad))
-            first_bad = b""
+        if run:
+            runs.append(_Run(anchor, run, key))
+            run = []
         if is_named:
-            found.append(Damage.at(space, key))
+            named.append(key)
         anchor = key
-    if first_bad and is_exhausted:
-        found.append(_between(space, anchor, ABOVE_KEYS, first_bad))
-    return anchor, found
+    if run and is_exhausted:
+        runs.append(_Run(anchor, run, ABOVE_KEYS))
+    return anchor, runs, named
 
 
-def _between(space: Space, anchor: bytes, end: bytes, bad: bytes) -> Damage:
-    return Damage(space, anchor + b"\0" if anchor else b"", end, item_text(space, bad))
+def _between(txn: ReadTransaction, space: Space, run: _Run) -> Damage:
+    """The range of what may be missing, and of what searches miss."""
+    start, end = run.after + b"\0" if run.after else b"", run.before
+    lowest, highest = min(run.keys), max(run.keys)
+    if lowest < start:
+        start = min(start, *_near(txn, space, start, lambda key: key > lowest, reverse=True))
+    if highest > end:
+        end = max(end, *(key + b"\0" for key in _near(txn, space, end, lambda key: key < highest)))
+    return Damage(space, start, end, item_text(space, run.keys[0]))
+
+
+def _near(
+    txn: ReadTransaction, space: Space, start: bytes, is_passed: Callable[[bytes], bool], *, reverse: bool = False
+) -> list[bytes]:
+    """Keys that may stand on one page with what is out of its place there, and that it sends searches past."""
+    return [key for key, _ in islice(txn.walk(space, start, reverse=reverse), PAGE_ITEMS) if is_passed(key)] or [start]
 
 
 def _look_back(txn: ReadTransaction, anchor: bytes, keys: Sequence[bytes], found: list[Damage]) -> None:

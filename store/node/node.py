@@ -42,12 +42,11 @@ from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
 from cortado.store.clock.host_time import HostTime
 from cortado.store.clock.spans import exact_span_text
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
-from cortado.store.engine.interface import KEY_BYTES_MAX, Engine
+from cortado.store.engine.interface import ABOVE_KEYS, KEY_BYTES_MAX, Engine
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.verifying import ABOVE_KEYS
 from cortado.store.node.admission import Gate
 from cortado.store.node.budget import Budget, Share
 from cortado.store.node.commands import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
@@ -248,6 +247,10 @@ class Node:
         self.examiner = Examiner(self.store, self._lacks)
         self._log.examine = self.examiner.examine
         turns.on_doubt = lambda stored_key: self._lacks(lost(stored_key), stored_key)
+        for each in self._engine.disordered:
+            damage = Damage.of_disorder(each)
+            _LOG.critical("what is stored here is damaged: %s", damage.what)
+            self._patrol_found(damage)
         await self.patrol.walk(self.limits.walk_ms)
         self.patrol.start()
         turns.schedule()

@@ -16,9 +16,11 @@ import pytest
 from cortado.errors import DataLoss
 from cortado.store.client import Client
 from cortado.store.client.values import timestamp_to_proto
+from cortado.store.keys.keyspace import kv_key
 from cortado.store.rpc_errors import from_rpc_error
 from support.cluster import Cluster, cortado, running_cluster
 from support.damage import flip
+from support.flips import flip_bit, leaf_places_of
 from support.server_process import wait_until
 
 pytestmark = pytest.mark.process
@@ -80,6 +82,22 @@ def test_the_same_key_on_two_of_three_is_repaired_from_the_third(tmp_path: Path)
         damage(cluster, dict.fromkeys([leader, cluster.follower()], b"k1"))
         wait_whole(cluster, client)
         client.kv("n").put(b"k1", b"later")
+        cluster.assert_same_contents("n")
+
+
+def test_a_bit_of_a_key_out_of_its_order_in_each_replica_is_repaired_from_the_others(tmp_path: Path) -> None:
+    with running_cluster(tmp_path, *RETAIN) as cluster, Client(cluster.endpoints, timeout_s=30) as client:
+        fill(cluster, client)
+        for node in cluster.nodes.values():
+            assert node.stop() == 0
+        for name, key in {"n1": b"k1", "n2": b"k2", "n3": b"k3"}.items():
+            data_file = cluster.nodes[name].data_dir / "engine" / "data.mdb"
+            # The highest bit of the first byte: above all other keys.
+            flip_bit(data_file, leaf_places_of(data_file, kv_key("n", key)), 7)
+        cluster.start()
+        cluster.wait_converged()
+        wait_whole(cluster, client)
+        client.kv("n").put(b"later", b"v")
         cluster.assert_same_contents("n")
 
 

@@ -10,6 +10,7 @@ import random
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -20,8 +21,10 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.verifying import VerifyingPass
 from support.engines import open_lmdb
 
 PAGE = 4_096
@@ -138,6 +141,21 @@ def flipped_bit_in_an_item(data: bytearray, draw: random.Random) -> None:
     data[min(place, len(data) - 1)] ^= 1 << draw.randrange(8)
 
 
+def turned_bit_in_a_key(data: bytearray, draw: random.Random) -> None:
+    """Of an item on a leaf: it may stand out of its order then."""
+    counts = {
+        start: (int.from_bytes(data[start + 12 : start + 14], "little") - 16) // 2
+        for start in range(2 * PAGE, len(data), PAGE)
+        if data[start + 10] == 2
+    }
+    start = draw.choice([start for start, count in counts.items() if count > 0])
+    pointer = start + 16 + 2 * draw.randrange(counts[start])
+    item = start + int.from_bytes(data[pointer : pointer + 2], "little")
+    length = int.from_bytes(data[item + 6 : item + 8], "little")
+    # A page that is free by now may hold anything.
+    data[min(item + 8 + draw.randrange(max(1, length)), len(data) - 1)] ^= 1 << draw.randrange(8)
+
+
 def truncated(data: bytearray, draw: random.Random) -> None:
     del data[draw.randrange(len(data)) :]
 
@@ -153,6 +171,7 @@ DAMAGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
     flipped_bit_in_a_meta_page,
     flipped_bit_in_a_pointer,
     flipped_bit_in_an_item,
+    turned_bit_in_a_key,
     truncated,
 )
 
@@ -168,8 +187,24 @@ class Contents:
         self.items = {space: read_items(engine, space) for space in RAW_SPACES}
 
 
+def store_of(engine: LmdbEngine) -> VersionStore:
+    """As a node begins with it: all is verified first."""
+    store = VersionStore(engine)
+    for each in engine.disordered:
+        store.distrust(Damage.of_disorder(each))
+    walk, is_last = VerifyingPass(engine), False
+    with suppress(DataLoss):
+        while not is_last:
+            piece = walk.step(512, 1 << 20)
+            is_last = piece.is_last
+            for damage in piece.damage:
+                if not damage.is_of_one_key:
+                    store.distrust(damage)
+    return store
+
+
 def read_rows(engine: LmdbEngine) -> dict[bytes, bytes]:
-    store, rows, start = VersionStore(engine), dict[bytes, bytes](), START
+    store, rows, start = store_of(engine), dict[bytes, bytes](), START
     while True:
         chunk = store.scan_chunk(start, END, NOW, max_rows=200)
         rows |= zip(chunk.keys, chunk.payloads, strict=True)
@@ -198,7 +233,7 @@ def use(engine: LmdbEngine, contents: Contents) -> str:
                 raise AssertionError(f"wrong items: {read}")
         except DataLoss:
             lost = True
-    store = VersionStore(engine)
+    store = store_of(engine)
     for key in list(contents.rows)[::7]:
         try:
             version = store.get(LogicalKey(key), NOW)

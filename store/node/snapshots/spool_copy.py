@@ -6,21 +6,25 @@ the copy runs as fast as the disk takes it, and gives up when the engine runs sh
 
 Everything copied is verified by the checksums that it was stored with. What is damaged ends the copy, so that it is
 repaired first: a copy that left it out, or brought it in the place of a whole one, would lose it. But what no member
-has whole (``lost``) is copied as it is: it is as damaged there as here, and known to be, and keeps nobody from a
-snapshot.
+has whole (``lost``) is copied as it is, under its true key: it is as damaged there as here, and known to be, and keeps
+nobody from a snapshot. Where the key is in doubt, the receiver would not know what is missing, or answer an older
+version: that ends the copy until its loss is accepted. So does an item out of its order, since a search for the next
+page may pass others by.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import AbstractContextManager
-from typing import Final
+from itertools import pairwise
+from typing import Final, NoReturn
 
 from cortado.errors import DataLoss, Unavailable
 from cortado.raft.configuration import Configuration
 from cortado.store.engine.interface import Engine, Page, ReadTransaction, Space
 from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
+from cortado.store.mvcc.versions import is_key_right
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
@@ -62,6 +66,8 @@ class SpoolCopy:
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self._blocks = self._items = 0
         self._spaces = list(of.spaces)
+        self._last = b""
+        """The last key that was copied of this space; empty at its beginning."""
         self.size_bytes = 0
         self.damaged: list[Damage] = []
         """What ended the copy, of the page where it was met."""
@@ -91,6 +97,7 @@ class SpoolCopy:
         self._engine.admit(0)
         space, start, end = self._spaces[0]
         page = self._page(space, start, end)
+        self._check_order(space, page, end)
         self._check_intact(space, page)
         frames = []
         for block in _blocks(space, page, self._settings.slice_bytes):
@@ -99,21 +106,41 @@ class SpoolCopy:
         self._items += len(page.keys)
         if page.exhausted:
             del self._spaces[0]
+            self._last = b""
         else:
-            self._spaces[0] = (space, page.keys[-1] + b"\x00", end)
+            self._last = page.keys[-1]
+            self._spaces[0] = (space, self._last + b"\x00", end)
         self._write(b"".join(frames))
         if self._spaces:
             return False
         self._write(encode_end(SpoolEnd(self._blocks, self._items, self._digest.digest())))
         return True
 
+    def _check_order(self, space: Space, page: Page, end: bytes) -> None:
+        """Whether the page follows the one before, with nothing between them, and its keys ascend."""
+        if self._last:
+            before = next(self._txn.walk(space, page.keys[0] if page.keys else end, reverse=True), (b"", None))[0]
+            if before != self._last:
+                self._refuse(space, [before or self._last], "what stands here is out of its order")
+        strays = [right for left, right in pairwise(page.keys) if left >= right]
+        if strays:
+            self._refuse(space, strays, "what stands here is out of its order")
+
     def _check_intact(self, space: Space, page: Page) -> None:
         if space is Space.META:
             return
-        wrong = [each for each in damaged_keys(space, page.keys, page.values) if (space, each) not in self._lost]
-        if wrong:
-            self.damaged = [Damage.at(space, each) for each in wrong]
-            raise DataLoss(item_text(space, wrong[0]), "its checksum is wrong")
+        wrong = damaged_keys(space, page.keys, page.values)
+        unknown = [each for each in wrong if (space, each) not in self._lost]
+        if unknown:
+            self._refuse(space, unknown, "its checksum is wrong")
+        values = dict(zip(page.keys, page.values, strict=True)) if wrong else {}
+        in_doubt = [each for each in wrong if space is Space.DATA and not is_key_right(each, values[each])]
+        if in_doubt:
+            self._refuse(space, in_doubt, "no member has it whole, and its key may have been another one")
+
+    def _refuse(self, space: Space, keys: Sequence[bytes], problem: str) -> NoReturn:
+        self.damaged = [Damage.at(space, each) for each in keys]
+        raise DataLoss(item_text(space, keys[0]), problem)
 
     def close(self) -> None:
         """End the transaction. A second call does nothing."""

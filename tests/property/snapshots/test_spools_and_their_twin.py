@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from cortado.errors import DataLoss
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.memory import MemoryEngine
-from cortado.store.mvcc.versions import checksum
+from cortado.store.mvcc.reader import logical_of, suffix_from
+from cortado.store.mvcc.versions import encode_version, timestamp_of
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.snapshots.settings import SnapshotSettings
@@ -148,8 +149,8 @@ def test_frames_that_are_each_right_but_not_together_do_not_pass() -> None:
 
 def encode_version_of(engine_key: bytes) -> bytes:
     """Another value of 50 bytes under this key."""
-    body = b"P" + b"x" * 50
-    return body + int(checksum(engine_key + body)).to_bytes(4, "little")
+    key, ts = logical_of(engine_key), timestamp_of(suffix_from(engine_key))
+    return encode_version(key, b"x" * 50, ts)[1]
 
 
 def frame_ends(whole: bytes) -> list[int]:

@@ -14,14 +14,14 @@ from __future__ import annotations
 import random
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from types import TracebackType
 from typing import Self, TypeAlias
 
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import StorageFailed, disk_full
-from cortado.store.engine.interface import MapUse, PointReader, Space
+from cortado.store.engine.interface import Disordered, MapUse, PointReader, Space
 from cortado.store.engine.memory import Items as MemoryItems
 from cortado.store.engine.memory import MemoryReads
 from cortado.store.node.storage import Done, Job
@@ -256,6 +256,10 @@ class SimulatedEngine:
         self._disk = disk
         self._is_open = True
         self.is_in_job = False
+
+    @property
+    def disordered(self) -> Sequence[Disordered]:
+        return ()
 
     def read(self) -> SimulatedRead:
         return SimulatedRead(self._disk, self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import lmdb
@@ -24,11 +24,11 @@ class File:
         self.meta: Meta = check_metas(path / "data.mdb")
         self.data = bytearray((path / "data.mdb").read_bytes())
 
-    def check(self, pages_max: int | None = None) -> Checked:
+    def check(self, pages_max: int | None = None, checked: Collection[bytes] = ()) -> Checked:
         def read(offset: int, length: int) -> bytes:
             return bytes(self.data[offset : offset + length])
 
-        return check_pages(read, len(self.data), self.meta, NAMES, pages_max=pages_max)
+        return check_pages(read, len(self.data), self.meta, NAMES, checked=checked, pages_max=pages_max)
 
     def refused(self, pages_max: int | None = None) -> str:
         with pytest.raises(DamagedDataFile) as error:
@@ -94,7 +94,7 @@ def fresh(tmp_path: Path) -> File:
 def test_a_whole_file_is_taken_and_all_of_it_was_looked_at(file: File, fresh: File) -> None:
     assert file.check().complete
     # All but the meta pages, and the second and third pages of each large value.
-    assert fresh.check() == Checked(fresh.meta.last_page + 1 - 2 - 4 * 2, complete=True)
+    assert fresh.check() == Checked(fresh.meta.last_page + 1 - 2 - 4 * 2, complete=True, disordered=[])
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -196,6 +196,29 @@ def test_keys_beyond_what_the_page_above_says_are_found(fresh: File) -> None:
     last = fresh.item(page, count - 1) + 8
     fresh.data[page * PAGE + last] = ord("1")
     assert "its last key is not below what the page above it says" in fresh.refused()
+
+
+@pytest.mark.parametrize(("number", "byte"), [(0, "!"), (0, "1"), (5, "!"), (5, "1"), (-1, "!"), (-1, "1")])
+def test_a_stray_key_among_items_with_checksums_is_taken_and_its_page_named(
+    fresh: File, number: int, byte: str
+) -> None:
+    page = fresh.leaf_with(b"000700")
+    count = (fresh.half(page, 12) - 16) // 2
+    first, last = (fresh.item(page, each) + 8 for each in (0, count - 1))
+    keys = [bytes(fresh.data[page * PAGE + each : page * PAGE + each + 6]) for each in (first, last)]
+    fresh.data[page * PAGE + fresh.item(page, number % count) + 8] = ord(byte)
+    ((name, low, high),) = fresh.check(checked=[b"data"]).disordered
+    assert name == b"data"
+    assert low <= keys[0] < keys[1] < high
+    fresh.refused()
+
+
+def test_a_page_of_which_most_keys_stray_is_another_page_and_found(fresh: File) -> None:
+    page = fresh.leaf_with(b"000700")
+    for number in range(5):
+        fresh.data[page * PAGE + fresh.item(page, number) + 8] = ord("1")
+    with pytest.raises(DamagedDataFile, match="its key is not above the one before"):
+        fresh.check(checked=[b"data"])
 
 
 def test_a_page_with_two_parents_is_found(fresh: File) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.memory import MemoryEngine
+from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
@@ -148,3 +150,24 @@ def test_a_run_of_damaged_items_is_one_place_and_a_pass_over_nothing_else_ends()
     assert len(found) == 1
     assert found[0].start == b""
     assert found[0].end > b"k049"
+
+
+@pytest.mark.parametrize("byte", [b"j", b"{"], ids=["below all", "above all"])
+@pytest.mark.parametrize("number", range(len(KEYS)))
+def test_what_a_stray_key_makes_searches_miss_is_reported_with_it(engine: LmdbEngine, number: int, byte: bytes) -> None:
+    """The first byte of a key turns: each version of the others is found, or in a range that was reported."""
+    bit = (KEYS[number][0] ^ byte[0]).bit_length() - 1
+    with flipped(data_file(engine), KEYS[number] + suffix_of(TIMES[1]), bit):
+        store = VersionStore(engine)
+        for damage in everything(engine, 1_000)[0]:
+            store.distrust(damage)
+        for key in KEYS:
+            for ts in (*TIMES, LATER):
+                expected = PAYLOAD + bytes(max(each for each in TIMES if each <= ts))
+                with suppress(DataLoss):
+                    version = store.get(key, ts)
+                    assert version is not None, (key, ts)
+                    assert version.payload == expected
+                with suppress(DataLoss):
+                    chunk = store.scan_chunk(key, LogicalKey(successor_of_prefix(key)), ts)
+                    assert chunk.payloads == [expected], (key, ts)

@@ -8,12 +8,14 @@ from cortado.errors import InvalidArgument, NotLeader, Unavailable
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
+from cortado.store.node.limits import NodeLimits
 from support.damaged_nodes import (
     NAMES,
     equal,
     fill,
     lose_everywhere,
     meet,
+    patrol,
     rot,
     stored_key,
     until_whole,
@@ -66,6 +68,36 @@ def test_a_new_member_is_brought_a_snapshot_in_which_the_lost_key_is_as_lost() -
         meet(n4, "k2")
         await world.until(lambda: (Space.DATA, stored) in n4.repairs.lost(), "the new one knows it, too")
         assert world.fetches
+        assert equal(world)
+
+    world.run(scenario)
+
+
+def test_no_snapshot_brings_a_lost_version_whose_key_is_in_doubt_until_the_loss_is_accepted() -> None:
+    """Where it stands, reads of its neighbours are refused; there nobody would know of what they are."""
+    world = World(settings=RaftSettings(retain_entries=0, retain_bytes=0), limits=NodeLimits(patrol_ms=1_000))
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        await fill(world, count=40)
+        place = world.places["n1"]
+        true_key = stored_key(place, "k2")
+        # Into the future: a read finds nothing any more.
+        wrong_key = true_key[:-12] + b"\x00" + true_key[-11:]
+        with place.engine.write() as txn:
+            value = txn.get(Space.DATA, true_key)
+            assert value is not None
+            txn.delete(Space.DATA, true_key)
+            txn.put(Space.DATA, wrong_key, value)
+        await patrol(world, n1)
+        await world.until(lambda: (Space.DATA, wrong_key) in n1.repairs.lost(), "it is lost")
+        n2 = await world.join("n2")
+        await world.sleep(30_000)
+        assert not n2.applied.index
+        meet(n1, "k2")
+        await n1.accept_loss(wrong_key)
+        await world.settled()
+        await until_whole(world, n1, n2)
         assert equal(world)
 
     world.run(scenario)
