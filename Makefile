@@ -4,7 +4,7 @@ PYTHON_BIN := .venv/bin
 # Processes that share the tests. They wait for servers half of their time.
 WORKERS ?= 4
 # By file, since the tests of a file share its servers; in the order of tests/conftest.py.
-SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-quick test-packages lint fmt type proto proto-check lock sim bench bench-cluster clean
@@ -22,6 +22,8 @@ run: setup ## The story: real flights, schemas that evolve, Spark against pandas
 test: setup ## All tests (Spark's need Java, which is found or installed); WORKERS=0 for a debugger
 	@JAVA_HOME="$$(tools/java.sh)" || true; export JAVA_HOME; $(PYTHON_BIN)/python -m pytest $(SHARED) $(PYTEST_ARGS)
 
+# It waits for nobody, so it wants no more processes than there are cores.
+test-quick: WORKERS := 2
 test-quick: setup ## What is tested in a minute and a half: no server process, no Spark, few examples of each property
 	@HYPOTHESIS_EXAMPLES=10 $(PYTHON_BIN)/python -m pytest $(SHARED) -m "not slow and not process and not spark" \
 		tests/unit tests/golden tests/property $(PYTEST_ARGS)
