@@ -53,6 +53,9 @@ class Cluster:
         self.true_time = TrueTime(self.counts, self.options.limits.ceiling_ahead_ms)
         self.members: list[str] = []
         """Whom clients know; removed nodes leave it."""
+        self.disowned: set[tuple[str, int, int]] = set()
+        """Entries (node, index, term) that a leader gave up before it stored them. Its disk may hold them for a moment,
+        later than another leader decided them; it has told nobody of them."""
         self.removed: set[str] = set()
         """They never come back under their ids."""
 

@@ -108,7 +108,10 @@ class Watch:
                 self._counts["entries truncated"] += 1
                 if index in log.configurations:
                     self._counts["member changes rolled back"] += 1
-                if index in self._decided and self._decided[index][0] == gone and not self._is_reset(host, index):
+                disowned, place = self._cluster.disowned, (host.node_id, index, gone[0])
+                is_excused = place in disowned or self._is_reset(host, index)
+                disowned.discard(place)
+                if index in self._decided and self._decided[index][0] == gone and not is_excused:
                     self._violation(f"{host.node_id} truncated entry {index}, which is decided")
             log.configurations.discard(index)
             return
