@@ -25,7 +25,7 @@ from typing import Final
 
 from cortado.errors import DataLoss, SnapshotTooOld, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
-from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
+from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
@@ -52,8 +52,6 @@ BYTES_MAX: Final = 1 << 20
 
 # A reader's scan begins with a small slice, since many callers want a few rows; then they grow.
 _FIRST_ROWS: Final = 32
-
-_ABOVE_KEYS: Final = b"\xff" * 512
 
 # No key comes twice, so comparing whole items would only compare keys twice.
 _engine_key: Callable[[tuple[bytes, bytes]], bytes] = itemgetter(0)
@@ -102,7 +100,7 @@ class VersionStore:
         keys = keys[: len(items)]
         if self.suspect:
             for key, item in zip(keys, items, strict=True):
-                self.check_trusted(key + read_suffix, _ABOVE_KEYS if item is None else item[0])
+                self.check_trusted(key + read_suffix, ABOVE_KEYS if item is None else item[0])
         for key, item in zip(keys, items, strict=True):
             if item is not None and item[0] < key:
                 raise self.disordered(item[0])
@@ -119,11 +117,16 @@ class VersionStore:
 
     def check_intact(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Raises DataLoss where a checksum is wrong, naming the first key, after ``on_damage`` was told of each."""
+        found = self._reported(keys, values)
+        if found:
+            raise damaged(found[0], values[keys.index(found[0])])
+
+    def _reported(self, keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
+        """The keys of what is damaged, in their order, after ``on_damage`` was told of each."""
         found = damaged_keys(Space.DATA, keys, values)
         for key in found:
             self.on_damage(Damage.at(Space.DATA, key))
-        if found:
-            raise damaged(found[0], values[keys.index(found[0])])
+        return found
 
     def disordered(self, engine_key: bytes) -> DataLoss:
         """What to raise where a search comes to a key below what it looks for, after ``on_damage`` was told."""
@@ -211,23 +214,15 @@ class VersionStore:
     def _readable(self, keys: list[bytes], values: list[bytes], read_suffix: bytes) -> tuple[list[bytes], list[bytes]]:
         """A page without the damaged versions that this read does not need: of rows that were written again since, or
         are not visible yet. Raises DataLoss for others, after ``on_damage`` was told of all."""
-        wrong = set(damaged_keys(Space.DATA, keys, values))
+        wrong = set(self._reported(keys, values))
         if not wrong:
             return keys, values
         visible = set(compress(keys, newest_visible(keys, read_suffix).tolist()))
-        whole_keys, whole_values = [], []
-        needed: DataLoss | None = None
         for key, value in zip(keys, values, strict=True):
-            if key not in wrong:
-                whole_keys.append(key)
-                whole_values.append(value)
-                continue
-            self.on_damage(Damage.at(Space.DATA, key))
-            if needed is None and (key in visible or not is_key_right(key, value)):
-                needed = damaged(key, value)
-        if needed is not None:
-            raise needed
-        return whole_keys, whole_values
+            if key in wrong and (key in visible or not is_key_right(key, value)):
+                raise damaged(key, value)
+        is_whole = [key not in wrong for key in keys]
+        return list(compress(keys, is_whole)), list(compress(values, is_whole))
 
     def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> SplitPass:
         """Begin to divide ``[start, end)`` into about ``parts`` equal parts: see :class:`SplitPass`."""
@@ -274,7 +269,7 @@ class Snapshot:
         if store.safepoint is not ZERO or store.unreadable or store.suspect:
             store.check_readable(self._read_ts)
             # What a search passed over lies before what it found.
-            store.check_trusted(key + self._read_suffix, _ABOVE_KEYS if item is None else item[0])
+            store.check_trusted(key + self._read_suffix, ABOVE_KEYS if item is None else item[0])
         if item is None:
             if self._seen is not None:
                 self._seen.note(key, NOTHING)

@@ -25,6 +25,7 @@ from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing, Ready
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
+from cortado.store.mvcc.damage import GROUP_BYTES
 from cortado.store.mvcc.reader import Reader, logical_of, suffix_from
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.store import VersionStore
@@ -33,8 +34,6 @@ from cortado.store.node.commands import LogEntry
 from cortado.store.node.requests import REQUEST_ID_BYTES, Remembered, answer_of
 from cortado.store.node.state import AppliedState
 from cortado.store.node.watching.recent import Applied
-
-GROUP_BYTES: Final = 4
 
 # How many records are looked at in one piece while those below a floor are counted and deleted.
 _PAGE_ITEMS: Final = 1_024

@@ -29,14 +29,12 @@ from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space
 from cortado.store.mvcc.damage import GROUP_BYTES, Damage, damaged_keys, item_text
+from cortado.store.mvcc.verifying import PAGE_ITEMS
 from cortado.store.mvcc.versions import Item, is_key_right, suffix_of
 from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
 from cortado.store.node.snapshots.marker import marker_key
 from cortado.store.node.state import AppliedState
 
-STEPS_BACK: Final = 256
-"""More items than a page of the tree can hold of ours: so far before a damaged one, a search compares with none of its
-page."""
 ITEMS_MAX: Final = 1_000
 BYTES_MAX: Final = 1 << 20
 
@@ -313,7 +311,8 @@ def _whole_before(txn: ReadTransaction, space: Space, start: bytes, first: bytes
 
 def _anchor(txn: ReadTransaction, space: Space, start: bytes) -> bytes:
     """The key of an item that stands well before ``start`` and is found by it; where there are few, before all."""
-    for key, _ in islice(txn.walk(space, start, reverse=True), STEPS_BACK, 2 * STEPS_BACK):
+    # So far before a damaged one, a search compares with none of its page.
+    for key, _ in islice(txn.walk(space, start, reverse=True), PAGE_ITEMS, 2 * PAGE_ITEMS):
         found = next(txn.walk(space, key), None)
         if found is not None and found[0] == key:
             return key

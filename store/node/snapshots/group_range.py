@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from cortado.store.engine.interface import Space
+from cortado.store.engine.interface import ABOVE_KEYS, Space
+from cortado.store.mvcc.damage import GROUP_BYTES
 from cortado.store.node.snapshots.marker import applied_key
-from cortado.store.node.state_machine import GROUP_BYTES
 
 FIRST_KEY: Final = b"\x00"
-AFTER_ALL_KEYS: Final = b"\xff" * 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +17,7 @@ class GroupRange:
     """``data`` is the half-open range of engine keys that the group holds; by default there is one group, with all."""
 
     group_id: int
-    data: tuple[bytes, bytes] = (FIRST_KEY, AFTER_ALL_KEYS)
+    data: tuple[bytes, bytes] = (FIRST_KEY, ABOVE_KEYS)
 
     @property
     def requests(self) -> tuple[bytes, bytes]:

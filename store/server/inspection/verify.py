@@ -22,7 +22,7 @@ from cortado.errors import CortadoError, DataLoss, InvalidArgument
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.raft.records import decode_record, decode_stored
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.engine.interface import Page, Space
+from cortado.store.engine.interface import ABOVE_KEYS, Page, Space
 from cortado.store.keys.decoded import KeyKind, KeyNames, decode_key
 from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, TABLE_SPACE
 from cortado.store.mvcc.damage import damaged_keys
@@ -41,8 +41,6 @@ DIGEST_BYTES: Final = 16
 _PAGE_BYTES: Final = 1 << 20
 _WHOLE_PAGE_BYTES: Final = 4 << 20
 """Of a range whose end is given: it was one piece of another replica, and is to be one here."""
-_END: Final = b"\xff" * 512
-"""Above every key."""
 
 _SPACES: Final = {
     pb.STORED_SPACE_DATA: Space.DATA,
@@ -107,7 +105,7 @@ def _page(stored: Stored, space: Space, start: bytes, end: bytes, items_max: int
     start = start or b"\0"
     max_bytes = _WHOLE_PAGE_BYTES if end else _PAGE_BYTES
     with stored.engine.read() as txn:
-        page = txn.page(space, start, end or _END, max_items=items_max, max_bytes=max_bytes)
+        page = txn.page(space, start, end or ABOVE_KEYS, max_items=items_max, max_bytes=max_bytes)
     if page.exhausted:
         return start, page, b""
     # Of keys out of order the last may be below the start: go on behind the largest, so that there is an end to it.

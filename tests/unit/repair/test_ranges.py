@@ -9,7 +9,7 @@ import pytest
 
 from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.engine.interface import Engine, Space
+from cortado.store.engine.interface import ABOVE_KEYS, Engine, Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
@@ -17,14 +17,14 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.versions import Item, encode_version, suffix_of
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, answer, differs, mend, own_slice, survey
 from cortado.store.node.requests import Remembered, encode_remembered
-from cortado.store.node.snapshots.group_range import AFTER_ALL_KEYS, FIRST_KEY, GroupRange
+from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
 from cortado.store.node.snapshots.marker import Marker, marker_key
 from cortado.store.node.state import AppliedState
 from support.damage import turn
 from support.engines import open_lmdb
 
 OF = GroupRange(1)
-ALL = Ask(Space.DATA, FIRST_KEY, AFTER_ALL_KEYS)
+ALL = Ask(Space.DATA, FIRST_KEY, ABOVE_KEYS)
 
 
 def at(number: int) -> Timestamp:
@@ -102,7 +102,7 @@ def test_a_version_whose_key_has_turned_gets_its_true_name_back(
     with here.read() as txn:
         stands = [each for each, _ in txn.walk(Space.DATA, key(max(0, number - 100)))]
     assert bytes(turned) in stands or number < 100
-    before, behind = key(number - 1) if number else FIRST_KEY, key(number + 1) if number < 599 else AFTER_ALL_KEYS
+    before, behind = key(number - 1) if number else FIRST_KEY, key(number + 1) if number < 599 else ABOVE_KEYS
     repaired(here, there, Damage(Space.DATA, before, behind, "a pass over everything found it"))
     assert contents(here) == contents(there)
     assert list(contents(here)) == sorted(contents(there))
@@ -184,7 +184,7 @@ def test_several_runs_of_damage_are_found_one_after_the_other(pair: tuple[LmdbEn
         rot(here, key(number))
     resume, runs = b"", list[list[bytes]]()
     while True:
-        found, resume = survey(here, OF, Damage(Space.DATA, FIRST_KEY, AFTER_ALL_KEYS, "all"), resume)
+        found, resume = survey(here, OF, Damage(Space.DATA, FIRST_KEY, ABOVE_KEYS, "all"), resume)
         if found is not None:
             runs.append(list(found.damaged))
             mend(here, OF, found, answer(there, OF, found.ask))
@@ -202,7 +202,7 @@ def test_runs_of_damage_that_stay_are_each_looked_at_once(pair: tuple[LmdbEngine
     found: list[set[bytes]] = []
     resume, is_looked_at = b"", False
     while not is_looked_at:
-        looked, resume = survey(here, OF, Damage(Space.DATA, key(number), AFTER_ALL_KEYS, "all"), resume)
+        looked, resume = survey(here, OF, Damage(Space.DATA, key(number), ABOVE_KEYS, "all"), resume)
         if looked is not None:
             found.append(set(looked.damaged))
         assert len(found) <= len(runs)
