@@ -8,28 +8,19 @@ is over. Messages are those of ``cortado.v1.Inspect``; the directory of a stoppe
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar
+from typing import Protocol
 
-import grpc
 from google.protobuf.message import Message
 
-from cortado.errors import CortadoError, NotLeader, OutcomeUnknown, TryAgain, Unavailable
+from cortado.errors import CortadoError, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2, inspect_pb2, tables_pb2
 from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.client.endpoints import Tls, blocking_channel
-from cortado.store.client.retry import failure_of
+from cortado.store.client.endpoints import Tls
+from cortado.store.client.node import M, NodeConnection
 from cortado.store.client.tables import descriptor_from_proto
 from cortado.store.client.values import timestamp_of, timestamp_to_proto
 from cortado.store.clock.timestamp import Timestamp
-
-M = TypeVar("M", bound=Message)
-
-_OPTIONS: Final = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
-_PACKAGE: Final = "/cortado.v1."
-_PAUSE_S: Final = 0.05
 
 
 class Inspected(Protocol):
@@ -57,41 +48,25 @@ class Inspected(Protocol):
         """Progress and problems of a table check (``database.table``), the last reply being ``done``."""
 
 
-class NodeInspector:
+class NodeInspector(NodeConnection):
     """A running node at one of ``addresses`` (host:port each): the first that answers, and that one alone from then on.
 
-    A context manager. ``timeout_s`` bounds each call, and of a table check each wait for the next reply. Raises
-    Unavailable where none answers; a call raises what the node refused with, or DeadlineExceeded.
+    ``timeout_s`` bounds each call. Raises Unavailable where none answers; a call raises what the node refused with, or
+    DeadlineExceeded.
     """
 
     def __init__(self, addresses: Sequence[str], *, tls: Tls | None = None, timeout_s: float = 10.0) -> None:
-        self._timeout_s = timeout_s
         problems: list[str] = []
         for address in addresses:
-            channel = blocking_channel(address, tls, _OPTIONS)
+            super().__init__(address, tls=tls, timeout_s=timeout_s)
             try:
-                self._channel, self.address = channel, address
-                self._status = self._asked(
-                    "Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse, insists=False
-                )
+                self._status = self.ask("Cluster/Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse)
             except CortadoError as problem:
-                channel.close()
+                self.close()
                 problems.append(f"{address}: {problem.message()}")
             else:
                 return
         raise Unavailable("; ".join(problems))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Ends the connection."""
-        self._channel.close()
 
     @property
     def name(self) -> str:
@@ -145,51 +120,15 @@ class NodeInspector:
         on)."""
         request = cluster_pb2.RebuildReplicaRequest(node_id=self.name)
         reply_type = cluster_pb2.RebuildReplicaResponse
-        self._asked("Cluster/RebuildReplica", request, reply_type, timeout_s=timeout_s, changes=True)
+        self.ask("Cluster/RebuildReplica", request, reply_type, timeout_s=timeout_s, insists=True, changes=True)
 
     def check_table(self, table: str, at: Timestamp) -> Iterator[tables_pb2.CheckTableResponse]:
         """Prove that indexes and rows agree, here. Raises NotFound, DataLoss."""
         database, _, name = table.partition(".")
         read_at = common_pb2.ReadAt(timestamp=timestamp_to_proto(at))
         request = tables_pb2.CheckTableRequest(database=database, name=name, at=read_at)
-        try:
-            # No deadline: it takes as long as the table is large, and whoever takes its replies sets the pace.
-            yield from self._channel.unary_stream(
-                f"{_PACKAGE}Tables/CheckTable",
-                tables_pb2.CheckTableRequest.SerializeToString,
-                tables_pb2.CheckTableResponse.FromString,
-            )(request)
-        except grpc.RpcError as error:
-            raise failure_of(error).error from None
+        # It takes as long as the table is large.
+        return self.replies("Tables/CheckTable", request, tables_pb2.CheckTableResponse)
 
-    def _asked(
-        self,
-        method: str,
-        request: Message,
-        reply_type: type[M],
-        *,
-        insists: bool = True,
-        changes: bool = False,
-        timeout_s: float | None = None,
-    ) -> M:
-        """The reply; where it ``insists``, a refusal for the moment is asked again until the time is over. What
-        ``changes`` something is not, once it may have been begun."""
-        ask = self._channel.unary_unary(
-            _PACKAGE + method, type(request).SerializeToString, response_deserializer=reply_type.FromString
-        )
-        until_s = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
-        while True:
-            try:
-                reply: M = ask(request, timeout=max(until_s - time.monotonic(), 0.001))
-                return reply
-            except grpc.RpcError as error:
-                failure = failure_of(error)
-            problem = failure.error
-            if changes and failure.may_have_happened:
-                raise OutcomeUnknown(f"{problem.message()}; what was begun goes on, as cortado status shows")
-            if not insists or not isinstance(problem, TryAgain) or isinstance(problem, NotLeader):
-                raise problem
-            pause_s = max(_PAUSE_S, problem.retry_delay_ms / 1000)
-            if until_s - time.monotonic() < pause_s:
-                raise problem
-            time.sleep(pause_s)
+    def _asked(self, method: str, request: Message, reply_type: type[M]) -> M:
+        return self.ask(method, request, reply_type, insists=True)

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
-
-import grpc
 
 from cortado.proto.v1 import settings_pb2
-from cortado.store.client.endpoints import Tls, blocking_channel, check_endpoint
-from cortado.store.client.retry import failure_of
-
-_METHOD: Final = "/cortado.v1.Settings/ListSettings"
+from cortado.store.client.node import NodeConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +33,10 @@ class NodeSettings:
     settings: tuple[NodeSetting, ...]
 
 
-def settings_of(address: str, *, timeout_s: float = 10.0, tls: Tls | None = None) -> NodeSettings:
-    """The settings of the node at ``address``. Raises InvalidArgument, Unavailable, DeadlineExceeded."""
-    check_endpoint(address)
-    with blocking_channel(address, tls) as channel:
-        ask = channel.unary_unary(
-            _METHOD, settings_pb2.ListSettingsRequest.SerializeToString, settings_pb2.ListSettingsResponse.FromString
-        )
-        try:
-            reply = ask(settings_pb2.ListSettingsRequest(), timeout=timeout_s)
-        except grpc.RpcError as error:
-            raise failure_of(error).error from None
+def settings_of(node: NodeConnection, *, timeout_s: float | None = None) -> NodeSettings:
+    """The settings of ``node``. Raises Unavailable, DeadlineExceeded."""
+    request = settings_pb2.ListSettingsRequest()
+    reply = node.ask("Settings/ListSettings", request, settings_pb2.ListSettingsResponse, timeout_s=timeout_s)
     return NodeSettings(reply.header.node_id, tuple(_setting(each) for each in reply.settings))
 
 

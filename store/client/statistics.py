@@ -13,22 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Final, Self
-
-import grpc
 
 from cortado.proto.v1 import statistics_pb2
-from cortado.store.client.endpoints import Tls, blocking_channel, check_endpoint
-from cortado.store.client.retry import failure_of
-
-_METHOD: Final = "/cortado.v1.Statistics/ReadStatistics"
-# A node that comes back is found within seconds: whoever watches it waits for just that.
-_OPTIONS: Final = [
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.max_reconnect_backoff_ms", 2_000),
-]
+from cortado.store.client.node import NodeConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,38 +55,13 @@ class Statistics:
         return self.monotonic_s - self.value("cortado_uptime_seconds")
 
 
-class NodeStatistics:
-    """A connection to one node, whoever leads. From one thread at a time."""
-
-    def __init__(self, address: str, *, timeout_s: float = 10.0, tls: Tls | None = None) -> None:
-        """Raises InvalidArgument for a wrong address or file."""
-        check_endpoint(address)
-        self._timeout_s = timeout_s
-        self._channel = blocking_channel(address, tls, _OPTIONS)
-        self._ask = self._channel.unary_unary(
-            _METHOD,
-            statistics_pb2.ReadStatisticsRequest.SerializeToString,
-            statistics_pb2.ReadStatisticsResponse.FromString,
-        )
+class NodeStatistics(NodeConnection):
+    """A connection to one node, for what it counts."""
 
     def read(self, names: Sequence[str] = ()) -> Statistics:
         """All metrics, or those of ``names``. Raises Unavailable, DeadlineExceeded, Unsupported."""
-        try:
-            reply = self._ask(statistics_pb2.ReadStatisticsRequest(names=names), timeout=self._timeout_s)
-        except grpc.RpcError as error:
-            raise failure_of(error).error from None
-        return _statistics(reply)
-
-    def close(self) -> None:
-        self._channel.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+        request = statistics_pb2.ReadStatisticsRequest(names=names)
+        return _statistics(self.ask("Statistics/ReadStatistics", request, statistics_pb2.ReadStatisticsResponse))
 
 
 def _statistics(reply: statistics_pb2.ReadStatisticsResponse) -> Statistics:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
-
-import grpc
 
 from cortado.errors import CortadoError
-from cortado.proto.v1 import cluster_pb2
-from cortado.store.client.endpoints import Tls, blocking_channel
+from cortado.proto.v1 import cluster_pb2 as pb
+from cortado.store.client.endpoints import Tls
+from cortado.store.client.node import NodeConnection
 from cortado.store.client.node_settings import settings_of
-from cortado.store.client.retry import failure_of
 from cortado.store.doctor.probes import Facts, describe, problem_of, run_probes
-
-_SERVICE: Final = "/cortado.v1.Cluster"
 
 
 def nodes_facts(endpoints: Sequence[str], tls: Tls | None, timeout_s: float) -> Facts:
@@ -33,31 +28,25 @@ def _ask_all(addresses: Sequence[str], tls: Tls | None, timeout_s: float) -> Fac
 
 def node_facts(address: str, tls: Tls | None, timeout_s: float) -> Facts:
     """Status, clock, members and settings of the node at ``address``. Raises CortadoError where it does not answer."""
-    options = [("grpc.use_local_subchannel_pool", 1)]
     deadline_s = time.monotonic() + timeout_s
-    with blocking_channel(address, tls, options) as channel:
 
-        def ask(name: str, request: Any, reply: Callable[[bytes], Any]) -> Any:
-            call = channel.unary_unary(f"{_SERVICE}/{name}", type(request).SerializeToString, reply)
-            try:
-                return call(request, timeout=max(0.01, deadline_s - time.monotonic()))
-            except grpc.RpcError as error:
-                raise failure_of(error).error from None
+    def left_s() -> float:
+        return max(0.01, deadline_s - time.monotonic())
 
-        status = ask("Status", cluster_pb2.StatusRequest(), cluster_pb2.StatusResponse.FromString)
+    with NodeConnection(address, tls=tls) as node:
+        status = node.ask("Cluster/Status", pb.StatusRequest(), pb.StatusResponse, timeout_s=left_s())
         asked_ms = time.time_ns() / 1e6
-        clock = ask("Clock", cluster_pb2.ClockRequest(), cluster_pb2.ClockResponse.FromString)
+        clock = node.ask("Cluster/Clock", pb.ClockRequest(), pb.ClockResponse, timeout_s=left_s())
         heard_ms = time.time_ns() / 1e6
-        members = ask("Members", cluster_pb2.MembersRequest(), cluster_pb2.MembersResponse.FromString)
-    facts = _status(status) | {"clock": _clock(clock, asked_ms, heard_ms), "members": _members(members)}
-    try:
-        settings = settings_of(address, timeout_s=max(0.01, deadline_s - time.monotonic()), tls=tls)
-        facts["settings"] = [
-            {"name": each.name, "value": each.value, "origin": each.origin, "place": each.place}
-            for each in settings.settings
-        ]
-    except CortadoError as error:
-        facts["settings"] = {"problem": describe(error)}
+        members = node.ask("Cluster/Members", pb.MembersRequest(), pb.MembersResponse, timeout_s=left_s())
+        facts = _status(status) | {"clock": _clock(clock, asked_ms, heard_ms), "members": _members(members)}
+        try:
+            facts["settings"] = [
+                {"name": each.name, "value": each.value, "origin": each.origin, "place": each.place}
+                for each in settings_of(node, timeout_s=left_s()).settings
+            ]
+        except CortadoError as error:
+            facts["settings"] = {"problem": describe(error)}
     return facts
 
 
@@ -74,7 +63,7 @@ def setting_of(node: Facts, name: str) -> str | None:
     return next((each["value"] for each in settings if each["name"] == name), None)
 
 
-def _status(reply: cluster_pb2.StatusResponse) -> Facts:
+def _status(reply: pb.StatusResponse) -> Facts:
     header = reply.header
     return {
         "cluster_id": header.cluster_id,
@@ -112,7 +101,7 @@ def _status(reply: cluster_pb2.StatusResponse) -> Facts:
     }
 
 
-def _clock(reply: cluster_pb2.ClockResponse, asked_ms: float, heard_ms: float) -> Facts:
+def _clock(reply: pb.ClockResponse, asked_ms: float, heard_ms: float) -> Facts:
     """The node's physical clock minus ours lies between the two offsets."""
     return {
         "physical_ms": reply.physical_ms,
@@ -125,7 +114,7 @@ def _clock(reply: cluster_pb2.ClockResponse, asked_ms: float, heard_ms: float) -
     }
 
 
-def _members(reply: cluster_pb2.MembersResponse) -> list[Facts]:
+def _members(reply: pb.MembersResponse) -> list[Facts]:
     return [
         {
             "node_id": each.node_id,

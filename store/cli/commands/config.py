@@ -126,12 +126,14 @@ def _of_node(session: Session) -> list[Described]:
     if session.problem is not None:
         raise session.problem
     from cortado.store.client.endpoints import parse_endpoints
+    from cortado.store.client.node import NodeConnection
     from cortado.store.client.node_settings import settings_of
 
     problem: Unavailable | None = None
     for address in parse_endpoints(session.endpoint):
         try:
-            found = settings_of(address, timeout_s=session.timeout_s, tls=session.tls())
+            with NodeConnection(address, tls=session.tls(), timeout_s=session.timeout_s) as node:
+                found = settings_of(node)
         except Unavailable as error:
             problem = Unavailable(f"cannot reach {address}: {error.message()}")
             continue

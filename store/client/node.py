@@ -1,0 +1,109 @@
+"""A connection to one node, the one that is meant, whoever leads: for what operators ask of it.
+
+::
+
+    NodeConnection ─┬─ NodeStatistics   what it counts and measures     cortado top
+                    ├─ NodeInspector    what it has stored              cortado raft, mvcc, scrub, damage
+                    ├─ settings_of      what it was told at its start   cortado config show
+                    └─ store/doctor     what it says of itself          cortado doctor
+
+:class:`~cortado.store.client.Client` finds the node that may answer; nothing here goes to another one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from cortado.errors import NotLeader, OutcomeUnknown, TryAgain
+from cortado.store.client.endpoints import Tls, blocking_channel, check_endpoint
+from cortado.store.client.retry import failure_of
+
+M = TypeVar("M", bound=Message)
+
+_OPTIONS: Final = [
+    ("grpc.max_receive_message_length", -1),
+    # What another connection waits for after a failure is not waited for here,
+    ("grpc.use_local_subchannel_pool", 1),
+    # and a node that comes back is found within seconds: whoever watches it waits for just that.
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+]
+_PAUSE_S: Final = 0.05
+
+
+class NodeConnection:
+    """The node at ``address`` (host:port), connected when it is first asked. A context manager.
+
+    ``timeout_s`` bounds each call that is given no time of its own.
+    """
+
+    def __init__(self, address: str, *, tls: Tls | None = None, timeout_s: float = 10.0) -> None:
+        """Raises InvalidArgument for a wrong address or file."""
+        self.address = check_endpoint(address)
+        self._timeout_s = timeout_s
+        self._channel = blocking_channel(address, tls, _OPTIONS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._channel.close()
+
+    def ask(
+        self,
+        method: str,
+        request: Message,
+        reply_type: type[M],
+        *,
+        timeout_s: float | None = None,
+        insists: bool = False,
+        changes: bool = False,
+    ) -> M:
+        """The reply of a method of ``cortado.v1``, such as "Cluster/Status".
+
+        Where it ``insists``, a refusal for the moment is asked again until the time is over. What ``changes`` something
+        is not, once it may have been begun: OutcomeUnknown. Raises what the node refused with, Unavailable,
+        DeadlineExceeded, Unsupported.
+        """
+        call = self._channel.unary_unary(_path(method), type(request).SerializeToString, reply_type.FromString)
+        until_s = time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
+        while True:
+            try:
+                reply: M = call(request, timeout=max(until_s - time.monotonic(), 0.001))
+                return reply
+            except grpc.RpcError as error:
+                failure = failure_of(error)
+            problem = failure.error
+            if changes and failure.may_have_happened:
+                raise OutcomeUnknown(f"{problem.message()}; what was begun goes on, as cortado status shows")
+            if not insists or not isinstance(problem, TryAgain) or isinstance(problem, NotLeader):
+                raise problem
+            pause_s = max(_PAUSE_S, problem.retry_delay_ms / 1000)
+            if until_s - time.monotonic() < pause_s:
+                raise problem
+            time.sleep(pause_s)
+
+    def replies(self, method: str, request: Message, reply_type: type[M]) -> Iterator[M]:
+        """The replies of a method that streams them, without a deadline: whoever takes them sets the pace."""
+        try:
+            yield from self._channel.unary_stream(
+                _path(method), type(request).SerializeToString, reply_type.FromString
+            )(request)
+        except grpc.RpcError as error:
+            raise failure_of(error).error from None
+
+
+def _path(method: str) -> str:
+    return f"/cortado.v1.{method}"
