@@ -11,9 +11,8 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -111,20 +110,27 @@ def _longest(name: str, among: dict[str, object] | dict[str, str] | dict[str, li
     return max((each for each in among if name == each or name.startswith(each + ".")), key=len, default=None)
 
 
-MODULES = {module: _imports(path) for module, path in _modules()}
+@cache
+def _imports_of_modules() -> dict[str, set[str]]:
+    """What each module imports: read by the first test that asks, since every worker collects this file."""
+    return {module: _imports(path) for module, path in _modules()}
 
 
-@pytest.mark.parametrize("module", [module for module, imports in MODULES.items() if imports])
-def test_what_a_module_imports_is_declared_for_each_installation_it_is_for(module: str) -> None:
-    home = _longest(module, EXTRAS_OF)
-    assert home is not None
-    for extra in EXTRAS_OF[home] or ["base"]:
-        missing = MODULES[module] - BASE - EXTRAS.get(extra, set())
-        assert not missing, f"{module} imports {sorted(missing)}, which {extra} does not bring"
+def test_what_a_module_imports_is_declared_for_each_installation_it_is_for() -> None:
+    wrong = []
+    for module, imported in _imports_of_modules().items():
+        home = _longest(module, EXTRAS_OF)
+        if home is None:
+            wrong += [f"{module} imports {sorted(imported)}: for which installation is it?"] if imported else []
+            continue
+        for extra in EXTRAS_OF[home] or ["base"]:
+            missing = imported - BASE - EXTRAS.get(extra, set())
+            wrong += [f"{module} imports {sorted(missing)}, which {extra} does not bring"] if missing else []
+    assert wrong == []
 
 
 def test_what_is_declared_is_imported() -> None:
-    imported = set().union(*MODULES.values())
+    imported = set().union(*_imports_of_modules().values())
     assert imported >= BASE, f"nothing imports {sorted(BASE - imported)}"
     for extra, declared in EXTRAS.items():
         dead = declared - imported - NEEDED_BY_OTHERS.get(extra, set())

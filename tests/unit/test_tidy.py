@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -72,29 +72,63 @@ def sources(*folders: str) -> dict[str, str]:
     return found
 
 
-def functions(text: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Each function and method of a file, under the names that lead to it."""
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A function, a method or a class, and what the bounds are about."""
 
-    def walk(node: ast.AST, names: tuple[str, ...]) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield ".".join((*names, child.name)), child
-                yield from walk(child, (*names, child.name))
-            else:
-                yield from walk(child, (*names, child.name) if isinstance(child, ast.ClassDef) else names)
-
-    return walk(ast.parse(text), ())
-
-
-def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    file: str
+    path: str
+    """The names that lead to it."""
+    is_class: bool
+    lines: int = 0
+    parameters: int = 0
     """How many it takes, without the object that it is a method of."""
-    positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    return len(positional) + len(function.args.kwonlyargs) - (positional[:1] in (["self"], ["cls"]))
-
-
-def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    is_command: bool = False
     """Whether its parameters are the options of a command, which ``cortado COMMAND --help`` lists."""
-    return any("command" in ast.unparse(each) for each in function.decorator_list)
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
+
+    def __str__(self) -> str:
+        return f"{self.file} {self.path}"
+
+
+@cache
+def defined(*folders: str) -> list[Defined]:
+    """All that the files of these folders define. The trees are not kept: there are millions of nodes in them."""
+    found = []
+    for file, text in sources(*folders).items():
+        statements: list[tuple[tuple[str, ...], ast.AST]] = [((), ast.parse(text))]
+        while statements:
+            names, node = statements.pop()
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                names = (*names, node.name)
+                found.append(_function(file, names, node))
+            elif isinstance(node, ast.ClassDef):
+                names = (*names, node.name)
+                found.append(Defined(file, ".".join(names), is_class=True))
+            # What can hold a definition, which an expression cannot.
+            for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+                inner = getattr(node, field, None)
+                statements += [(names, each) for each in inner] if isinstance(inner, list) else []
+    return found
+
+
+def _function(file: str, names: tuple[str, ...], node: ast.FunctionDef | ast.AsyncFunctionDef) -> Defined:
+    positional = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+    return Defined(
+        file,
+        ".".join(names),
+        is_class=False,
+        lines=(node.end_lineno or 0) - node.lineno + 1,
+        parameters=len(positional) + len(node.args.kwonlyargs) - (positional[:1] in (["self"], ["cls"])),
+        is_command=any("command" in ast.unparse(each) for each in node.decorator_list),
+    )
+
+
+def of_the_product() -> list[Defined]:
+    return [each for each in defined(*PRODUCT, *OTHERS) if not each.file.startswith(OTHERS)]
 
 
 def test_a_file_fits_in_one_reading() -> None:
@@ -104,33 +138,19 @@ def test_a_file_fits_in_one_reading() -> None:
 
 
 def test_a_function_fits_on_a_screen() -> None:
-    long = {
-        f"{name} {path}"
-        for name, text in sources(*PRODUCT, *OTHERS).items()
-        for path, function in functions(text)
-        if (function.end_lineno or 0) - function.lineno + 1 > FUNCTION_LINES_MAX
-    }
+    long = {str(each) for each in defined(*PRODUCT, *OTHERS) if each.lines > FUNCTION_LINES_MAX}
     assert sorted(long) == sorted(FUNCTIONS_BEYOND)
 
 
 def test_a_function_takes_few_parameters() -> None:
-    many = {
-        f"{name} {path}"
-        for name, text in sources(*PRODUCT, *OTHERS).items()
-        for path, function in functions(text)
-        if parameters(function) > PARAMETERS_MAX and not is_command(function)
-    }
+    taking = [each for each in defined(*PRODUCT, *OTHERS) if not each.is_command]
+    many = {str(each) for each in taking if each.parameters > PARAMETERS_MAX}
     assert sorted(many) == sorted(PARAMETERS_BEYOND)
 
 
 def test_a_name_says_what_it_is() -> None:
     named = [(name, Path(name).stem) for name in sources(*PRODUCT)]
-    for name, text in sources(*PRODUCT).items():
-        named += [
-            (name, node.name)
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        ]
+    named += [(each.file, each.name) for each in of_the_product()]
     assert [each for each in named if NAMES_BANNED.search(each[1])] == []
 
 
@@ -139,14 +159,10 @@ def test_what_is_defined_is_used_by_more_than_tests() -> None:
     for text in sources(*PRODUCT, "benchmarks", "examples").values():
         words.update(re.findall(r"[A-Za-z_]\w*", text))
     unused = set()
-    for name, text in sources(*PRODUCT).items():
+    for each in of_the_product():
         # The methods of a service are found by their names in the .proto file, commands by theirs in the shell.
-        if name in CALLED_BY_OTHERS or name.endswith("_service.py") or name.startswith("store/cli/commands/"):
+        if each.file in CALLED_BY_OTHERS or each.file.endswith("_service.py"):
             continue
-        unused |= {f"{name} {path}" for path, function in functions(text) if words[function.name] == 1}
-        unused |= {
-            f"{name} {node.name}"
-            for node in ast.parse(text).body
-            if isinstance(node, ast.ClassDef) and words[node.name] == 1
-        }
+        if not each.file.startswith("store/cli/commands/") and words[each.name] == 1:
+            unused.add(str(each))
     assert sorted(each for each in unused if not each.endswith("__")) == sorted(UNUSED_BEYOND)

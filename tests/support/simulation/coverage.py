@@ -4,6 +4,7 @@ invariant of the product."""
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -106,12 +107,15 @@ PATHS: Final = (
 MUST_OCCUR: Final = FAULTS + PATHS
 
 
+@cache
 def invariants() -> list[tuple[str, str]]:
     """Each call of ``invariant`` in the product: where it stands, and what it says. Raises ValueError where that is
     put together at run time: it could be neither counted nor found."""
     found = []
     for path in sorted(each for folder in ("raft", "store") for each in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        # Most files have none, and need not be parsed.
+        for node in ast.walk(ast.parse(text)) if "invariant" in text else ():
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "invariant"):
                 continue
             place, what = f"{path.relative_to(ROOT)}:{node.lineno}", node.args[1] if len(node.args) > 1 else None
