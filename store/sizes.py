@@ -8,8 +8,17 @@ UNITS: Final = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 
 
 
 def size_text(number: int) -> str:
-    """``80 B``, ``1.5 KiB``, ``76.8 GiB``."""
+    """``80 B``, ``1.5 KiB``, ``76.8 GiB``, ``512 GiB``."""
     if number < 1024:
         return f"{number} B"
-    power = min(4, (number.bit_length() - 1) // 10)
-    return f"{number / (1 << 10 * power):.1f} {('KiB', 'MiB', 'GiB', 'TiB')[power - 1]}"
+    *smaller, largest = ("KiB", "MiB", "GiB", "TiB")
+    size = number / 1024
+    for unit in smaller:
+        if size < 1023.5:
+            return f"{_figures(size)} {unit}"
+        size /= 1024
+    return f"{_figures(size)} {largest}"
+
+
+def _figures(size: float) -> str:
+    return f"{size:.1f}" if size < 99.95 else f"{size:.0f}"

@@ -65,3 +65,8 @@ def __getattr__(name: str) -> Any:
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)
     raise AttributeError(f"module 'cortado' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    # What a shell completes after "cortado.": nothing of it is loaded yet.
+    return sorted({*globals(), *__all__})

@@ -156,9 +156,10 @@ def exit_code_of(error: CortadoError) -> int:
 
 
 def report(error: CortadoError, *, as_json: bool, **more: Any) -> None:
-    """One line about ``error`` on standard error."""
+    """One line about ``error`` on standard error. ``more`` says where it is: in which file, in which row of it."""
     if as_json:
-        body = {"reason": error.reason, "code": error.code, "message": error.message(), **error.fields(), **more}
+        fields = {name: value for name, value in error.fields().items() if name != "row"}
+        body = {"reason": error.reason, "code": error.code, "message": error.message(), **fields, **more}
         _line(json_text({"error": body}, default=str))
         return
     where = "".join(f"{name} {value}: " for name, value in more.items())

@@ -139,7 +139,8 @@ def _queue(node: NodeSample) -> Text:
 
 
 def _bytes(value: int | None) -> Text:
-    return _text(None if value is None else size_text(value))
+    """As everywhere, without the blank: units stand at their numbers in this table, so that more columns fit."""
+    return _text(None if value is None else size_text(value).replace(" ", ""))
 
 
 def _loop(node: NodeSample) -> Text:

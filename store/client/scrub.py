@@ -29,12 +29,13 @@ from cortado.store.client.scrub_findings import DATA, Finding, Items, difference
 from cortado.store.client.values import timestamp_to_proto
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.decoded import NO_NAMES, KeyNames
+from cortado.store.keys.keyspace import ENGINE_KEY_BYTES_MAX
 
 T = TypeVar("T")
 
 FINDINGS_MAX: Final = 1_000
 _WHOLE_PIECE_ITEMS: Final = 10_000
-_END: Final = b"\xff" * 512
+_END: Final = b"\xff" * (ENGINE_KEY_BYTES_MAX + 1)
 """Above every stored key."""
 _OTHER_SPACES: Final = {
     "meta": pb.STORED_SPACE_META,

@@ -307,7 +307,7 @@ def _host(facts: Facts) -> Iterator[Check]:
         yield _of(
             "clock of this host",
             warn=not synchronized,
-            found="kept right" if synchronized else "nobody keeps it right, as far as the kernel knows",
+            found="synchronized" if synchronized else "not synchronized, as the kernel says (adjtimex: UNSYNC)",
             advice="run chrony or the like",
         )
 

@@ -1,4 +1,4 @@
-"""What runs where: versions, memory, limits of the process, and whether the clock is kept right."""
+"""What runs where: versions, memory, limits of the process, and whether the clock is synchronized."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 ::
 
-    slow cortado.v1.KeyValue/Put: 1204 ms, OK (in line 2 ms, gathering 4 ms, deciding 1193 ms), 1048 bytes for
-    namespace sessions, from ipv4:127.0.0.1:51514, request 0000019a...
+    slow cortado.v1.KeyValue/Put: 1204 ms, OK (queued 2 ms, batching 4 ms, commit 1198 ms, fsync 1190 ms), 1048
+    bytes for namespace sessions, from ipv4:127.0.0.1:51514, request 0000019a...
 
 Names of namespaces, databases, tables and subjects are shown, keys and values are not. A node that is slow is slow for
 thousands of callers at once: so many lines a second are written, and the next one says how many were left out.
@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 
 from cortado.store.observe.call import Call
 from cortado.store.observe.requests import CALLER, Ended
+from cortado.store.observe.stages import stages_of
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -89,24 +90,11 @@ class SlowLog:
 
 
 def split_ms(call: Call, now_ms: float) -> Iterator[tuple[str, float]]:
-    """Where a call's time went, as far as it is known, in the order in which it happened.
-
-    A write waits *in line*, its turn is *gathering* others, and its entry is *deciding*: on its way to a majority's
-    disks, of which *storing* on this node's own is a part. A read waits for its *round*.
-    """
+    """Where a call's time went, as far as it is known: the stages of a write, and the round that a read waited for."""
     if call.read_wait_ms:
-        yield "round", round(call.read_wait_ms, 1)
-    write = call.write
-    if write is None:
-        return
-    yield "in_line", round((write.evaluated_ms or now_ms) - write.proposed_ms, 1)
-    entry = write.entry
-    if entry is None or not write.evaluated_ms:
-        return
-    yield "gathering", round((entry.appended_ms or now_ms) - write.evaluated_ms, 1)
-    if entry.appended_ms:
-        yield "storing", round((entry.stored_ms or now_ms) - entry.appended_ms, 1)
-        yield "deciding", round((entry.decided_ms or now_ms) - entry.appended_ms, 1)
+        yield "read_round", round(call.read_wait_ms, 1)
+    for stage in stages_of(call, now_ms):
+        yield stage.name, round(stage.ended_ms - stage.began_ms, 1)
 
 
 def names_in(request: Message) -> Iterator[tuple[str, str]]:

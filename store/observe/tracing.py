@@ -4,10 +4,7 @@
 
     the caller's span, if its call brought a traceparent
       └─ cortado.v1.KeyValue/Put         server, from the request to the reply
-           ├─ in line                    until its turn came
-           ├─ gather                     until the turn's entry was appended
-           └─ replicate                  until a majority had it on disk
-                └─ store                 until this node had
+           └─ queued, batching, commit   the stages of a write (:mod:`cortado.store.observe.stages`)
 
 A span is made when its call is over, from times that the node keeps anyway: what is not sampled costs a look at the
 caller's flag, and nothing hot knows of traces. Who is sampled: calls whose callers say that they record, not those
@@ -17,9 +14,9 @@ whose callers say that they do not, and of the others so many in a hundred.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 
 import grpc
 from opentelemetry.context import Context
@@ -38,23 +35,14 @@ from opentelemetry.trace import (
 )
 
 from cortado import __version__
-from cortado.store.observe.call import Call
 from cortado.store.observe.requests import CALLER, OK, Ended
 from cortado.store.observe.slow import names_in
+from cortado.store.observe.stages import stages_of
 from cortado.store.observe.traceparent import parse_traceparent
 
 SHUTDOWN_MS: Final = 2_000
 _NS_OF_S: Final = 1_000_000_000
 _NS_OF_MS: Final = 1_000_000
-
-
-class Stage(NamedTuple):
-    """A part of a call, in monotonic milliseconds of the node, and the stage that it is a part of (empty: the call)."""
-
-    name: str
-    began_ms: float
-    ended_ms: float
-    within: str = ""
 
 
 def otlp_exporter(endpoint: str) -> SpanExporter:
@@ -143,20 +131,3 @@ class CallTracer:
         if ended.code != OK:
             span.set_status(Status(StatusCode.ERROR, ended.code))
         span.end(now_ns)
-
-
-def stages_of(call: Call, now_ms: float) -> Iterator[Stage]:
-    """What is known of a call's way through the node, outer stages before those within them."""
-    write = call.write
-    if write is None or not write.proposed_ms:
-        return
-    yield Stage("in line", write.proposed_ms, write.evaluated_ms or now_ms)
-    entry = write.entry
-    if entry is None or not write.evaluated_ms:
-        return
-    yield Stage("gather", write.evaluated_ms, entry.appended_ms or now_ms)
-    if not entry.appended_ms:
-        return
-    yield Stage("replicate", entry.appended_ms, entry.decided_ms or now_ms)
-    if entry.stored_ms:
-        yield Stage("store", entry.appended_ms, entry.stored_ms, within="replicate")

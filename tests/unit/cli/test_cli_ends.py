@@ -274,10 +274,15 @@ def test_values_numbers_and_sizes_for_people() -> None:
         "2,000 rows",
         "2 index entries",
     ]
-    assert [size_text(0), size_text(1023), size_text(1024), size_text(1 << 40), size_text(5 << 50)] == [
+    sizes = [0, 1023, 1024, 102_348, 102_349, 1023 << 10, (1 << 20) - 1, 1 << 40, 5 << 50]
+    assert [size_text(each) for each in sizes] == [
         "0 B",
         "1023 B",
         "1.0 KiB",
+        "99.9 KiB",
+        "100 KiB",
+        "1023 KiB",
+        "1.0 MiB",
         "1.0 TiB",
-        "5120.0 TiB",
+        "5120 TiB",
     ]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from cortado.errors import CortadoError, InvalidArgument
+from cortado.errors import CortadoError, InvalidArgument, InvalidDocument
 from cortado.schema.json_text import json_text
 from cortado.store.cli import asking, failures
 from cortado.store.cli.node_table import problem_lines
@@ -84,6 +84,15 @@ def test_an_error_that_names_stored_data_is_harmless(
     assert is_harmless(shown)
     if as_json:
         assert json.loads(shown.splitlines()[0])["error"]["value"] == EVIL
+
+
+def test_an_error_names_a_row_where_there_were_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    error: CortadoError = InvalidDocument("v", "is missing")
+    failures.report(error, as_json=True)
+    failures.report(error, as_json=True, file="a.jsonl", row=7)
+    one, of_many = (json.loads(line)["error"] for line in capsys.readouterr().err.splitlines())
+    assert "row" not in one
+    assert (of_many["file"], of_many["row"]) == ("a.jsonl", 7)
 
 
 def test_a_question_about_stored_data_is_harmless(

@@ -16,6 +16,10 @@ def test_every_public_name_is_had_from_cortado(name: str) -> None:
     assert getattr(cortado, name).__name__ == name
 
 
+def test_a_shell_completes_every_public_name() -> None:
+    assert set(cortado.__all__) <= set(dir(cortado))
+
+
 def test_a_client_and_its_parts_say_what_they_are() -> None:
     with Client("127.0.0.1:1,127.0.0.1:2", timeout_s=2.5) as client:
         assert repr(client) == "Client('127.0.0.1:1,127.0.0.1:2', timeout_s=2.5)"

@@ -63,7 +63,7 @@ def test_a_span_stands_under_the_callers_and_has_the_calls_times() -> None:
 def test_the_parts_of_a_write_stand_below_its_call() -> None:
     write = Written(entry=EntryTimes(appended_ms=108.0, stored_ms=130.0, decided_ms=1_500.0))
     spans = {each.name: each for each in traced(put(f"00-{TRACE_ID}-{SPAN_ID}-01", write=write))}
-    assert set(spans) == {"cortado.v1.KeyValue/Put", "in line", "gather", "replicate", "store"}
+    assert set(spans) == {"cortado.v1.KeyValue/Put", "queued", "batching", "commit", "fsync"}
 
     def parent_of(name: str) -> int:
         parent = spans[name].parent
@@ -71,11 +71,11 @@ def test_the_parts_of_a_write_stand_below_its_call() -> None:
         return parent.span_id
 
     call = spans["cortado.v1.KeyValue/Put"].context.span_id
-    assert {parent_of(name) for name in ("in line", "gather", "replicate")} == {call}
-    assert parent_of("store") == spans["replicate"].context.span_id
+    assert {parent_of(name) for name in ("queued", "batching", "commit")} == {call}
+    assert parent_of("fsync") == spans["commit"].context.span_id
     # 2,000 ms of the node are now.
-    assert spans["replicate"].start_time == NOW_NS - (2_000 - 108) * 1_000_000
-    assert spans["replicate"].end_time == NOW_NS - 500 * 1_000_000
+    assert spans["commit"].start_time == NOW_NS - (2_000 - 108) * 1_000_000
+    assert spans["commit"].end_time == NOW_NS - 500 * 1_000_000
 
 
 @pytest.mark.parametrize(

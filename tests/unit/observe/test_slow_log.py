@@ -37,7 +37,7 @@ def test_the_line_says_where_the_time_went_and_nothing_that_was_written(caplog: 
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "KeyValue/Put: 1500 ms, OK" in record.getMessage()
-    assert "in line 3 ms, gathering 5 ms, storing 22 ms, deciding 1392 ms" in record.getMessage()
+    assert "queued 3 ms, batching 5 ms, commit 1392 ms, fsync 22 ms" in record.getMessage()
     assert "namespace cards" in record.getMessage()
     assert "01" * 20 in record.getMessage()
     assert "SECRET" not in record.getMessage() + repr(vars(record))
@@ -47,12 +47,16 @@ def test_the_line_says_where_the_time_went_and_nothing_that_was_written(caplog: 
     ("write", "split"),
     [
         (None, {}),
-        (Written(evaluated_ms=0.0), {"in_line": 1_900.0}),
-        (Written(), {"in_line": 3.0}),
-        (Written(entry=EntryTimes()), {"in_line": 3.0, "gathering": 1_897.0}),
+        (Written(evaluated_ms=0.0), {"queued": 1_900.0}),
+        (Written(), {"queued": 3.0}),
+        (Written(entry=EntryTimes()), {"queued": 3.0, "batching": 1_897.0}),
         (
             Written(entry=EntryTimes(appended_ms=110.0)),
-            {"in_line": 3.0, "gathering": 7.0, "storing": 1_890.0, "deciding": 1_890.0},
+            {"queued": 3.0, "batching": 7.0, "commit": 1_890.0, "fsync": 1_890.0},
+        ),
+        (
+            Written(entry=EntryTimes(appended_ms=110.0, decided_ms=150.0)),
+            {"queued": 3.0, "batching": 7.0, "commit": 40.0},
         ),
     ],
 )
@@ -63,7 +67,7 @@ def test_what_has_not_ended_lasts_until_now(write: Written | None, split: dict[s
 def test_a_read_waits_for_its_round() -> None:
     ended = put()
     ended.call.read_wait_ms = 17.25
-    assert dict(split_ms(ended.call, 0.0)) == {"round": 17.2}
+    assert dict(split_ms(ended.call, 0.0)) == {"read_round": 17.2}
 
 
 def test_a_flood_is_cut_and_the_next_line_says_by_how_much(caplog: pytest.LogCaptureFixture) -> None:

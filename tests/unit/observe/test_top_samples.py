@@ -86,8 +86,9 @@ def test_a_clock_is_off_by_as_much_as_it_must_be(low: float, high: float, offset
     assert between(statistics("n1", 200.0, **clocks), None).clock_offset_s == pytest.approx(offset_s)
 
 
+LARGE = {"disk_free_bytes": {(): 1023.0 * (1 << 30)}, "process_resident_memory_bytes": {(): 99.9 * (1 << 20)}}
 NODES = [
-    between(statistics("n1", 204.0, puts=123_456), statistics("n1", 200.0)),
+    between(statistics("n1", 204.0, puts=123_456, **LARGE), statistics("n1", 200.0)),
     between(statistics("n2", 204.0), None, statistics("n1", 200.0, member_lag_entries={("n2",): 123_456.0})),
     not_reached("n3", "127.0.0.1:3", True, "failed to connect to all addresses; last error: nothing \x1b[31m there"),
 ]
