@@ -1,4 +1,4 @@
-"""The key-value API: bytes by bytes, ordered, in namespaces."""
+"""The key-value API: pairs of bytes, ordered by key, in namespaces."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ ENDPOINTS: Final = Setting(
     "endpoints",
     ADDRESSES,
     ("127.0.0.1:7621",),
-    "The server to talk to, or some of a cluster's: one that answers is enough.",
+    "The server to talk to, or several of its cluster: one that answers is enough.",
     _GROUP,
     flag_name="--endpoint",
 )
@@ -32,13 +32,13 @@ TLS_CA: Final = Setting(
     "tls-ca",
     PATH,
     None,
-    "Encrypt: the authority of the servers' certificates.",
+    "Encrypt: the certificate authority (CA) of the servers.",
     _GROUP,
     metavar="PEM",
     default_text="no encryption",
 )
-TLS_CERT: Final = Setting("tls-cert", PATH, None, "Our own certificate.", _GROUP, metavar="PEM")
-TLS_KEY: Final = Setting("tls-key", PATH, None, "Its private key.", _GROUP, metavar="PEM")
+TLS_CERT: Final = Setting("tls-cert", PATH, None, "The client's certificate.", _GROUP, metavar="PEM")
+TLS_KEY: Final = Setting("tls-key", PATH, None, "The private key of the client's certificate.", _GROUP, metavar="PEM")
 TIMEOUT: Final = Setting(
     "timeout",
     SECONDS,

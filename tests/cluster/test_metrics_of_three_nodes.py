@@ -343,7 +343,7 @@ def test_a_log_as_json_has_one_object_a_line_with_slow_calls_and_no_value(story:
                 assert said["node_id"] == name
                 slow.append(said)
         assert "vvvvvvvv" not in text
-    puts = [said for said in slow if said["method"] == "cortado.v1.KeyValue/Put" and "deciding" in said["split_ms"]]
+    puts = [said for said in slow if said["method"] == "cortado.v1.KeyValue/Put" and "commit" in said["split_ms"]]
     assert puts
     assert puts[0]["of"] == {"namespace": "n"}
     assert puts[0]["peer"]

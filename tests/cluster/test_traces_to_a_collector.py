@@ -18,7 +18,7 @@ from support.server_process import ServerProcess, running_server
 
 pytestmark = pytest.mark.process
 
-PARTS = {"in line", "gather", "replicate", "store"}
+PARTS = {"queued", "batching", "commit", "fsync"}
 
 
 class Collector(trace_service_pb2_grpc.TraceServiceServicer):
@@ -68,7 +68,7 @@ def test_a_servers_spans_stand_below_the_applications(
     assert call.parent_span_id.hex() == f"{caller.span_id:016x}"
     for name in PARTS:
         assert call.start_time_unix_nano <= spans[name].start_time_unix_nano <= spans[name].end_time_unix_nano
-    assert spans["store"].parent_span_id == spans["replicate"].span_id
+    assert spans["fsync"].parent_span_id == spans["commit"].span_id
     assert "SECRET" not in str(kept.all_spans())
 
 
