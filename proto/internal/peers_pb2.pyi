@@ -123,7 +123,7 @@ class ReadRangeRequest(_message.Message):
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., group_id: _Optional[int] = ..., space: _Optional[int] = ..., start: _Optional[bytes] = ..., end: _Optional[bytes] = ...) -> None: ...
 
 class ReadRangeResponse(_message.Message):
-    __slots__ = ("applied_index", "last_timestamp", "keys", "key_lengths", "values", "value_lengths", "damaged", "end", "request_floor")
+    __slots__ = ("applied_index", "last_timestamp", "keys", "key_lengths", "values", "value_lengths", "damaged", "damaged_right_keys", "end", "request_floor")
     APPLIED_INDEX_FIELD_NUMBER: _ClassVar[int]
     LAST_TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
@@ -131,6 +131,7 @@ class ReadRangeResponse(_message.Message):
     VALUES_FIELD_NUMBER: _ClassVar[int]
     VALUE_LENGTHS_FIELD_NUMBER: _ClassVar[int]
     DAMAGED_FIELD_NUMBER: _ClassVar[int]
+    DAMAGED_RIGHT_KEYS_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FLOOR_FIELD_NUMBER: _ClassVar[int]
     applied_index: int
@@ -140,9 +141,10 @@ class ReadRangeResponse(_message.Message):
     values: bytes
     value_lengths: bytes
     damaged: _containers.RepeatedScalarFieldContainer[bytes]
+    damaged_right_keys: _containers.RepeatedScalarFieldContainer[bytes]
     end: bytes
     request_floor: bytes
-    def __init__(self, applied_index: _Optional[int] = ..., last_timestamp: _Optional[bytes] = ..., keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., damaged: _Optional[_Iterable[bytes]] = ..., end: _Optional[bytes] = ..., request_floor: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, applied_index: _Optional[int] = ..., last_timestamp: _Optional[bytes] = ..., keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., damaged: _Optional[_Iterable[bytes]] = ..., damaged_right_keys: _Optional[_Iterable[bytes]] = ..., end: _Optional[bytes] = ..., request_floor: _Optional[bytes] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
     __slots__ = ("node_id", "storage_id", "address", "protocol", "cluster_id", "oldest_protocol", "entries")

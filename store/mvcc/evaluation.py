@@ -42,9 +42,11 @@ class RaiseCeiling:
 
 @dataclass(frozen=True, slots=True)
 class AcceptLoss:
-    """The version that is stored under ``engine_key`` is damaged everywhere: give it up, on every replica alike."""
+    """The version that is stored under ``engine_key`` is damaged everywhere: give it up, on every replica alike.
+    Unless ``is_key_right``, the key may be another one's, and nothing takes its place."""
 
     engine_key: bytes
+    is_key_right: bool
 
 
 Control: TypeAlias = BumpEpoch | RaiseCeiling | AcceptLoss

@@ -34,7 +34,7 @@ from cortado.store.mvcc.versions import Item
 from cortado.store.node.requests import REQUEST_ID_BYTES
 from cortado.store.packing import cut, cut_equal, join
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 
 # The timestamp behind a key, the kind and checksums of a value, and the two lengths: what a mutation adds.
 MUTATION_OVERHEAD_BYTES: Final = 29
@@ -52,8 +52,8 @@ class LogEntry:
 
     ``items`` are engine keys and values, ``results`` request ids and their records, each in key order.
     ``request_floor``: ids below it are forgotten; empty where none is. ``epoch`` 0: none begins; another one begins at
-    ``last_ts``. ``losses`` are stored keys, ascending, whose versions an operator gave up. ``reads``: what a follower
-    compares with what it holds (:mod:`cortado.store.node.examining`).
+    ``last_ts``. ``losses`` are stored keys, ascending, whose versions an operator gave up, and whether the key itself
+    is right. ``reads``: what a follower compares with what it holds (:mod:`cortado.store.node.examining`).
     """
 
     after_index: int
@@ -65,14 +65,14 @@ class LogEntry:
     request_floor: bytes = b""
     epoch: int = 0
     ceiling: Timestamp | None = None
-    losses: Sequence[bytes] = ()
+    losses: Sequence[tuple[bytes, bool]] = ()
     reads: Reads = NO_READS
 
     def encode(self) -> bytes:
         keys, key_lengths = join([key for key, _ in self.items])
         values, value_lengths = join([value for _, value in self.items])
         results, result_lengths = join([record for _, record in self.results])
-        losses, loss_lengths = join(self.losses)
+        losses, loss_lengths = join([key for key, _ in self.losses])
         read_keys, read_key_lengths = join(self.reads.keys)
         read_ranges, read_range_lengths = join([bound for each in self.reads.ranges for bound in each])
         return log_pb2.LogEntry(
@@ -93,6 +93,7 @@ class LogEntry:
             raise_ceiling=b"" if self.ceiling is None else bytes(self.ceiling),
             accepted_losses=losses,
             accepted_loss_lengths=loss_lengths,
+            accepted_loss_keys_right=bytes([is_key_right for _, is_key_right in self.losses]),
             read_keys=read_keys,
             read_key_lengths=read_key_lengths,
             read_versions=b"".join(self.reads.versions),
@@ -123,7 +124,7 @@ class LogEntry:
             message.request_floor,
             message.bump_epoch,
             _timestamp(message.raise_ceiling) if message.raise_ceiling else None,
-            _cut(message.accepted_losses, message.accepted_loss_lengths, "losses"),
+            _losses(message) if message.accepted_loss_lengths or message.accepted_losses else (),
             _reads(message) if message.read_key_lengths or message.read_range_lengths else NO_READS,
         )
 
@@ -149,6 +150,16 @@ def _cut_ids(joined: bytes) -> tuple[bytes, ...]:
         return cut_equal(joined, REQUEST_ID_BYTES)
     except ValueError as contradiction:
         raise DataLoss("a log entry", f"request ids: {contradiction}") from contradiction
+
+
+def _losses(message: log_pb2.LogEntry) -> list[tuple[bytes, bool]]:
+    keys, rights = (
+        _cut(message.accepted_losses, message.accepted_loss_lengths, "losses"),
+        message.accepted_loss_keys_right,
+    )
+    if len(rights) != len(keys) or any(each > 1 for each in rights):
+        raise DataLoss("a log entry", f"losses: {len(keys)} keys, and {rights.hex()} says which are right")
+    return list(zip(keys, map(bool, rights), strict=True))
 
 
 def _reads(message: log_pb2.LogEntry) -> Reads:

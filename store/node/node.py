@@ -746,10 +746,8 @@ class Node:
         if known is not None:
             return await self.answer(known)
         await self.linearize()
-        await self.repairs.check_lost(engine_key)
-        result = await self.write(
-            accepted_loss(engine_key), request_id=request_id, request_hash=request_hash, encode_reply=encode_reply
-        )
+        effect = accepted_loss(engine_key, await self.repairs.check_lost(engine_key))
+        result = await self.write(effect, request_id=request_id, request_hash=request_hash, encode_reply=encode_reply)
         await self.caught_up()
         self._catalog_cache.clear()
         self.repairs.look_again()

@@ -134,7 +134,7 @@ class Turn:
     last_ts: Timestamp = ZERO
     epoch: int = 0
     ceiling: Timestamp | None = None
-    losses: set[bytes] = field(default_factory=set)
+    losses: dict[bytes, bool] = field(default_factory=dict)
     forgotten: Forgotten = NOTHING_FORGOTTEN
     index: int = 0
     term: int = 0
@@ -164,8 +164,8 @@ class Turn:
                 self.epoch = epoch
             case RaiseCeiling(ceiling):
                 self.ceiling = ceiling if self.ceiling is None else max(self.ceiling, ceiling)
-            case AcceptLoss(engine_key):
-                self.losses.add(engine_key)
+            case AcceptLoss(engine_key, is_key_right):
+                self.losses[engine_key] = is_key_right
 
     def remember(self, request_id: bytes, remembered: Remembered) -> None:
         """Take what its request is to be answered from now on."""
@@ -187,6 +187,6 @@ class Turn:
             self.forgotten.floor,
             self.epoch,
             self.ceiling,
-            sorted(self.losses),
+            sorted(self.losses.items()),
             NO_READS if self.seen is None else self.seen.reads(READS_BYTES_MAX),
         )

@@ -23,14 +23,14 @@ from cortado.errors import DataLoss
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing, Ready
-from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_BYTES
-from cortado.store.mvcc.reader import Reader, logical_of, suffix_from
+from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import encode_version, suffix_of, timestamp_of
 from cortado.store.node.commands import LogEntry
+from cortado.store.node.repair.ranges import give_up
 from cortado.store.node.requests import REQUEST_ID_BYTES, Remembered, answer_of
 from cortado.store.node.state import AppliedState
 from cortado.store.node.watching.recent import Applied
@@ -131,8 +131,8 @@ class StateMachine:
         _check_follows(log_entry, state)
         self._versions.put_all(txn, log_entry.items)
         self.newly_applied.append(Applied(log_entry.last_ts, log_entry.items))
-        for engine_key in log_entry.losses:
-            _give_up(txn, engine_key, state.last_ts)
+        for engine_key, is_key_right in log_entry.losses:
+            give_up(txn, engine_key, is_key_right, self._versions.suspect)
         if log_entry.results:
             state = self._remember(txn, state, log_entry)
         if log_entry.request_floor:
@@ -178,15 +178,6 @@ def _write(txn: WriteTransaction, writes: Sequence[tuple[bytes, bytes | None]]) 
             txn.delete(Space.LOG, key)
         else:
             txn.put(Space.LOG, key, value)
-
-
-def _give_up(txn: WriteTransaction, engine_key: bytes, last_ts: Timestamp) -> None:
-    """A deletion takes the place of a version that no replica has whole, at its timestamp: so what was older does not
-    come back to life. Where the timestamp itself has turned, to one that is not reached yet, the version just goes."""
-    if engine_key[-TIMESTAMP_BYTES:] < suffix_of(last_ts):
-        txn.delete(Space.DATA, engine_key)
-    else:
-        txn.put(Space.DATA, *encode_version(logical_of(engine_key), None, timestamp_of(suffix_from(engine_key))))
 
 
 def _check_follows(log_entry: LogEntry, state: AppliedState) -> None:

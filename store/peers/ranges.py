@@ -55,6 +55,7 @@ def range_response(answer: Answer) -> ReadRangeResponse:
         values=values,
         value_lengths=value_lengths,
         damaged=answer.damaged,
+        damaged_right_keys=sorted(answer.right_keys),
         end=answer.end,
     )
 
@@ -72,7 +73,8 @@ def answered(message: bytes, node_id: str) -> Answer:
     except (DecodeError, ValueError) as malformed:
         raise Unavailable(f"node {node_id} sent a range that does not decode: {malformed}") from None
     last_ts = Timestamp.from_bytes(reply.last_timestamp)
-    return Answer(reply.applied_index, last_ts, reply.request_floor, items, list(reply.damaged), reply.end)
+    damaged, right_keys = list(reply.damaged), frozenset(reply.damaged_right_keys)
+    return Answer(reply.applied_index, last_ts, reply.request_floor, items, damaged, reply.end, right_keys)
 
 
 async def read_range(

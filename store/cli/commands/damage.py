@@ -97,14 +97,14 @@ def list_(session: Session) -> Answer:
 )
 def accept(
     session: Session,
-    key: Annotated[str, Argument(help="The stored key, as damage list shows it.", metavar="KEY")],
+    key: Annotated[str, Argument(help="The stored key, as damage list shows it of the leader.", metavar="KEY")],
     yes: YesOption = False,
 ) -> Answer:
     """Accept the loss of a damaged version of which no member has an intact copy.
 
-    From its timestamp on the key does not exist, on all replicas alike, until it is written again. Refused if an intact
-    copy is known, or if a member has not reported that it has none: start that member, or remove it. This cannot be
-    undone.
+    From its timestamp on the key does not exist, on all replicas alike, until it is written again. If the key itself is
+    damaged, the version goes, and nothing takes its place. Refused if an intact copy is known, or if a member has not
+    reported that it has none: start that member, or remove it. This cannot be undone.
     """
     from cortado.store.cli.inspecting import parse_stored_key
     from cortado.store.keys.decoded import decode_key

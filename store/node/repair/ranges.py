@@ -27,10 +27,11 @@ from typing import Final
 
 from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
-from cortado.store.engine.interface import Engine, ReadTransaction, Space
+from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_BYTES, Damage, damaged_keys, item_text
+from cortado.store.mvcc.reader import logical_of, suffix_from
 from cortado.store.mvcc.verifying import PAGE_ITEMS
-from cortado.store.mvcc.versions import Item, is_key_right, suffix_of
+from cortado.store.mvcc.versions import Item, encode_version, is_key_right, suffix_of, timestamp_of
 from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
 from cortado.store.node.snapshots.marker import marker_key
 from cortado.store.node.state import AppliedState
@@ -53,8 +54,8 @@ class Answer:
     """What a member has in ``[ask.start, end)``, where it has applied everything up to ``index``, at ``last_ts``, and
     forgotten requests below ``request_floor``.
 
-    ``items`` have right checksums; ``damaged`` are keys of others, or out of their place. ``end`` is the ask's, or
-    comes before it where there was more than fits.
+    ``items`` have right checksums; ``damaged`` are keys of others, or out of their place. Of these, ``right_keys`` are
+    as they were written. ``end`` is the ask's, or comes before it where there was more than fits.
     """
 
     index: int
@@ -63,6 +64,7 @@ class Answer:
     items: Sequence[Item]
     damaged: Sequence[bytes]
     end: bytes
+    right_keys: Set[bytes] = frozenset()
 
     def check(self, ask: Ask) -> None:
         """Raises DataLoss where this cannot be an answer to it: what stands here is never exchanged for less."""
@@ -79,13 +81,14 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """A range with damage in it, between two whole items, and the ``damaged`` ones as they are stored, when everything
-    up to ``index`` was applied. Of these, ``true_keys`` are as they were written, and stand where they should.
-    ``ask.end`` may come before the end of what was reported, where that is long."""
+    up to ``index`` was applied. Of these, ``right_keys`` are as they were written, and ``strays`` stand out of their
+    place. ``ask.end`` may come before the end of what was reported, where that is long."""
 
     ask: Ask
     damaged: Mapping[bytes, bytes]
     index: int
-    true_keys: Set[bytes] = frozenset()
+    right_keys: Set[bytes] = frozenset()
+    strays: Set[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +115,19 @@ class _Stored:
         return self.is_whole and self.is_in_place
 
 
-def survey(engine: Engine, of: GroupRange, damage: Damage, resume: bytes = b"") -> tuple[Survey | None, bytes]:
+def survey(
+    engine: Engine, of: GroupRange, damage: Damage, resume: bytes = b"", *, has_strays: bool = False
+) -> tuple[Survey | None, bytes]:
     """The first run of damaged items in what was reported, and where to look on (empty: nothing is left to look at).
 
     The next call is given that as ``resume``: the key of a sound item. What stands before it was looked at, and may
-    still be damaged. Raises DataLoss where the tree cannot be walked.
+    still be damaged; it ``has_strays`` where some of that is out of its place, so that searches pass others by. Raises
+    DataLoss where the tree cannot be walked.
     """
     first, end = of.bounds(damage.space)
     looked, size_bytes, passed_by = 0, 0, b""
     found: dict[bytes, bytes] = {}
-    true_keys = set[bytes]()
+    right_keys, strays = set[bytes](), set[bytes]()
     with engine.read() as txn:
         start = _whole_before(txn, damage.space, max(resume or damage.start, first), first)
         passed, resume = resume, b""
@@ -132,9 +138,12 @@ def survey(engine: Engine, of: GroupRange, damage: Damage, resume: bytes = b"") 
                 passed = b""
             if not item.is_sound:
                 found[item.key] = item.value
-                if item.is_in_place and _is_key_right(damage.space, item):
-                    true_keys.add(item.key)
+                if not item.is_in_place:
+                    strays.add(item.key)
+                elif _is_key_right(damage.space, item):
+                    right_keys.add(item.key)
             elif found:
+                strays.update(key for key in found if key > item.key)
                 end, resume = min(item.key, end), item.key if item.key < damage.end else b""
                 break
             elif item.key >= damage.end or looked >= ITEMS_MAX or size_bytes >= BYTES_MAX:
@@ -147,10 +156,10 @@ def survey(engine: Engine, of: GroupRange, damage: Damage, resume: bytes = b"") 
             looked += 1
             size_bytes += len(item.value)
         index = _applied(txn, of).index
-    if passed_by and not found:
+    if passed_by and not found and not has_strays:
         # By what is out of its place somewhere near: that is reported where it stands.
         raise DataLoss(item_text(damage.space, passed_by), "a search passes it by")
-    return Survey(Ask(damage.space, start, end), found, index, true_keys) if found else None, resume
+    return Survey(Ask(damage.space, start, end), found, index, right_keys, strays) if found else None, resume
 
 
 def own_slice(engine: Engine, of: GroupRange, ask: Ask) -> Survey:
@@ -170,7 +179,10 @@ def answer(engine: Engine, of: GroupRange, ask: Ask) -> Answer:
         state = _applied(txn, of)
     whole = [(item.key, item.value) for item in items if item.is_sound]
     damaged = [item.key for item in items if not item.is_sound]
-    return Answer(state.index, state.last_ts, state.request_floor, whole, damaged, end)
+    right_keys = {
+        item.key for item in items if not item.is_whole and item.is_in_place and _is_key_right(ask.space, item)
+    }
+    return Answer(state.index, state.last_ts, state.request_floor, whole, damaged, end, right_keys)
 
 
 def differs(engine: Engine, of: GroupRange, ask: Ask, theirs: Answer) -> bool:
@@ -200,6 +212,24 @@ def mend(engine: Engine, of: GroupRange, found: Survey, theirs: Answer, *, exact
         if plan.puts:
             txn.put_many(ask.space, sorted(plan.puts.items()))
     return Mended(len(plan.puts), len(plan.places), plan.left)
+
+
+def give_up(txn: WriteTransaction, engine_key: bytes, is_key_right: bool, doubtful: Sequence[Damage]) -> None:
+    """Within the transaction of the entry that says so: no replica has the version under ``engine_key`` whole.
+
+    Where the key is right, a deletion takes its place, at its timestamp, so that what was older does not come back to
+    life. Else it may be the key of another version: what is damaged under it goes, wherever it stands in the ranges
+    that are ``doubtful`` here, and nothing that is whole.
+    """
+    if is_key_right:
+        txn.put(Space.DATA, *encode_version(logical_of(engine_key), None, timestamp_of(suffix_from(engine_key))))
+        return
+    around = Damage.at(Space.DATA, engine_key)
+    for damage in (around, *doubtful):
+        ask = Ask(Space.DATA, damage.start, damage.end)
+        items, _ = _slice(txn, ask, bounded=False)
+        places = [item.place for item in items if item.key == engine_key and not item.is_whole]
+        txn.delete_places(Space.DATA, _anchor(txn, Space.DATA, ask.start), places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,8 +325,8 @@ def _slice(txn: ReadTransaction, ask: Ask, *, bounded: bool = True) -> tuple[lis
 
 
 def _is_key_right(space: Space, item: _Stored) -> bool:
-    """Of a damaged version: requests have no checksum of their ids, and what is whole may hide others by its place."""
-    return space is Space.DATA and not item.is_whole and is_key_right(item.key, item.value)
+    """Of a damaged item: requests have no checksum of their ids."""
+    return space is Space.DATA and is_key_right(item.key, item.value)
 
 
 def _whole_before(txn: ReadTransaction, space: Space, start: bytes, first: bytes) -> bytes:

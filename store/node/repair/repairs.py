@@ -53,9 +53,9 @@ _APPLIED_STEPS_MAX: Final = 500
 @dataclass(slots=True)
 class Case:
     """One damage that is known. ``problem`` says why it is not repaired yet; it ``is_lost`` where every other member
-    has answered and none has a whole copy of ``keys``, which are those that are damaged here. It ``is_known`` where
-    nothing else of the range is in doubt. ``wanted`` is a version that another member has and that is not here, though
-    no checksum says so."""
+    has answered and none has a whole copy of ``keys``, which are those that are damaged here; of ``right_keys`` it is
+    known that they are as they were written. It ``is_known`` where nothing else of the range is in doubt. ``wanted`` is
+    a version that another member has and that is not here, though no checksum says so."""
 
     damage: Damage
     due_ms: float = 0.0
@@ -64,18 +64,20 @@ class Case:
     is_lost: bool = False
     is_known: bool = False
     keys: frozenset[bytes] = frozenset()
+    right_keys: frozenset[bytes] = frozenset()
     wanted: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """Why a range is not whole yet, and whether all other members have said that they cannot help. Damaged keys are
-    true (``is_known``) by their own checksums, and where others have the same ones damaged: no bit turns twice. Then
-    nothing else of it is in doubt."""
+    """Why a range is not whole yet, and whether all other members have said that they cannot help. ``right_keys`` are
+    those that some replica's checksum of a key says are as they were written. Where all damaged ones are, it
+    ``is_known`` that nothing else is in doubt, unless one stands out of its place: searches go wrong beside it."""
 
     problem: str
     is_lost: bool
     is_known: bool
+    right_keys: Set[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ class Repairs:
     def report(self, damage: Damage) -> None:
         """Somebody met damage here. Cheap where it is known already."""
         key = (damage.space, damage.start, damage.end)
-        if key in self._cases:
+        if key in self._cases or (damage.is_of_one_key and self._cases_of(damage.space, damage.start)):
             return
         if len(self._cases) >= CASES_MAX:
             self._left_out += 1
@@ -195,21 +197,33 @@ class Repairs:
         """The damaged items of which no member has a whole copy, as all of them have said."""
         return {(each.damage.space, key) for each in self._cases.values() if each.is_lost for key in each.keys}
 
-    async def check_lost(self, engine_key: bytes) -> None:
-        """Look at a version now, and try to repair it. Returns where no member has a whole copy of it.
+    async def check_lost(self, engine_key: bytes) -> bool:
+        """Look at a version now, and try to repair it. Returns where no member has a whole copy of it: whether the key
+        is as it was written.
 
-        Raises InvalidArgument where it is whole (again), Unavailable where not every member has answered.
+        Raises InvalidArgument where nothing damaged is stored under it (any more), Unavailable where not every member
+        has answered.
         """
         damage = Damage.at(Space.DATA, engine_key)
-        self.report(damage)
-        key = (damage.space, damage.start, damage.end)
-        case = self._cases.get(key) or Case(damage)
-        await self._try(key, case)
-        if engine_key not in case.keys:
-            problem = "what is stored there is not damaged on the leader, and is repaired from it elsewhere"
+        # A search for it may pass it by where it stands: then the range is known in which it was met.
+        known = self._cases_of(Space.DATA, engine_key)
+        if not known:
+            self.report(damage)
+            known = [self._cases.get((damage.space, damage.start, damage.end)) or Case(damage)]
+        for case in known:
+            await self._try((case.damage.space, case.damage.start, case.damage.end), case)
+        met = [case for case in known if engine_key in case.keys]
+        if not met:
+            problem = "the leader has nothing damaged under this key; accept what the leader itself lists as lost"
             raise InvalidArgument("key", problem, damage.what)
-        if not case.is_lost:
-            raise Unavailable(f"{damage.what} may not be lost: {case.problem}; start or remove who does not answer")
+        for case in met:
+            if not case.is_lost:
+                raise Unavailable(f"{damage.what} may not be lost: {case.problem}; start or remove who does not answer")
+        return any(engine_key in case.right_keys for case in met)
+
+    def _cases_of(self, space: Space, key: bytes) -> list[Case]:
+        """Those in which an item that is stored under this key is known to be damaged."""
+        return [each for each in self._cases.values() if each.damage.space is space and key in each.keys]
 
     async def rebuild(self) -> int:
         """Compare everything with another member's, and make it the same; returns how many items were changed.
@@ -259,21 +273,24 @@ class Repairs:
     async def _try(self, key: _Key, case: Case) -> None:
         async with self._mending:
             case.tries += 1
-            problem, keys, is_lost, is_known = "", set[bytes](), True, True
+            problem, keys, right_keys, is_lost, is_known = "", set[bytes](), set[bytes](), True, True
             try:
                 if case.wanted:
                     await self._bring(case)
-                resume, is_looked_at = b"", False
+                resume, is_looked_at, has_strays = b"", False, False
                 while not is_looked_at:
-                    found, resume = await self._survey(case.damage, resume)
+                    found, resume = await self._survey(case.damage, resume, has_strays)
+                    has_strays |= found is not None and bool(found.strays)
                     if found is not None and (outcome := await self._repair(found)) is not None:
                         problem, is_lost = outcome.problem, is_lost and outcome.is_lost
                         is_known &= outcome.is_known
                         keys.update(found.damaged)
+                        right_keys |= outcome.right_keys
                     is_looked_at = not resume
             except CortadoError as failed:
                 problem, is_lost, is_known = failed.message(), False, False
-        case.keys, case.problem, case.is_lost = frozenset(keys), problem, bool(problem) and is_lost
+        case.keys, case.right_keys = frozenset(keys), frozenset(right_keys)
+        case.problem, case.is_lost = problem, bool(problem) and is_lost
         case.is_known = is_known
         if is_known and case.damage.space is Space.DATA:
             missing = [each.damage for each in self._cases.values() if each.wanted]
@@ -320,20 +337,20 @@ class Repairs:
         with self._engine.read() as txn:
             return txn.get(space, key) is not None
 
-    async def _survey(self, damage: Damage, resume: bytes) -> tuple[Survey | None, bytes]:
+    async def _survey(self, damage: Damage, resume: bytes, has_strays: bool) -> tuple[Survey | None, bytes]:
         if not damage.end:
             raise DataLoss("a page of the data file", "it cannot be repaired in place: replace this node")
-        return await self._run_scan(lambda: survey(self._engine, self._of, damage, resume))
+        return await self._run_scan(lambda: survey(self._engine, self._of, damage, resume, has_strays=has_strays))
 
     async def _repair(self, found: Survey) -> _Left | None:
         """Ask one member after the other; None where all is whole."""
         silent: list[str] = []
-        true_keys = set(found.true_keys)
+        right_keys = set(found.right_keys)
         peers = self._peers()
         for member in peers:
             try:
                 theirs = await self._ask(member.node_id, found.ask)
-                true_keys.update(theirs.damaged)
+                right_keys |= theirs.right_keys
                 if theirs.end < found.ask.end:
                     raise Unavailable("more is stored there than one answer holds", 1_000)
                 left = (await self._mend(found, theirs)).left
@@ -345,11 +362,11 @@ class Repairs:
                 return None
             if not self._has_said_all(member.node_id, theirs.index, found.index):
                 silent.append(f"{member.node_id}: it is behind, at entry {theirs.index} of {found.index}")
-        is_known = true_keys.issuperset(found.damaged)
+        is_known = not found.strays and right_keys.issuperset(found.damaged)
         if silent:
-            return _Left(f"no whole copy was found yet ({'; '.join(silent)})", False, is_known)
+            return _Left(f"no whole copy was found yet ({'; '.join(silent)})", False, is_known, right_keys)
         problem = "no other member has a whole copy" if peers else "there is no other member that could have a copy"
-        return _Left(problem, True, is_known)
+        return _Left(problem, True, is_known, right_keys)
 
     def _has_said_all(self, node_id: str, index: int, own_index: int) -> bool:
         """Whether a member that has no whole copy now will have none later: it has applied as much as this replica, or

@@ -29,7 +29,7 @@ ENTRY = LogEntry(
     request_floor=bytes(19) + b"\x07",
     epoch=2,
     ceiling=Timestamp(1, 255, 0),
-    losses=(b"kc" + bytes(12), b"kd" + bytes(12)),
+    losses=[(b"kc" + bytes(12), True), (b"kd" + bytes(12), False)],
     reads=Reads((b"ka", b"kc"), (suffix_of(Timestamp(1, 7, 0)), NOTHING), [(b"ka", b"kd")]),
 )
 
@@ -41,7 +41,7 @@ def test_a_log_entry_has_these_bytes() -> None:
 
 def test_an_entry_without_anything_optional_comes_back() -> None:
     entry = LogEntry(2, 1, TS, TS)
-    assert LogEntry.decode(entry.encode()) == LogEntry(2, 1, TS, TS, [], [], losses=())
+    assert LogEntry.decode(entry.encode()) == LogEntry(2, 1, TS, TS)
 
 
 def test_an_unknown_format_is_refused() -> None:
@@ -72,6 +72,8 @@ def test_bytes_that_are_no_entry_are_data_loss() -> None:
         ("request_floor", bytes(12)),
         ("accepted_losses", b"short"),
         ("accepted_loss_lengths", bytes(3)),
+        ("accepted_loss_keys_right", b"\x01"),
+        ("accepted_loss_keys_right", b"\x01\x02"),
         ("read_keys", b"short"),
         ("read_versions", bytes(23)),
         ("read_versions", b""),

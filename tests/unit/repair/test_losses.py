@@ -266,10 +266,10 @@ def test_no_loss_is_accepted_of_what_somebody_has_whole_or_may_have() -> None:
         await fill(world)
         leader = world.leader()
         stored = stored_key(world.places["n1"], "k2")
-        with pytest.raises(InvalidArgument, match="is not damaged on the leader"):
+        with pytest.raises(InvalidArgument, match="the leader has nothing damaged under this key"):
             await leader.accept_loss(stored)
         rot(world.places["n1"], stored)
-        with pytest.raises(InvalidArgument, match="is not damaged on the leader"):
+        with pytest.raises(InvalidArgument, match="the leader has nothing damaged under this key"):
             await leader.accept_loss(stored)
         assert value_of(nodes[0], "k2") == b"value 2", "it was repaired instead"
         world.silent.add("n3")
