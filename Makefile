@@ -6,6 +6,9 @@ WORKERS ?= 4
 # By file, since the tests of a file share its servers; in the order of tests/conftest.py.
 SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# Containers often tell Python to keep no bytecode. Tests start hundreds of processes: each would compile all it imports.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-quick test-packages lint fmt type proto proto-check lock sim bench bench-cluster clean
 
@@ -24,7 +27,7 @@ test: setup ## All tests (Spark's need Java, which is found or installed); WORKE
 
 # It waits for nobody, so it wants no more processes than there are cores.
 test-quick: WORKERS := 2
-test-quick: setup ## What is tested in a minute and a half: no server process, no Spark, few examples of each property
+test-quick: setup ## What is tested in a minute: no server process, no Spark, few examples of each property
 	@HYPOTHESIS_EXAMPLES=10 $(PYTHON_BIN)/python -m pytest $(SHARED) -m "not slow and not process and not spark" \
 		tests/unit tests/golden tests/property $(PYTEST_ARGS)
 

@@ -25,6 +25,7 @@ from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.snapshots.spools import MemorySpools
+from cortado.store.node.status import Role
 from cortado.store.node.storage import Done, Job
 from support.nodes import NOW_MS
 from support.simulation.loop import NodeLoop, Scheduler
@@ -269,7 +270,7 @@ class World:
             lambda: (
                 len({each.node.applied for each in running}) == 1
                 and all(
-                    each.disk.is_idle and each.node.status().last_index == each.node.applied.index for each in running
+                    each.disk.is_idle and each.node.parts.log.last[0] == each.node.applied.index for each in running
                 )
             ),
             "all have applied all",
@@ -298,7 +299,7 @@ class World:
     def leaders(self) -> list[Node]:
         """Who believes to lead, by term."""
         nodes = [each.node for each in self.places.values() if each.is_running]
-        return sorted((node for node in nodes if node.status().role == "leader"), key=lambda node: node.term)
+        return sorted((node for node in nodes if node.role is Role.LEADER), key=lambda node: node.term)
 
     def leader(self) -> Node:
         return self.leaders()[-1]

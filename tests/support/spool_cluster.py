@@ -19,6 +19,7 @@ from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.snapshots.marker import marker_key
 from cortado.store.node.snapshots.spools import MemorySpools
+from cortado.store.node.status import Role
 from support.nodes import SetClock, followed, key, put
 from support.spools import Crash, InlineStorage
 
@@ -130,7 +131,7 @@ class SpoolCluster:
 
     @property
     def leader(self) -> Member | None:
-        leading = [each for each in self.members.values() if each.is_up and each.node.status().role == "leader"]
+        leading = [each for each in self.members.values() if each.is_up and each.node.role is Role.LEADER]
         return max(leading, key=lambda each: each.node.term, default=None)
 
     def are_joined(self, one: str, other: str) -> bool:

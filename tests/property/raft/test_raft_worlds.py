@@ -70,13 +70,18 @@ def live(seed: int) -> World:
     return world
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+# make test-quick runs the first of them; together they take some seconds.
+CHUNKS = [pytest.param(first, marks=[pytest.mark.slow] if first else []) for first in range(0, SEEDS, CHUNK)]
+
+
+@pytest.mark.parametrize("first", CHUNKS)
 def test_no_weather_breaks_a_group(first: int) -> None:
     only = os.environ.get("RAFT_SEED")
     for seed in range(first, first + CHUNK) if only is None else (int(only),):
         COUNTS.update(live(seed).counts)
 
 
+@pytest.mark.slow
 def test_every_fault_and_rare_path_has_occurred() -> None:
     if "RAFT_SEED" in os.environ or not COUNTS:
         pytest.skip("it counts over all seeds")

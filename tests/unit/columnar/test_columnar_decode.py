@@ -213,7 +213,10 @@ LARGE: list[tuple[str, Any, bytes]] = [
 
 # About half a second each; a step of numpy calls for each item would take half a minute.
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize(("type_", "body"), [case[1:] for case in LARGE], ids=[case[0] for case in LARGE])
+@pytest.mark.parametrize(
+    ("type_", "body"),
+    [pytest.param(*case, id=name, marks=[pytest.mark.slow] * (name == "recursive")) for name, *case in LARGE],
+)
 def test_a_million_items_in_one_document_end(type_: Any, body: bytes) -> None:
     assert decode_rows(document(type_), body, [len(body)]).errors == {}
 
