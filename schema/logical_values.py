@@ -38,6 +38,7 @@ ToStored: TypeAlias = Callable[[Any], Any]
 _UUID_TEXT: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 _DURATION: Final = struct.Struct("<III")
 _COUNT_MAX: Final = 2**32 - 1
+_NUMBER_CHARACTERS: Final = 60
 _EXACT: Final = Context(prec=2 * DECIMAL_PRECISION_MAX)
 
 
@@ -71,19 +72,25 @@ def unscaled_of(value: Decimal, logical: Logical) -> int:
     """The decimal as a count of its smallest unit. Raises InvalidDocument where precision or scale do not hold it."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise InvalidDocument("", "a decimal is a finite number", shown(value))
+        raise InvalidDocument("", "a decimal is a finite number", _number_text(value))
     if not any(digits):
         return 0
     if value.adjusted() + 1 > logical.precision - logical.scale:
         whole = logical.precision - logical.scale
-        raise InvalidDocument("", f"more than {whole} digits before the point", shown(value))
+        raise InvalidDocument("", f"more than {whole} digits before the point", _number_text(value))
     shift = exponent + logical.scale
     if shift < 0:
         if any(digits[shift:]) or -shift >= len(digits):
-            raise InvalidDocument("", f"more than {logical.scale} digits after the point", shown(value))
+            raise InvalidDocument("", f"more than {logical.scale} digits after the point", _number_text(value))
         digits, shift = digits[:shift], 0
     unscaled = int(Decimal((0, digits, shift)))
     return -unscaled if sign else unscaled
+
+
+def _number_text(value: Decimal) -> str:
+    """As its writer knows it, also where JSON was written: 12.505, and not Decimal('12.505')."""
+    text = str(value)
+    return text if len(text) <= _NUMBER_CHARACTERS else text[: _NUMBER_CHARACTERS - 3] + "..."
 
 
 def scaled(unscaled: int, logical: Logical) -> Decimal:

@@ -65,7 +65,8 @@ def _row(parameter: Any) -> str:
         f"`{long}{value}`",
         *(f"`{each}`" for each in (*parameter.opts, *parameter.secondary_opts) if each != long),
     ]
-    return f"| {', '.join(names)} | {_text(parameter.help)} |\n"
+    required = " Required." if parameter.required else ""
+    return f"| {', '.join(names)} | {_text(parameter.help)}{required} |\n"
 
 
 def _marked(text: str) -> str:
@@ -73,8 +74,7 @@ def _marked(text: str) -> str:
 
 
 def _text(help: str) -> str:
-    text = re.sub(r" \[default: (.*)\]$", r" Default: \1.", help).replace(" [required]", " Required.")
-    return text.replace("|", "\\|")
+    return re.sub(r" \[default: (.*)\]$", r" Default: \1.", help).replace("|", "\\|")
 
 
 if __name__ == "__main__":

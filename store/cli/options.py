@@ -176,7 +176,8 @@ def option(name: str, kind: Any, declared: Option, *, default: Any = None, requi
         is_flag=is_flag,
         type=None if is_flag else _type(kind, declared.parser),
         metavar=declared.metavar,
-        help=_help(declared.help, "required" if required else shown, is_required=required),
+        # That it is required, click says itself.
+        help=_help(declared.help, "" if required else shown),
         hidden=declared.hidden,
         shell_complete=_completed(declared),
     )
@@ -253,7 +254,5 @@ def _shown_default(default: Any) -> str:
     return "" if default in _NOT_SHOWN else f"{default:g}" if isinstance(default, float) else str(default)
 
 
-def _help(text: str, default: str, *, is_required: bool = False) -> str:
-    if is_required:
-        return f"{text} [required]"
+def _help(text: str, default: str) -> str:
     return f"{text} [default: {default}]" if default else text

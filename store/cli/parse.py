@@ -35,6 +35,7 @@ from uuid import UUID
 
 from cortado.errors import InvalidArgument
 from cortado.schema.json_text import parse_json
+from cortado.store.cli.render import count
 from cortado.store.keys.types import KeyPart, KeyType
 
 if TYPE_CHECKING:
@@ -61,8 +62,9 @@ WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 def parse_key(texts: Sequence[str], parts: Sequence[KeyPart], *, prefix: bool = False) -> Key:
     """A key of the arguments of a command. Raises InvalidArgument naming the part, or how many parts there are."""
     if len(texts) > len(parts) or (len(texts) < len(parts) and not prefix):
-        declared = " ".join(f"{part.path.upper()}:{part.type}" for part in parts)
-        raise InvalidArgument("key", f"must have {'at most ' if prefix else ''}the parts {declared}", f"{len(texts)}")
+        declared = ", ".join(f"{part.path} ({part.type})" for part in parts)
+        wanted = f"{'at most ' if prefix else ''}{count(len(parts), 'part')}: {declared}"
+        raise InvalidArgument("key", f"must have {wanted}", count(len(texts), "part"))
     return tuple(parse_part(text, part) for text, part in zip(texts, parts, strict=False))
 
 
@@ -74,7 +76,7 @@ def parse_bound(text: str | None, parts: Sequence[KeyPart], option: str) -> Key 
         return parse_key([text], parts, prefix=True)
     values = parse_json(text, option)
     if len(values) > len(parts):
-        raise InvalidArgument(option, f"must have at most {len(parts)} parts", f"{len(values)} parts")
+        raise InvalidArgument(option, f"must have at most {count(len(parts), 'part')}", count(len(values), "part"))
     return tuple(_part_of_json(value, part) for value, part in zip(values, parts, strict=False))
 
 

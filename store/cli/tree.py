@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -37,7 +38,12 @@ _OPTION_OF: Final = {
     "range.end": ("upper",),
     "start": ("lower",),
     "end": ("upper",),
+    "key": ("key", "prefix"),
+    "indexes": ("index", "unique"),
+    "database": ("database", "name"),
 }
+# One of several that were given: key[0].path, indexes[1].name.
+_LISTED: Final = re.compile(r"(key|indexes)\[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +138,16 @@ class Command(click.Command):
 
     def _rename(self, refused: InvalidArgument) -> None:
         """Names what is wrong as it was given: the option ``--if-match``, and not the API's ``condition.etag``."""
-        names = _OPTION_OF.get(refused.field, (refused.field,))
-        for each in self.params:
-            if each.name in names:
-                named = each.declared_metavar if isinstance(each, ShownArgument) else max(each.opts, key=len)
-                refused.field = named
-                return
+        listed = _LISTED.match(refused.field)
+        field = refused.field if listed is None else listed[1]
+        names = _OPTION_OF.get(field, (field,))
+        found = [
+            each.declared_metavar if isinstance(each, ShownArgument) else max(each.opts, key=len)
+            for each in self.params
+            if each.name in names
+        ]
+        if found:
+            refused.field = " or ".join(found)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The arguments, the options under their headings, the names of those that all have, and the examples."""

@@ -299,6 +299,10 @@ def test_what_is_wrong_is_named_as_it_was_given(cortado: Shell, flights: str, da
         (("schema", "get", "x", "--id", "1"), "--id: must not be given together with SUBJECT"),
         (("watch", "kv", database, "--from", "z", "--to", "a"), "--to: "),
         (("export", flights, "out.xml"), "DESTINATION: "),
+        (("scan", flights, *KEY, "too many"), "PART: must have at most 3 parts"),
+        (("db", "create", "a b"), "NAME: "),
+        (("table", "create", f"{flights}2", "--subject", flights, "--key", "nope"), "--key: "),
+        (("table", "create", f"{flights}2", "--subject", flights, "--key", "carrier", "--index", "a=nope"), "--index"),
     ):
         cortado(*arguments, expect=2)
         assert cortado.err.startswith(f"error: {named}"), cortado.err

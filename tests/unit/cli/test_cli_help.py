@@ -65,6 +65,11 @@ def test_the_page_says_what_the_help_says() -> None:
     assert page["updated"](DOCS.read_text()) == DOCS.read_text(), "run tools/cli_page.py"
 
 
+def test_help_says_once_that_an_option_is_required(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["table", "create", "--help"]) == 0
+    assert capsys.readouterr().out.count("[required]") == 1
+
+
 def test_no_command_is_documented_that_is_not_there() -> None:
     documented = set(re.findall(r"^### `(cortado[^`]*)`$", DOCS.read_text(), re.M))
     assert documented == set(COMMANDS)
