@@ -161,8 +161,8 @@ class Elections:
         core = self._core
         if not response.is_granted or not core.configuration.is_voter(sender):
             return
-        if not core.may_lead:
-            # Since it asked, its data turned out to be damaged, say: it could not even store that it leads.
+        if not core.may_lead or not core.configuration.is_voter(core.node_id):
+            # Since it asked, its data turned out to be damaged, say, or the entry that made it a voter was taken back.
             return
         if response.is_pre_vote:
             if response.term == self._pre_vote_term == core.journal.term + 1:

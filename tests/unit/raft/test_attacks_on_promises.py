@@ -120,6 +120,18 @@ def test_a_candidate_that_may_lead_no_longer_does_not_win() -> None:
     assert candidate.leader != "n2"
 
 
+def test_a_pre_vote_that_comes_after_its_promotion_was_taken_back_lets_no_learner_campaign() -> None:
+    """It asked as a voter; then a new leader's log took the entry's place that had made it one."""
+    group = Hand(3, learners=1)
+    term = group.elect("n1").term
+    learner = group.logs["n4"]
+    learner._elections._ask_for_pre_votes()
+    for voter in ("n2", "n3"):
+        granted = pb.VoteResponse(term=term + 1, is_pre_vote=True, is_granted=True)
+        group.forge(voter, "n4", term=term, vote_response=granted)
+    assert learner.term == term
+
+
 # --- what is held back -----------------------------------------------------------------------------------------------
 
 
