@@ -18,7 +18,7 @@ from cortado.store.cli.options import Option
 from cortado.store.cli.terminal import harmless
 
 UNCHANGED: Final = "nothing was changed"
-_NOBODY: Final = "must be given where nobody can be asked"
+_NOBODY: Final = "must be given, since there is no terminal to ask on"
 
 DryRunOption: TypeAlias = Annotated[bool, Option("--dry-run", help="Print what would happen, and change nothing.")]
 YesOption: TypeAlias = Annotated[bool, Option("--yes", "-y", help="Answer yes to the question.")]

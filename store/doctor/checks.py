@@ -73,7 +73,7 @@ def _settings(facts: Facts) -> Iterator[Check]:
         known = facts["settings"].get(name)
         if known is not None:
             problem = problem_of(known)
-            yield _of(what, fail=bool(problem), found=problem or "right", advice="correct it where it is written")
+            yield _of(what, fail=bool(problem), found=problem or "valid", advice="correct it where it is set")
 
 
 # --- nodes -----------------------------------------------------------------------------------------------------
@@ -121,13 +121,13 @@ def _majority(facts: Facts) -> Iterator[Check]:
         warn=alive != voters,
         found=f"{len(alive)} of {len(voters)} voters answer",
         advice=f"bring back {', '.join(sorted(voters - alive))}"
-        + ("; if they are lost for ever: cortado recover" if lost else ""),
+        + ("; if they are permanently lost: cortado recover" if lost else ""),
     )
     yield _of(
         "number of voters",
         warn=len(voters) % 2 == 0,
         found=str(len(voters)),
-        advice="an even number stands the loss of no more nodes than one voter less: add or remove one",
+        advice="an even number of voters survives no more failures than one voter less: add or remove one",
     )
 
 
@@ -142,7 +142,7 @@ def _addresses(facts: Facts) -> Iterator[Check]:
             f"address of {member['node_id']}",
             fail=True,
             found=f"at {member['address']}, where the cluster looks for it, node {there['node_id']} answers",
-            advice="stop the nodes that stand in each other's place, and start each with its own data directory",
+            advice="stop the nodes whose directories were exchanged, and start each with its own data directory",
         )
 
 
@@ -190,12 +190,17 @@ def _sameness(facts: Facts) -> Iterator[Check]:
         )
     clusters = {each["cluster_id"] for each in reached}
     if len(clusters) > 1:
-        yield _of("cluster", fail=True, found=", ".join(sorted(clusters)), advice="endpoints are of several clusters")
+        yield _of(
+            "cluster",
+            fail=True,
+            found=", ".join(sorted(clusters)),
+            advice="the endpoints belong to several clusters: name those of one",
+        )
     for name in _COMMON_SETTINGS:
         values = {each["node_id"]: setting_of(each, name) for each in reached}
         if len({each for each in values.values() if each is not None}) > 1:
             shown = ", ".join(f"{node} {value}" for node, value in sorted(values.items()))
-            yield _of(f"setting {name}", warn=True, found=shown, advice="give all nodes the same")
+            yield _of(f"setting {name}", warn=True, found=shown, advice="give all nodes the same value")
 
 
 def _clocks(facts: Facts) -> Iterator[Check]:
@@ -212,7 +217,7 @@ def _clocks(facts: Facts) -> Iterator[Check]:
             warn=worst_ms > limit_ms / 2,
             found=f"that of {worst['node_id']} is off by {between_text(worst['low_ms'], worst['high_ms'])}; the "
             f"limit is {limit_ms} ms",
-            advice="set the clocks right (chrony or the like), on the node that differs from most",
+            advice="synchronize the clocks (chrony or the like), on the node that differs from most",
         )
     for node in reached:
         ahead_ms, limit_ms = node["clock"]["ahead_ms"], node["clock"]["max_offset_ms"]
@@ -221,7 +226,7 @@ def _clocks(facts: Facts) -> Iterator[Check]:
                 f"wall clock of {node['node_id']}",
                 warn=True,
                 found=f"jumped by {exact_span_text(node['clock']['jump_ms'])}, which is not followed",
-                advice="set the host's clock right (chrony or the like)",
+                advice="synchronize the host's clock (chrony or the like)",
             )
         elif ahead_ms > limit_ms:
             yield _of(
@@ -236,7 +241,7 @@ def _clocks(facts: Facts) -> Iterator[Check]:
                 f"clock of {node['node_id']}",
                 warn=True,
                 found=f"about {exact_span_text(here_ms)} from this host's",
-                advice="set both clocks right (chrony or the like)",
+                advice="synchronize both clocks (chrony or the like)",
             )
 
 
@@ -271,7 +276,7 @@ def _room(facts: Facts) -> Iterator[Check]:
                 yield _of(f"{queue['name']} of {node['node_id']}", warn=True, found=found, advice=advice)
         if node["loop_lag_ms_max"] > LOOP_LAG_MS_WARN:
             found = f"{node['loop_lag_ms_max']} ms in the last minute"
-            yield _of(f"lateness of {node['node_id']}", warn=True, found=found, advice="its processor is too busy")
+            yield _of(f"lateness of {node['node_id']}", warn=True, found=found, advice="its CPU is too busy")
 
 
 def _reached(facts: Facts) -> list[Facts]:
@@ -334,8 +339,8 @@ def _directory(path: str, directory: Facts) -> Iterator[Check]:
         fail=kind in IN_MEMORY,
         warn=kind in OVER_A_NETWORK,
         found=kind or "unknown",
-        advice="put the data on a local disk: what is in memory is gone with the host, and a network's syncs are slow "
-        "and not always kept",
+        advice="put the data on a local disk: a file system in memory is lost with the host, and one over a network "
+        "syncs slowly, and not always durably",
     )
     free, total = disk["free_bytes"], disk["total_bytes"] or 1
     yield _of(
@@ -346,7 +351,7 @@ def _directory(path: str, directory: Facts) -> Iterator[Check]:
         advice="make room: without 64 MiB the node takes no writes",
     )
     if problem_of(sync):
-        found, advice = f"not measured: {problem_of(sync)}", "every write waits for one"
+        found, advice = f"not measured: {problem_of(sync)}", "every write waits for a sync"
         yield _of(f"sync of {path}", warn=True, found=found, advice=advice)
         return
     yield _of(
@@ -354,7 +359,7 @@ def _directory(path: str, directory: Facts) -> Iterator[Check]:
         fail=sync["median_ms"] > SYNC_MS_FAIL,
         warn=sync["median_ms"] > SYNC_MS_WARN,
         found=f"{sync['median_ms']} ms, at most {sync['max_ms']} ms",
-        advice="every write waits for one: use a faster disk, and let nothing else write much to it",
+        advice="every write waits for a sync: use a faster disk, and let nothing else write much to it",
     )
 
 

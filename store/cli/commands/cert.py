@@ -43,7 +43,7 @@ def ca(
     days: _Days = 3650,
     force: _Force = False,
 ) -> Answer:
-    """Create a certificate authority: ca.crt, for everybody, and ca.key, which signs; keep the key off the nodes.
+    """Create a certificate authority (CA): ca.crt for everyone, and ca.key, which signs. Keep ca.key off the nodes.
 
     Needs the extra [server]: pip install 'cortado[server]'.
     """

@@ -100,7 +100,7 @@ def accept(
     key: Annotated[str, Argument(help="The stored key, as damage list shows it of the leader.", metavar="KEY")],
     yes: YesOption = False,
 ) -> Answer:
-    """Accept the loss of a damaged version of which no member has an intact copy.
+    """Accept the loss of a damaged version that no member holds intact.
 
     From its timestamp on the key does not exist, on all replicas alike, until it is written again. If the key itself is
     damaged, the version goes, and nothing takes its place. Refused if an intact copy is known, or if a member has not
