@@ -6,19 +6,22 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import grpc
 
 from cortado.errors import CortadoError, NotFound
 from cortado.raft.configuration import Configuration, Member
+from cortado.store.client.aio.writing import write
 from cortado.store.engine.data_directory import Identity
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.interface import PeerLimits
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
+from cortado.store.rpc_errors import from_rpc_error
 from support.nodes import until
 
 CLUSTER = "cluster-a"
@@ -152,6 +155,23 @@ async def running_peer(
     finally:
         await transport.close()
         await server.stop(0)
+
+
+async def how_it_ends(call: Any, *messages: bytes) -> CortadoError:
+    """What the other side ends a stream with on which we send these."""
+    # It may have ended by now. Whoever reads is told why, and gRPC's own write sometimes says something else.
+    with suppress(Exception):
+        for message in messages:
+            await write(call, message)
+    try:
+        while await call.read() is not grpc.aio.EOF:
+            pass
+        status = grpc.aio.AioRpcError(
+            await call.code(), await call.initial_metadata(), await call.trailing_metadata(), await call.details()
+        )
+    except grpc.aio.AioRpcError as error:
+        status = error
+    return from_rpc_error(status)
 
 
 def members(*peers: PeerProcess, **storage_ids: str) -> Configuration:

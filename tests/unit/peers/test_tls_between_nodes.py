@@ -19,10 +19,9 @@ from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.hello import make_hello
 from cortado.store.peers.join import join
 from cortado.store.peers.streams import CONNECT, as_it_is
-from cortado.store.rpc_errors import from_rpc_error
 from support.certificates import DAYS, NOW, Certifier
 from support.nodes import run, until
-from support.peers import PeerProcess, connected, identity_of_node, members, running_peer
+from support.peers import PeerProcess, connected, how_it_ends, identity_of_node, members, running_peer
 
 
 @pytest.fixture
@@ -61,14 +60,7 @@ async def refused_by(n1: PeerProcess, certificates: Certificates, *, hello_of: s
     async with grpc.aio.secure_channel(n1.address, credentials) as channel:
         call = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)()
         hello = make_hello(identity_of_node(hello_of), "h:1", (9, 9), "n1")
-        with pytest.raises(grpc.aio.AioRpcError) as error:
-            await call.write(PeerBatch(hello=hello).SerializeToString())
-            while await call.read() is not grpc.aio.EOF:
-                pass
-            raise grpc.aio.AioRpcError(
-                await call.code(), await call.initial_metadata(), await call.trailing_metadata(), await call.details()
-            )
-        found = from_rpc_error(error.value)
+        found = await how_it_ends(call, PeerBatch(hello=hello).SerializeToString())
         assert isinstance(found, (PeerRefused, Unavailable))
         return found
 
