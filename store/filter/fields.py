@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -105,15 +104,6 @@ class FieldRef:
     @property
     def path(self) -> str:
         return ".".join(self.names)
-
-    def value_in(self, document: Mapping[str, Any]) -> Any:
-        """The field's value; None where it, or a record above it, is null."""
-        value: Any = document
-        for name in self.names:
-            if value is None:
-                return None
-            value = value.get(name)
-        return value
 
     def comparable(self, value: Any) -> Comparable:
         """The comparable form of a document's value that is not null."""

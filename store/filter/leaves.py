@@ -1,6 +1,6 @@
-"""One field against constants: the leaves of a bound filter, each for a whole column and for one value.
+"""One field against constants: the leaves of a bound filter, each for a whole column.
 
-Both answers of a test agree, and neither is asked about null: that is the tree's business.
+No test is asked about null: that is the tree's business.
 """
 
 from __future__ import annotations
@@ -27,9 +27,6 @@ class Test(Protocol):
     def mask(self, column: Column, /) -> Bools:
         """The answer for each row; arbitrary where a row is null."""
 
-    def holds(self, value: Comparable, /) -> bool:
-        """The answer for one comparable."""
-
 
 @dataclass(frozen=True, slots=True)
 class Always:
@@ -39,9 +36,6 @@ class Always:
 
     def mask(self, column: Column) -> Bools:
         return np.full(column.length, self.answer)
-
-    def holds(self, _value: Comparable, /) -> bool:
-        return self.answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +49,6 @@ class Counted:
         result: Bools = COMPARE[self.op](flat_values(column).astype(np.int64, copy=False), self.threshold)
         return result
 
-    def holds(self, value: Comparable) -> bool:
-        return bool(COMPARE[self.op](value, self.threshold))
-
 
 @dataclass(frozen=True, slots=True)
 class Real:
@@ -68,10 +59,6 @@ class Real:
 
     def mask(self, column: Column) -> Bools:
         return compare_reals(self.op, flat_values(column).astype(np.float64, copy=False), self.threshold)
-
-    def holds(self, value: Comparable) -> bool:
-        threshold = (True, 0.0) if self.threshold != self.threshold else (False, self.threshold)
-        return bool(COMPARE[self.op](value, threshold))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +102,6 @@ class Exact:
     def mask(self, column: Column) -> Bools:
         compare, value = COMPARE[self.op], self.value
         return np.fromiter((each is not None and compare(each, value) for each in column.to_pylist()), np.bool_)
-
-    def holds(self, value: Comparable) -> bool:
-        return bool(COMPARE[self.op](value, self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +149,7 @@ def flat_values(column: Column) -> Any:
     return column.values
 
 
-def _by_symbol(test: Test, column: Column) -> Bools:
+def _by_symbol(test: Text | Prefix | OneOf, column: Column) -> Bools:
     """An enum's column holds the symbols' numbers: ask once for each symbol."""
     assert isinstance(column.type, Enum)
     answers = np.array([test.holds(symbol.encode()) for symbol in column.type.symbols], np.bool_)

@@ -1,4 +1,4 @@
-"""A bound filter: the tree that is evaluated, over whole columns or one document, in SQL's three-valued logic.
+"""A bound filter: the tree that is evaluated, over whole columns, in SQL's three-valued logic.
 
 A verdict holds two masks, what is *true* and what is *false*; what is neither is unknown. So ``not`` exchanges them,
 and a row passes a filter only where it is true::
@@ -38,11 +38,9 @@ class Verdict:
 
 
 class Node(Protocol):
-    """A condition of which each row, or a document, makes true, false or unknown."""
+    """A condition that is true, false or unknown for each row."""
 
     def evaluate(self, columns: Columns, /) -> Verdict: ...
-
-    def matches(self, document: Mapping[str, Any], /) -> bool | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +51,6 @@ class Constant:
 
     def evaluate(self, _columns: Columns, /) -> Verdict:
         return Verdict(np.array(self.answer is True), np.array(self.answer is False))
-
-    def matches(self, _document: Mapping[str, Any], /) -> bool | None:
-        return self.answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +63,6 @@ class NullTest:
         present = present_rows(columns[self.field.path])
         return Verdict(~present, present)
 
-    def matches(self, document: Mapping[str, Any]) -> bool | None:
-        return self.field.value_in(document) is None
-
 
 @dataclass(frozen=True, slots=True)
 class FieldTest:
@@ -82,10 +74,6 @@ class FieldTest:
     def evaluate(self, columns: Columns, /) -> Verdict:
         column = columns[self.field.path]
         return _where_present(self.test.mask(column), column.validity)
-
-    def matches(self, document: Mapping[str, Any], /) -> bool | None:
-        value = self.field.value_in(document)
-        return None if value is None else self.test.holds(self.field.comparable(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +89,6 @@ class FieldPair:
         valid = _both(left.validity, right.validity)
         return _where_present(self._mask(left, right), valid)
 
-    def matches(self, document: Mapping[str, Any]) -> bool | None:
-        left, right = self.left.value_in(document), self.right.value_in(document)
-        return None if left is None or right is None else self._holds(left, right)
-
     def _mask(self, left: Column, right: Column) -> Bools:
         families = {self.left.family, self.right.family}
         if families <= {Family.INTEGER, Family.REAL} and Family.REAL in families:
@@ -117,13 +101,6 @@ class FieldPair:
         compare = COMPARE[self.op]
         return np.fromiter((a is not None and b is not None and compare(a, b) for a, b in pairs), np.bool_, left.length)
 
-    def _holds(self, left: Any, right: Any) -> bool:
-        if Family.REAL in (self.left.family, self.right.family):
-            reals = [np.array([each], np.float64) for each in (left, right)]
-            return bool(compare_reals(self.op, reals[0], reals[1])[0])
-        scaled = (_scale(each.comparable(value), each) for each, value in ((self.left, left), (self.right, right)))
-        return bool(COMPARE[self.op](*scaled))
-
 
 @dataclass(frozen=True, slots=True)
 class Negation:
@@ -134,10 +111,6 @@ class Negation:
     def evaluate(self, columns: Columns, /) -> Verdict:
         verdict = self.item.evaluate(columns)
         return Verdict(verdict.false, verdict.true)
-
-    def matches(self, document: Mapping[str, Any]) -> bool | None:
-        answer = self.item.matches(document)
-        return None if answer is None else not answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +126,6 @@ class Conjunction:
             reduce(np.logical_or, (each.false for each in verdicts)),
         )
 
-    def matches(self, document: Mapping[str, Any]) -> bool | None:
-        answers = [item.matches(document) for item in self.items]
-        return False if False in answers else None if None in answers else True
-
 
 @dataclass(frozen=True, slots=True)
 class Disjunction:
@@ -170,10 +139,6 @@ class Disjunction:
             reduce(np.logical_or, (each.true for each in verdicts)),
             reduce(np.logical_and, (each.false for each in verdicts)),
         )
-
-    def matches(self, document: Mapping[str, Any]) -> bool | None:
-        answers = [item.matches(document) for item in self.items]
-        return True if True in answers else None if None in answers else False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +159,6 @@ class BoundFilter:
                 raise InvalidArgument("rows", "is needed for a filter that reads no field")
             rows = columns[self.paths[0]].length
         return np.broadcast_to(self.root.evaluate(columns).true, rows)
-
-    def matches(self, document: Mapping[str, Any]) -> bool | None:
-        """The filter's answer for one document of the schema; None is unknown."""
-        return self.root.matches(document)
 
 
 def present_rows(column: Column) -> Bools:

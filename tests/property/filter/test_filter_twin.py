@@ -122,7 +122,7 @@ def encode(documents: list[dict[str, Any]]) -> tuple[bytes, np.ndarray[Any, Any]
 
 
 @given(st.lists(DOCUMENTS, min_size=1, max_size=12), st.lists(EXPRESSIONS, min_size=1, max_size=12))
-def test_a_filter_says_of_columns_and_documents_what_the_dumb_interpreter_says(
+def test_a_filter_says_of_columns_what_the_dumb_interpreter_says(
     documents: list[dict[str, Any]], expressions: list[Any]
 ) -> None:
     check(documents, expressions)
@@ -136,7 +136,6 @@ def check(documents: list[dict[str, Any]], expressions: Iterable[Any]) -> None:
         assert bound is not None
         columns = decode_rows(PARSED, bodies, lengths, columns=bound.paths).columns
         answers = [answer(expression, document) for document in documents]
-        assert [bound.matches(document) for document in documents] == answers, text
         assert bound.mask(columns, len(documents)).tolist() == [each is True for each in answers], text
         refused = compile_filter(f"not ({text})", PARSED)
         assert refused is not None
