@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
 
 # A shell that runs the tests in the background lets them ignore Ctrl-C, and with them all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -51,6 +53,25 @@ _LONG = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The order in which files are handed out."""
     items.sort(key=lambda item: next((at for at, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG)))
+
+
+# Each process that runs one of these starts a Spark session: a JVM whose code is cold for the first tests.
+_WITH_SPARK = ("tests/docs/test_pages_with_spark.py", "tests/spark/")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """File by file, but all that share the Spark session as if they were one file."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    # Only here: it is there where xdist is.
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFileAndSession(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if nodeid.startswith(_WITH_SPARK) else super()._split_scope(nodeid)
+
+    return ByFileAndSession(config, log)
 
 
 @pytest.fixture(scope="session")
