@@ -124,10 +124,10 @@ def _medians(*measured: Callable[[int], None]) -> list[float]:
 def _bare_load(environment: lmdb.Environment, rows: int) -> float:
     """Rows a second, each with its entry."""
     spent_s = 0.0
-    for turn in _turns(rows):
+    for batch in _batches(rows):
         began = time.perf_counter()
         with environment.begin(write=True) as txn:
-            txn.cursor().putmulti(turn)
+            txn.cursor().putmulti(batch)
         spent_s += time.perf_counter() - began
     return rows / spent_s
 
@@ -148,8 +148,8 @@ def _bare_put(environment: lmdb.Environment, i: int) -> None:
         txn.put(b"k%08d" % i, b"v" * 105)
 
 
-def _turns(rows: int) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Engine keys and values as the server makes them, sorted within each turn."""
+def _batches(rows: int) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Engine keys and values as the server makes them, sorted within each batch."""
     id_part, at_part = KeyPart("id", KeyType.INT64), KeyPart("at", KeyType.TIMESTAMP)
     sensor_part = KeyPart("sensor", KeyType.STRING)
     suffix, row_value, entry_value = b"\xff" * 12, b"v" * 80, b"P" + b"crc-"

@@ -32,8 +32,8 @@ def bootstrap_writes(group_id: int, member: Member, *, index: int = FIRST_INDEX,
 
 @dataclass(frozen=True, slots=True)
 class ForcedReport:
-    """What a group that was cut down to one member goes on from. Entries that others decided after ``last_index`` are
-    lost; entries up to there count as decided, whether they were or not."""
+    """What a group that was cut down to one member goes on from. Entries that others committed after ``last_index`` are
+    lost; entries up to there count as committed, whether they were or not."""
 
     last_index: int
     last_term: int
@@ -72,7 +72,7 @@ def check_term(group_id: int, term: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TermReport:
-    """``dropped`` entries at the log's end were of terms out of bounds, and not known to be decided."""
+    """``dropped`` entries at the log's end were of terms out of bounds, and not known to be committed."""
 
     old_term: int
     new_term: int

@@ -34,7 +34,7 @@ class Core:
     usual_sync_ms: float = 0.0
     """The slowest of our last transactions, less and less of it with each that was faster."""
     counted_alone_to: int = 0
-    """Up to here entries were counted as decided by ourselves alone, when a leadership of ours ended."""
+    """Up to here entries were counted as committed by ourselves alone, when a leadership of ours ended."""
     life: int = 0
     """Drawn at the start: tells times of this process from those of an earlier one."""
     freshness: Freshness = field(default_factory=Freshness)
@@ -56,7 +56,7 @@ class Core:
         return self.journal.configuration
 
     @property
-    def decided(self) -> int:
+    def durable_commit_index(self) -> int:
         """Where no other voter is counted, the engine counts an entry that our own disk may not have yet."""
         commit_index, durable_index = self.engine.commit_index, self.journal.durable_index
         if self.is_leading or durable_index < self.counted_alone_to:

@@ -187,7 +187,7 @@ class Engine:
         self.set_time(now_ms)
         conf = SyncObjConf(
             autoTick=False,
-            # The adapter says when entries are sent: once a turn, not at each of its appends and commits.
+            # The adapter says when entries are sent: once a round, not at each of its appends and commits.
             appendEntriesUseBatch=True,
             appendEntriesPeriod=heartbeat_ms / 1000,
             appendEntriesBatchSizeBytes=batch_bytes,

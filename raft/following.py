@@ -11,8 +11,8 @@ An entry that says what it was worked out from is examined before it is kept (:d
 that is not what we hold, it is dropped with all behind it, as if it had not come, and the leader is told if it must be
 the one who is wrong. Until the damage is mended it comes again and again.
 
-Nothing at or below the commit index is ever truncated: a leader that asks for it contradicts what was decided, and the
-replica stops with DataLoss.
+Nothing at or below the commit index is ever truncated: a leader that asks for it contradicts what was committed, and
+the replica stops with DataLoss.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Following:
     # --- entries ------------------------------------------------------------------------------------------------------
 
     def on_append(self, sender: str, message: pb.RaftMessage) -> None:
-        """Raises DataLoss where the leader contradicts what was decided."""
+        """Raises DataLoss where the leader contradicts what was committed."""
         if not self._hear(sender, message):
             return
         core, append = self._core, message.append
@@ -75,7 +75,7 @@ class Following:
         base = core.journal.base
         prev = append.prev_index, append.prev_term
         if last < base[0]:
-            # What the log begins after was decided, and so is whatever a leader sends from before it.
+            # What the log begins after was committed, and so is whatever a leader sends from before it.
             self._accept(sender, message, last)
             return
         if prev[0] < base[0]:
@@ -104,8 +104,8 @@ class Following:
             _LOG.warning("dropped a message of %s that was %s: %s", sender, problem, error)
 
     def _examine(self, records: Sequence[Record], message: pb.RaftMessage) -> Doubt | None:
-        """What is doubted of the first new entry that may not be kept. What is decided is not asked about any more, nor
-        what is of an earlier term than the leader's: its own leader may have decided it."""
+        """What is doubted of the first new entry that may not be kept. What is committed is not asked about any more,
+        nor what is of an earlier term than the leader's: its own leader may have committed it."""
         core, journal, commit_index = self._core, self._core.journal, message.append.commit_index
         if core.examine is None:
             return None
@@ -140,7 +140,7 @@ class Following:
         core.engine.receive_entries(sender, prev, records[held:], commit_index)
 
     def _touch(self, sender: str, commit_index: int) -> None:
-        """Nothing new but who leads, and what is decided. Behind our own last entry nothing can be deleted."""
+        """Nothing new but who leads, and what is committed. Behind our own last entry nothing can be deleted."""
         core = self._core
         if core.engine.leader != sender or commit_index > core.engine.commit_index:
             core.engine.receive_entries(sender, core.journal.last, (), commit_index)
@@ -148,7 +148,7 @@ class Following:
     def _contradicted(self, sender: str, index: int, term: int) -> None:
         core = self._core
         ours = core.journal.term_at(index)
-        detail = f"{sender} has an entry of term {term} at {index}, where one of term {ours} was decided"
+        detail = f"{sender} has an entry of term {term} at {index}, where one of term {ours} was committed"
         raise DataLoss(f"the log of group {core.group_id}", detail)
 
     # --- answers ------------------------------------------------------------------------------------------------------

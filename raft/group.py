@@ -56,7 +56,7 @@ from cortado.raft.transfer import Transfer
 
 _LOG: Final = logging.getLogger(__name__)
 
-# What one Ready applies at most: a replica that learns of many decided entries at once applies them in steps.
+# What one Ready applies at most: a replica that learns of many committed entries at once applies them in steps.
 _COMMITTED_BYTES_MAX = 16 << 20
 _COMMITTED_ENTRIES_MAX = 4096
 # Of so many senders it is remembered how often they were refused.
@@ -161,8 +161,8 @@ class RaftLog:
         return self._core.journal.last
 
     @property
-    def decided(self) -> int:
-        return self._core.decided
+    def durable_commit_index(self) -> int:
+        return self._core.durable_commit_index
 
     @property
     def configuration(self) -> Configuration:
@@ -173,13 +173,13 @@ class RaftLog:
         return self._core.journal.configuration_at(index)
 
     def member(self, node_id: str) -> Member | None:
-        """A member by any configuration that may be in force: one whose removal is not decided yet, too."""
-        return self._standing.member(node_id, self._core.decided)
+        """A member by any configuration that may be in force: one whose removal is not committed yet, too."""
+        return self._standing.member(node_id, self._core.durable_commit_index)
 
     @property
     def known_members(self) -> tuple[Member, ...]:
         """All that :meth:`member` finds. Before anything was received: who let this replica in."""
-        return self._standing.members(self._core.decided)
+        return self._standing.members(self._core.durable_commit_index)
 
     def believe(self, node_id: str, position: tuple[int, int]) -> None:
         """Hear ``node_id`` although no configuration here has it: members vouched for it, the log of the one that is
@@ -249,12 +249,12 @@ class RaftLog:
 
     def disown(self, index: int) -> bool:
         """Give leadership up, and the entries from ``index`` on, which were worked out wrongly. False, and nothing is
-        done, where they are decided, or may be: where ``index`` is of an earlier term, whose leader may have counted
+        done, where they are committed, or may be: where ``index`` is of an earlier term, whose leader may have counted
         what this replica acknowledged.
 
-        What is of this term and not decided was counted by nobody but this leader: to forget it is what a crash before
-        the sync would have done. It does so on leaving the term, so that no other entry can take the place in the same
-        term, and before it could tell a later leader that it holds them.
+        What is of this term and not committed was counted by nobody but this leader: to forget it is what a crash
+        before the sync would have done. It does so on leaving the term, so that no other entry can take the place in
+        the same term, and before it could tell a later leader that it holds them.
         """
         core, journal = self._core, self._core.journal
         if not core.is_leading or index <= core.engine.commit_index or journal.term_at(index) != journal.term:
@@ -281,7 +281,7 @@ class RaftLog:
         return entry
 
     def step(self, sender: str, body: bytes) -> None:
-        """Take a message. Raises DataLoss where a leader contradicts what was decided here: the node must stop."""
+        """Take a message. Raises DataLoss where a leader contradicts what was committed here: the node must stop."""
         try:
             _BOUNDS.check(body)
             message = pb.RaftMessage.FromString(body)
@@ -291,7 +291,7 @@ class RaftLog:
         if kind is None or sender == self._core.node_id:
             return
         core = self._core
-        if not self._standing.may_speak(sender, core.decided):
+        if not self._standing.may_speak(sender, core.durable_commit_index):
             self._refuse(sender, "it is no member that we know, and nobody vouched for it")
             return
         problem = problem_of(message, core.journal.term)
@@ -428,8 +428,8 @@ class RaftLog:
                 self._elections.restart_timer()
 
     def _count_what_is_durable(self) -> None:
-        """A leadership ended. What we counted alone and do not have on our disk was not decided: the next leader may
-        put something else in its place. (What is on its way to the disk to be applied there was decided before.)"""
+        """A leadership ended. What we counted alone and do not have on our disk was not committed: the next leader may
+        put something else in its place. (What is on its way to the disk to be applied there was committed before.)"""
         core = self._core
         commit_index = core.engine.commit_index
         known = max(min(commit_index, core.journal.durable_index), self._handed_index)
@@ -472,7 +472,7 @@ class RaftLog:
             return Ready()
         core, journal = self._core, self._core.journal
         is_within = self._handed_index <= core.engine.commit_index <= journal.last_index
-        invariant(is_within, "what is handed over is decided, and that is in the log", self._handed_index)
+        invariant(is_within, "what is handed over is committed, and that is in the log", self._handed_index)
         committed = self._take_committed()
         keeps_entries = self._keeps_entries()
         if not committed and not journal.is_dirty and keeps_entries == journal.keeps_entries:
@@ -533,7 +533,7 @@ class RaftLog:
     def withdraw(self, ready: Ready) -> bool:
         core = self._core
         invariant(self._outstanding is ready, "the Ready that is withdrawn is the outstanding one")
-        # A term or a configuration that others may know of stands. So do entries that are stored: they were decided
+        # A term or a configuration that others may know of stands. So do entries that are stored: they were committed
         # while there were others, or as soon as there were none.
         if ready.writes or core.journal.keeps_entries:
             return False
@@ -590,7 +590,8 @@ class RaftLog:
 
     def _configure(self, configuration: Configuration) -> Entry:
         # A member that leaves is sent what came before. The change itself it never sees: were it to know of it before
-        # that is decided, it would neither campaign nor vote for those who lack it, and a group of two could not go on.
+        # that is committed, it would neither campaign nor vote for those who lack it, and a group of two could not go
+        # on.
         self._send_entries()
         before, after = ({each.node_id for each in of.voters} for of in (self._core.configuration, configuration))
         invariant(bool(after), "a new configuration has voters")
@@ -659,7 +660,7 @@ class RaftLog:
     @property
     def snapshot_offer(self) -> SnapshotOffer | None:
         core, offer = self._core, self._following.offer
-        if offer is None or offer.sender != core.engine.leader or offer.meta.index <= core.decided:
+        if offer is None or offer.sender != core.engine.leader or offer.meta.index <= core.durable_commit_index:
             return None
         return offer
 

@@ -9,7 +9,7 @@
 
 PySyncObj reads and writes it as its journal, by positions: position 0 is the base, the place that the log begins after.
 Writes are not queued one by one. The journal remembers which indexes are stored and from which one on memory differs,
-so that what is appended and truncated again within a turn costs nothing, and a Ready is the difference.
+so that what is appended and truncated again within a round costs nothing, and a Ready is the difference.
 
 A group without other members keeps no entries: each is applied in the transaction that would store it. The log then
 begins after what is applied (:meth:`Journal.drop_applied`), and says so in its hard state.

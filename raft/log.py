@@ -1,7 +1,7 @@
 """The seam between a node and its replicated log.
 
 A :class:`ReplicatedLog` is a core without I/O, in the manner of etcd's ``raft.Node``: the node gives it proposals,
-messages and time, and takes what is to be done as values. The order is what matters, and the node's turn keeps it::
+messages and time, and takes what is to be done as values. The order is what matters, and the node's driver keeps it::
 
     step(sender, body) ...                         what arrived
     append(payload) ...                            at the leader: what was proposed
@@ -10,7 +10,7 @@ messages and time, and takes what is to be done as values. The order is what mat
     ready()    ->  one synced transaction: writes + committed entries, applied
     synced(ready)
     outbox()   ->  messages that waited for it
-    decided        callers of entries up to here may be answered
+    durable_commit_index   callers of entries up to here may be answered
 
 Nothing that depends on a Ready's ``writes`` leaves the node before they are durable: ``outbox`` holds it back. At most
 one Ready is outstanding. A log knows nothing of tables, of gRPC, or of what a payload means.
@@ -86,7 +86,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Work for one turn: ``writes`` (key, value; None deletes; in this order) into the log's space, and ``committed``
+    """Work for one round: ``writes`` (key, value; None deletes; in this order) into the log's space, and ``committed``
     to be applied, go into one synced transaction."""
 
     writes: Sequence[tuple[bytes, bytes | None]] = field(default=())
@@ -153,7 +153,7 @@ class ReplicatedLog(Protocol):
         """Index and term of the last entry, applied or not."""
 
     @property
-    def decided(self) -> int:
+    def durable_commit_index(self) -> int:
         """Every entry up to this index is committed and durable on a majority: it will never be taken back."""
 
     @property
@@ -179,8 +179,8 @@ class ReplicatedLog(Protocol):
         """What followers doubted of this leader's entries since the last call."""
 
     def disown(self, index: int) -> bool:
-        """Give leadership up, and the entries from ``index`` on; False where that was decided, or may have been by the
-        leader of an earlier term."""
+        """Give leadership up, and the entries from ``index`` on; False where that was committed, or may have been by
+        the leader of an earlier term."""
 
     def step(self, sender: str, body: bytes) -> None:
         """Take a message from a peer. Malformed or stale ones change nothing."""
@@ -200,7 +200,7 @@ class ReplicatedLog(Protocol):
     @property
     def has_writes(self) -> bool:
         """Whether the log itself has something to be made durable: entries, a term, a vote. False where the next
-        Ready would only apply what is decided. Not to be asked while a Ready is outstanding."""
+        Ready would only apply what is committed. Not to be asked while a Ready is outstanding."""
 
     def ready(self) -> Ready:
         """What is to be made durable and applied now; falsy where there is nothing. Each entry is handed over once."""
@@ -217,8 +217,8 @@ class ReplicatedLog(Protocol):
 
     def read_round(self) -> int:
         """Join a round of heartbeats that has not begun yet, and return its number. A read that was asked for before
-        may be answered from the state at index ``decided`` (or later) as soon as :attr:`confirmed_round` has reached
-        it *in the same term*. Where the lease holds, the number is confirmed already. Raises NotLeader."""
+        may be answered from the state at ``durable_commit_index`` (or later) as soon as :attr:`confirmed_round` has
+        reached it *in the same term*. Where the lease holds, the number is confirmed already. Raises NotLeader."""
 
     @property
     def confirmed_round(self) -> int:
@@ -226,7 +226,7 @@ class ReplicatedLog(Protocol):
 
     @property
     def fresh_as_of_ms(self) -> float | None:
-        """What is applied here contains everything that was decided at this local time, whatever the network did (a
+        """What is applied here contains everything that was committed at this local time, whatever the network did (a
         time of ours that the leader echoed). None where nothing is known. At a leader: of its last confirmed round."""
 
     # --- membership, at the leader: one change at a time; each raises NotLeader, InvalidArgument or Unavailable ---

@@ -93,7 +93,7 @@ class Membership:
 
     def _check_last_change_is_committed(self) -> None:
         core = self._core
-        if core.journal.configuration_index > core.decided:
+        if core.journal.configuration_index > core.durable_commit_index:
             raise Unavailable("the last change of members is not committed yet", retry_delay_ms=_RETRY_MS)
 
     def _check_address_is_free(self, node_id: str, address: str) -> None:

@@ -1,7 +1,7 @@
 """Linearizable reads without a log entry, and how fresh a replica is.
 
-*Read-index* (Ongaro 2014, §6.4): a read that begins now may be answered from what is decided now, once a majority has
-answered a heartbeat that was sent after the read began: until then, nobody else can have decided anything. Each
+*Read-index* (Ongaro 2014, §6.4): a read that begins now may be answered from what is committed now, once a majority has
+answered a heartbeat that was sent after the read began: until then, nobody else can have committed anything. Each
 heartbeat carries the number of its round, and all reads that wait share one.
 
 *Lease* (§6.4.1): a majority that answered a heartbeat sent at time *t* will not vote for another before
@@ -10,9 +10,9 @@ by the drift between clocks, that spares the round. A hand-over asks voters to v
 rest of the term.
 
 *Freshness*: a replica puts its own time in each answer. The leader gives it back once a round that began after the
-answer came was confirmed, together with the last decided index: everything decided by that time is at or below it. So
-is, at the leader, everything decided when a confirmed round began. Like a read, neither holds before an entry of the
-leader's own term is applied: it may not know yet what its predecessors decided.
+answer came was confirmed, together with the last committed index: everything committed by that time is at or below it.
+So is, at the leader, everything committed when a confirmed round began. Like a read, neither holds before an entry of
+the leader's own term is applied: it may not know yet what its predecessors committed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Freshness:
         self._pending: deque[tuple[int, float]] = deque()
 
     def note(self, at_ms: float, fresh_index: int, applied_index: int) -> None:
-        """What is decided at ``at_ms`` is at or below ``fresh_index``."""
+        """What is committed at ``at_ms`` is at or below ``fresh_index``."""
         if len(self._pending) == _PENDING_MAX:
             self._pending.pop()
         self._pending.append((fresh_index, at_ms))

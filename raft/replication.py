@@ -28,7 +28,7 @@ class Replication:
         self._offers: dict[str, SnapshotMeta] = {}
         self._began_ms = core.now_ms
         self.heartbeat_due_ms = core.now_ms
-        self._decided_ms: float | None = None
+        self._committed_ms: float | None = None
         self._announced = 0
         self.is_lease_void = False
 
@@ -103,7 +103,7 @@ class Replication:
             append=pb.AppendEntries(
                 prev_index=prev[0],
                 prev_term=prev[1],
-                commit_index=core.decided,
+                commit_index=core.durable_commit_index,
                 round=self.rounds.current,
                 records=records,
             )
@@ -111,19 +111,19 @@ class Replication:
         self._send(progress, message)
         last_index = chunk[-1][1]
         progress.sent(prev[0], last_index, sum(map(len, records)), core.now_ms)
-        progress.told_commit = max(progress.told_commit, min(core.decided, last_index))
+        progress.told_commit = max(progress.told_commit, min(core.durable_commit_index, last_index))
 
     def _send(self, progress: Progress, message: pb.RaftMessage) -> None:
         core = self._core
         if progress.fresh_ms and core.has_applied_own_term:
             message.echo_ms = progress.fresh_ms
             message.life = progress.fresh_life
-            message.fresh_index = core.decided
+            message.fresh_index = core.durable_commit_index
         # Only our term must be durable, or a crash of the only voter would let two of its lives use it.
         core.send(progress.node_id, message, core.journal.vote_sequence)
 
     def tick(self) -> None:
-        """Heartbeats, entries that were not answered, and news of what is decided."""
+        """Heartbeats, entries that were not answered, and news of what is committed."""
         core, rounds = self._core, self.rounds
         # Where nobody else votes, nobody else's word is needed.
         if core.configuration.majority == 1 or (rounds.is_wanted and self._has_lease()):
@@ -149,7 +149,7 @@ class Replication:
                 self._send(progress, pb.RaftMessage(snapshot=_notice(meta)))
 
     def _send_heartbeat(self, progress: Progress, number: int) -> None:
-        commit_index = min(self._core.decided, progress.proved_index)
+        commit_index = min(self._core.durable_commit_index, progress.proved_index)
         self._send(progress, pb.RaftMessage(heartbeat=pb.Heartbeat(commit_index=commit_index, round=number)))
         progress.told_commit = max(progress.told_commit, commit_index)
 
@@ -170,17 +170,17 @@ class Replication:
             core.engine.send_entries()
 
     def _announce(self) -> None:
-        """Tell members what is decided, unless an entry soon does: an apply of its own costs a follower a sync."""
+        """Tell members what is committed, unless an entry soon does: an apply of its own costs a follower a sync."""
         core = self._core
-        decided = core.decided
-        if decided > self._announced and self._decided_ms is None:
-            self._decided_ms = core.now_ms
-        if self._decided_ms is None or core.now_ms < self._decided_ms + core.settings.notice_ms:
+        committed = core.durable_commit_index
+        if committed > self._announced and self._committed_ms is None:
+            self._committed_ms = core.now_ms
+        if self._committed_ms is None or core.now_ms < self._committed_ms + core.settings.notice_ms:
             return
-        self._decided_ms = None
-        self._announced = decided
+        self._committed_ms = None
+        self._announced = committed
         for progress in self._members.values():
-            if progress.told_commit < min(decided, progress.proved_index):
+            if progress.told_commit < min(committed, progress.proved_index):
                 self._send_heartbeat(progress, 0)
 
     # --- in -----------------------------------------------------------------------------------------------------------
@@ -281,10 +281,10 @@ class Replication:
             progress.pending_fresh, progress.fresh_round = member_time, rounds.current + 1
 
     def _note_fresh(self, led_at_ms: float | None) -> None:
-        """Nobody else led at that time: what was decided by then is what we know to be decided."""
+        """Nobody else led at that time: what was committed by then is what we know to be committed."""
         core = self._core
         if led_at_ms is not None and core.has_applied_own_term:
-            core.freshness.note(led_at_ms, core.decided, core.applied[0])
+            core.freshness.note(led_at_ms, core.durable_commit_index, core.applied[0])
 
     def _voters(self) -> Iterator[Progress]:
         configuration = self._core.configuration
@@ -346,7 +346,7 @@ class Replication:
         if self.rounds.may_begin:
             return core.now_ms
         due_ms = self.heartbeat_due_ms
-        return due_ms if self._decided_ms is None else min(due_ms, self._decided_ms + core.settings.notice_ms)
+        return due_ms if self._committed_ms is None else min(due_ms, self._committed_ms + core.settings.notice_ms)
 
 
 def _notice(meta: SnapshotMeta) -> pb.SnapshotNotice:

@@ -28,7 +28,7 @@ class RaftSettings:
     max_drift_ppm: float = 10_000
     """How far apart the speeds of two hosts' monotonic clocks may be, in millionths. Shortens the lease."""
     notice_ms: float = 20
-    """How long a leader waits for an entry to carry the news of what is decided, before it sends it alone. Less lets
+    """How long a leader waits for an entry to carry the news of what is committed, before it sends it alone. Less lets
     followers apply sooner; under single writes, each such apply is a sync of its own."""
     window_bytes_max: int = 16 << 20
     """Bytes of entries sent to a member and not acknowledged yet. At least one message is always allowed."""

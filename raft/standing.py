@@ -2,18 +2,18 @@
 
 A certificate proves a node's name, never that it belongs here. So each message is asked for its sender first::
 
-    decided          log's end
+    committed        log's end
      |  C1   C2  C3     |          a member of C1, C2 or C3 may speak
      +-------+---+------+
 
-*Every configuration that may be in force* counts: the one at the last entry that is known to be decided, and each that
-follows it. The newest alone would be wrong. Where it removes a member and was never decided, that member may lead the
-others, and must be heard for the removal to be taken back.
+*Every configuration that may be in force* counts: the one at the last entry that is known to be committed, and each
+that follows it. The newest alone would be wrong. Where it removes a member and was never committed, that member may
+lead the others, and must be heard for the removal to be taken back.
 
 *A replica that was away* may lack the entry that added its leader. It believes a stranger where members that it knows
 vouch for it (:mod:`cortado.store.peers.vouching`), and only until its own log is as long as the voucher's was: from
 then on its own configuration answers. By log matching (Ongaro 2014, §3.5), a log whose last term and index are no lower
-contains what was decided in the other.
+contains what was committed in the other.
 
 *A replica without a log* knows the members that let it join, and nobody else.
 """
@@ -44,7 +44,7 @@ def vouched_position(words: Iterable[Word], ours: tuple[int, int]) -> tuple[int,
 
 
 class Standing:
-    """``decided`` is given with each question: it moves without this room being told."""
+    """``committed`` is given with each question: it moves without this room being told."""
 
     def __init__(self, journal: Journal, joined: Configuration) -> None:
         """``joined``: who let this replica in, known to it before it has a log."""
@@ -54,7 +54,7 @@ class Standing:
         self._node_ids: frozenset[str] = frozenset()
         self._believed: dict[str, tuple[int, int]] = {}
 
-    def may_speak(self, node_id: str, decided: int) -> bool:
+    def may_speak(self, node_id: str, committed: int) -> bool:
         """Whether a message of ``node_id`` is to be looked at."""
         newest = self._journal.configuration
         if newest is not self._newest:
@@ -62,16 +62,16 @@ class Standing:
             self._node_ids = frozenset(each.node_id for each in newest.members)
         if node_id in self._node_ids:
             return True
-        return self.member(node_id, decided) is not None or self.is_believed(node_id)
+        return self.member(node_id, committed) is not None or self.is_believed(node_id)
 
-    def member(self, node_id: str, decided: int) -> Member | None:
+    def member(self, node_id: str, committed: int) -> Member | None:
         """As the newest configuration knows it that may be in force and has it."""
-        found = (each.member(node_id) for each in reversed(self._in_force(decided)))
+        found = (each.member(node_id) for each in reversed(self._in_force(committed)))
         return next((each for each in found if each is not None), None)
 
-    def members(self, decided: int) -> tuple[Member, ...]:
+    def members(self, committed: int) -> tuple[Member, ...]:
         """Each member of any configuration that may be in force, by its newest entry."""
-        found = {each.node_id: each for configuration in self._in_force(decided) for each in configuration.members}
+        found = {each.node_id: each for configuration in self._in_force(committed) for each in configuration.members}
         return tuple(found[node_id] for node_id in sorted(found))
 
     def believe(self, node_id: str, position: tuple[int, int]) -> None:
@@ -89,6 +89,6 @@ class Standing:
         del self._believed[node_id]
         return False
 
-    def _in_force(self, decided: int) -> list[Configuration]:
-        found = self._journal.configurations_from(decided)
+    def _in_force(self, committed: int) -> list[Configuration]:
+        found = self._journal.configurations_from(committed)
         return found if found[-1].members else [self._joined]

@@ -312,7 +312,7 @@ class Connection:
             attempts.check_time_left(failure, self._now_s())
 
     async def _redirect(self, failure: Failure, address: str, left_s: float) -> bool:
-        """Turns to where the next attempt should go; True where that is known to be better than here."""
+        """Driver to where the next attempt should go; True where that is known to be better than here."""
         error = failure.error
         if isinstance(error, NotLeader):
             if error.leader and self._route.follow(error.leader, address):

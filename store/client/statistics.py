@@ -6,7 +6,7 @@
         before = node.read()
         ...
         after = node.read()
-        after.value("cortado_turns_total") - before.value("cortado_turns_total")
+        after.value("cortado_rounds_total") - before.value("cortado_rounds_total")
 """
 
 from __future__ import annotations

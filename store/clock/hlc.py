@@ -19,7 +19,7 @@ Hazards, each with what guards against it:
   there, one after the other. :meth:`Clock.update` moves the wall part at most ``max_offset_ms`` ahead of the physical
   clock, and refuses more with ClockOutOfBounds, changing nothing.
 - *The local clock that is wrong.* Nothing here can know better; it is followed. What keeps a wrong one away stands
-  before this clock (:mod:`cortado.store.clock.host_time`). What it wrote is in the log, and what the log decided is
+  before this clock (:mod:`cortado.store.clock.host_time`). What it wrote is in the log, and what the log committed is
   true: :meth:`Clock.observe_log` is exempt from bounds, or a replica could not apply its own log.
   :attr:`Clock.ahead_ms` shows it once the physical clock is right again, and :meth:`Clock.bump_epoch` ends it: later
   timestamps sort after every earlier one, at the true wall time.
@@ -134,7 +134,7 @@ class Clock:
         self._last = remote
 
     def observe_log(self, ts: Timestamp) -> None:
-        """Move forward to a timestamp of the group's own log, whatever it is: it is decided."""
+        """Move forward to a timestamp of the group's own log, whatever it is: it is committed."""
         self._last = max(self._last, ts)
 
     def bump_epoch(self) -> Timestamp:

@@ -3,7 +3,7 @@
 ::
 
     with engine.write() as txn:                 # one thread begins, writes and commits
-        txn.put_many(Space.DATA, items)         # everything of a turn ...
+        txn.put_many(Space.DATA, items)         # everything of a round ...
         txn.put(Space.META, b"applied", ...)    # ... and what the log must remember of it
     # here it is durable, or an error says why it is not there at all
 

@@ -1,6 +1,6 @@
 """One timer of the loop, which is moved only where it would come too late.
 
-Most of what it is set for is done before: another turn comes first, and sets it to a later time. To cancel a timer and
+Most of what it is set for is done before: another round comes first, and sets it to a later time. To cancel a timer and
 make another one each time costs more than to let it come, look, and wait on.
 """
 

@@ -31,7 +31,7 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.reader import logical_of
 from cortado.store.mvcc.seen import NOTHING, Reads, Seen
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.node.commands import LogEntry
+from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.overlay import Layer, OverlayReader
 
 _LOG: Final = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
-"""The leader's choice of what is no longer remembered of requests, made when a turn is sealed.
+"""The leader's choice of what is no longer remembered of requests, made when a batch is sealed.
 
-What is in flight counts already: turns that are appended and not applied add records that the table does not show yet,
-and their floors delete records that it still shows.
+What is in flight counts already: batches that are appended and not applied add records that the table does not show
+yet, and their floors delete records that it still shows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from cortado.invariants import invariant
-from cortado.store.node.proposals import Turn
+from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.proposals import Batch
 from cortado.store.node.requests import (
     FORGOTTEN_PER_ENTRY_MAX,
     NOTHING_FORGOTTEN,
@@ -20,7 +21,6 @@ from cortado.store.node.requests import (
     floor_above,
     to_forget,
 )
-from cortado.store.node.state import AppliedState
 from cortado.store.node.state_machine import StateMachine
 
 _PAGE_ITEMS: Final = 128
@@ -33,18 +33,18 @@ class Forgetting:
         self._machine = machine
         self._memory = memory
 
-    def of(self, turn: Turn, applied: AppliedState, in_flight: Iterable[Turn]) -> Forgotten:
-        """What ``turn`` is to forget: about as many as it adds, and some more where it has become too many."""
-        if not turn.results:
+    def of(self, batch: Batch, applied: AppliedState, in_flight: Iterable[Batch]) -> Forgotten:
+        """What ``batch`` is to forget: about as many as it adds, and some more where it has become too many."""
+        if not batch.results:
             return NOTHING_FORGOTTEN
-        requests, request_bytes = applied.requests + len(turn.results), applied.request_bytes + turn.result_bytes
+        requests, request_bytes = applied.requests + len(batch.results), applied.request_bytes + batch.result_bytes
         floor = applied.request_floor
         for each in in_flight:
             requests += len(each.results) - each.forgotten.requests
             request_bytes += each.result_bytes - each.forgotten.bytes
             floor = max(floor, each.forgotten.floor)
-        began = turn.last_ts if turn.epoch else applied.epoch_began
-        forgotten = self._choose(floor, Remembering(turn.last_ts, began, requests, request_bytes), len(turn.results))
+        began = batch.last_ts if batch.epoch else applied.epoch_began
+        forgotten = self._choose(floor, Remembering(batch.last_ts, began, requests, request_bytes), len(batch.results))
         is_risen = not forgotten.floor or forgotten.floor > floor
         invariant(is_risen, "a floor of requests is above the ones before it", forgotten.floor, floor)
         return forgotten

@@ -9,10 +9,10 @@ from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader
+from cortado.store.node.driver import Driver
 from cortado.store.node.proposals import Proposal, WriteResult
 from cortado.store.node.requests import check_form, check_not_ahead, check_same_request
 from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.turns import Turns
 
 Submitted: TypeAlias = Proposal | WriteResult
 """A write in line, or what it was answered before."""
@@ -21,8 +21,8 @@ Submitted: TypeAlias = Proposal | WriteResult
 class KnownRequests:
     """At the leader: between what is in flight and what is applied there is no gap in which a request is not known."""
 
-    def __init__(self, turns: Turns, machine: StateMachine, clock: Clock) -> None:
-        self._turns = turns
+    def __init__(self, driver: Driver, machine: StateMachine, clock: Clock) -> None:
+        self._driver = driver
         self._machine = machine
         self._clock = clock
 
@@ -31,16 +31,16 @@ class KnownRequests:
 
         Raises as ``answer_of``, and NotLeader or Unavailable where the table may lack what another leader has done.
         """
-        turns = self._turns
-        if not turns.leads and not turns.is_alone:
-            raise turns.not_leader()
-        first = turns.pipeline.requests.get(request_id)
+        driver = self._driver
+        if not driver.leadership.is_elected and not driver.is_alone:
+            raise driver.leadership.not_leader()
+        first = driver.pipeline.requests.get(request_id)
         if first is not None:
             check_same_request(request_hash, first.request_hash)
             first.waiters += 1
             return first
         check_form(request_id)
-        if not turns.may_evaluate and not turns.is_settled_alone:
+        if not driver.leadership.is_ready and not driver.is_settled_alone:
             raise Unavailable("the new leader is not ready yet", retry_delay_ms=50)
         remembered = self._machine.remembered(request_id, request_hash)
         if remembered is None:

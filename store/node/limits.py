@@ -22,13 +22,13 @@ class NodeLimits:
     - ``scans_max``: streamed scans and table checks in flight; their slices take turns on one thread.
     - ``bulk_streams_max``: bulk streams in flight; ``bulk_chunks_max``: chunks in flight on each (more simply wait).
 
-    - ``turn_bytes_max``, ``turn_commands_max``: what one turn, so one log entry and one transaction, may hold.
+    - ``batch_bytes_max``, ``batch_commands_max``: what one batch, so one log entry and one transaction, may hold.
     - ``command_bytes_max``: what one proposal may change; more is refused as too large. One entry of the log must be
       able to hold it.
-    - ``turns_in_flight_max``, ``turns_in_flight_bytes_max``: turns that are appended to the log and not applied yet,
-      and the bytes that they write. While there are so many, what arrives is evaluated into one more.
+    - ``entries_in_flight_max``, ``entries_in_flight_bytes_max``: entries that are appended to the log and not applied
+      yet, and the bytes that they write. While there are so many, what arrives is evaluated into one more.
     - ``held_bytes_max``: how long the log may become for a member that is brought a snapshot and what follows it.
-    - ``evaluate_slice_ms``: how long proposals are evaluated before other work of the loop gets its turn.
+    - ``evaluate_slice_ms``: how long proposals are evaluated before other work of the loop goes on.
     - ``remember_ms``, ``remember_requests_max``, ``remember_bytes_max``: how long results of requests are remembered,
       and how many and how much of them at most.
     - ``ceiling_ahead_ms``: how far a read ahead of the log raises the replicated ceiling above itself.
@@ -57,11 +57,11 @@ class NodeLimits:
     bulk_streams_max: int = 64
     bulk_chunks_max: int = 16
 
-    turn_bytes_max: int = 4 << 20
-    turn_commands_max: int = 2_048
+    batch_bytes_max: int = 4 << 20
+    batch_commands_max: int = 2_048
     command_bytes_max: int = 5 << 20
-    turns_in_flight_max: int = 16
-    turns_in_flight_bytes_max: int = 32 << 20
+    entries_in_flight_max: int = 16
+    entries_in_flight_bytes_max: int = 32 << 20
     held_bytes_max: int = 256 << 20
     evaluate_slice_ms: int = 5
     remember_ms: int = 600_000
@@ -85,14 +85,14 @@ class NodeLimits:
 
     @property
     def entry_bytes_max(self) -> int:
-        """What one turn may write: several commands, or a single one that is larger."""
-        return max(self.turn_bytes_max, self.command_bytes_max)
+        """What one batch may write: several commands, or a single one that is larger."""
+        return max(self.batch_bytes_max, self.command_bytes_max)
 
     @property
     def entries_bytes_set_aside(self) -> int:
-        """What entries may hold of ``in_flight_bytes_max``: those in flight, the open turn, and the head of the next,
+        """What entries may hold of ``in_flight_bytes_max``: those in flight, the open batch, and the head of the next,
         each as keys and values, and encoded."""
-        return 2 * (self.turns_in_flight_bytes_max + 2 * self.entry_bytes_max)
+        return 2 * (self.entries_in_flight_bytes_max + 2 * self.entry_bytes_max)
 
     @property
     def in_flight_bytes_min(self) -> int:

@@ -1,4 +1,4 @@
-"""Changes of who belongs to the group, and of who leads it: asked of the leader, answered when they are decided."""
+"""Changes of who belongs to the group, and of who leads it: asked of the leader, answered when they are committed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from cortado.errors import InvalidArgument, OutcomeUnknown, Unavailable
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Entry
-from cortado.store.node.turns import Turns
+from cortado.store.node.driver import Driver
 
 # The log gives a hand-over one election's time. Who waits longer than this waits for a leader, not for the hand-over.
 TRANSFER_S: Final = 5.0
@@ -20,84 +20,86 @@ class Membership:
     Unavailable where it can't be done now, InvalidArgument where it never can, and OutcomeUnknown where leadership was
     lost on the way: look at the members before it is tried again."""
 
-    def __init__(self, turns: Turns, node_id: str) -> None:
-        self._turns = turns
+    def __init__(self, driver: Driver, node_id: str) -> None:
+        self._driver = driver
         self._node_id = node_id
 
     async def add(self, node_id: str, address: str) -> Configuration:
         """Announce a learner."""
         self._check_leads()
-        return await self._decided(self._turns.log.add_learner(Member(node_id, address)))
+        return await self._decided(self._driver.log.add_learner(Member(node_id, address)))
 
     async def bind(self, node_id: str, storage_id: str, address: str) -> Configuration:
         """Bind a member's id to its data directory, and learn its address."""
         self._check_leads()
-        return await self._decided(self._turns.log.bind(node_id, storage_id, address))
+        return await self._decided(self._driver.log.bind(node_id, storage_id, address))
 
     async def promote(self, node_id: str) -> Configuration:
         """Make a learner a voter."""
         self._check_leads()
-        return await self._decided(self._turns.log.promote(node_id))
+        return await self._decided(self._driver.log.promote(node_id))
 
     async def remove(self, node_id: str) -> Configuration:
         """Remove a member. A leader that is to remove itself hands over first, and answers NotLeader: the next one
         removes it."""
         self._check_leads()
         if node_id == self._node_id:
-            if self._turns.is_alone:
+            if self._driver.is_alone:
                 raise InvalidArgument("node_id", "is the only voter: there would be no cluster left", node_id)
             with suppress(InvalidArgument):
                 # Nobody who leads is removed; what else is against it is said first.
-                self._turns.log.remove(node_id)
+                self._driver.log.remove(node_id)
             try:
                 await self.transfer()
             except OutcomeUnknown as unknown:
                 # Of the hand-over, that is: nobody was removed.
                 raise Unavailable(unknown.problem) from unknown
-            raise self._turns.not_leader()
-        return await self._decided(self._turns.log.remove(node_id))
+            raise self._driver.leadership.not_leader()
+        return await self._decided(self._driver.log.remove(node_id))
 
     async def committed(self) -> Configuration:
         """The members by what is committed, once all that the log holds now is. Raises NotLeader, and Unavailable where
         leadership is lost meanwhile."""
         self._check_leads()
-        turns = self._turns
+        driver = self._driver
         try:
-            await turns.applied_at(*turns.log.last)
+            await driver.applied_at(*driver.log.last)
         except OutcomeUnknown as lost:
             raise Unavailable(lost.problem) from lost
-        return turns.log.configuration_at(turns.applied.index)
+        return driver.log.configuration_at(driver.applied.index)
 
     async def transfer(self, to: str = "") -> str:
         """Hand leadership to a voter; returns who leads then. Raises Unavailable where it did not come to that,
         OutcomeUnknown where it may yet."""
         self._check_leads()
-        turns = self._turns
+        driver = self._driver
         if to == self._node_id:
             return to
-        chosen = turns.log.transfer(to)
-        turns.handing_over(chosen)
+        chosen = driver.log.transfer(to)
+        driver.transferring(chosen)
         own = ("", self._node_id)
         try:
-            await asyncio.wait_for(turns.until(lambda: turns.log.leader not in own or turns.log.is_leader), TRANSFER_S)
+            await asyncio.wait_for(
+                driver.until(lambda: driver.log.leader not in own or driver.log.is_leader), TRANSFER_S
+            )
         except TimeoutError as late:
             raise OutcomeUnknown(f"{chosen} did not take over in {TRANSFER_S:g} s, and nobody leads now") from late
-        if turns.log.leader == self._node_id:
+        if driver.log.leader == self._node_id:
             raise Unavailable(f"{chosen} did not take over in time: this node leads on")
-        return turns.log.leader
+        return driver.log.leader
 
     def _check_leads(self) -> None:
-        self._turns.check_running()
-        if not self._turns.leads:
-            raise self._turns.not_leader()
+        self._driver.check_running()
+        if not self._driver.leadership.is_elected:
+            raise self._driver.leadership.not_leader()
 
     async def _decided(self, entry: Entry | None) -> Configuration:
-        turns = self._turns
-        # Where nothing is left to be changed, the change that did it may still be undecided.
-        index, term = turns.log.last if entry is None else (entry.index, entry.term)
-        turns.schedule()
+        driver = self._driver
+        # Where nothing is left to be changed, the change that did it may still be uncommitted.
+        index, term = driver.log.last if entry is None else (entry.index, entry.term)
+        driver.schedule()
         try:
-            await turns.applied_at(index, term)
+            await driver.applied_at(index, term)
         except Unavailable as stopped:
             raise OutcomeUnknown(f"{stopped.problem}; the change is in its log, and may be made by others") from stopped
-        return turns.log.configuration
+        return driver.log.configuration

@@ -2,10 +2,10 @@
 
 ::
 
-    services ──► Node ── write(evaluate) ──► Turns ──► ReplicatedLog ──► Storage ──► StateMachine ──► Engine
+    services ──► Node ── write(evaluate) ──► Driver ──► ReplicatedLog ──► Storage ──► StateMachine ──► Engine
                   │                           │  ▲
                   │                 Transport ◄  └─ receive(): what peers send
-                  ├── linearize(), resolve_read(at) ─► ReadPoints, ReadRounds
+                  ├── linearize(), resolve_read(at) ─► ReadPoints, ReadIndex
                   ├── reader(ts), scan_chunk ► VersionStore   point reads on the loop
                   ├── scan(step) ───────────► the scan thread, a slice at a time
                   └── add_member() ... transfer_leader() ─► Membership
@@ -48,38 +48,38 @@ from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.admission import Gate
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.budget import Budget, Share
-from cortado.store.node.commands import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
+from cortado.store.node.changefeed.watches import Watches
 from cortado.store.node.compaction import Compaction
 from cortado.store.node.controls import accepted_loss, epoch_after, higher_ceiling
+from cortado.store.node.driver import Driver
 from cortado.store.node.examining import Examiner, lost
 from cortado.store.node.known_requests import KnownRequests, Submitted
-from cortado.store.node.lag import LoopLag
 from cortado.store.node.limits import NodeLimits, check_bound
+from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
+from cortado.store.node.loop_delay import LoopDelay
 from cortado.store.node.membership import Membership
 from cortado.store.node.opening import open_log
 from cortado.store.node.patrol import Patrol
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResult
-from cortado.store.node.reads import ReadPoints, Stale
+from cortado.store.node.read_timestamps import ReadPoints, Stale
 from cortado.store.node.repair.ranges import Answer, Ask, answer
 from cortado.store.node.repair.repairs import Repairs
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.snapshots.spools import SpoolDirectory
-from cortado.store.node.state import AppliedState
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.node.status import NodeStatus, Role, snapshot_text
-from cortado.store.node.storage import Storage, StorageThread
+from cortado.store.node.storage_thread import Storage, StorageThread
 from cortado.store.node.transport import NoPeers, Transport
-from cortado.store.node.turns import Turns
-from cortado.store.node.watching.watches import Watches
 from cortado.store.observe.call import CURRENT
 
 T = TypeVar("T")
 
 _LOG: Final = logging.getLogger(__name__)
-# Where there is no room for a turn of this size, the status says that writes are refused.
+# Where there is no room for a batch of this size, the status says that writes are refused.
 _ROOM_BYTES: Final = 64 << 10
 
 _BAD_CLOCK: Final = "clock"
@@ -107,7 +107,7 @@ def no_reply(_ts: Timestamp, _reply: object) -> bytes:
 class NodeParts:
     """What a started node is made of, for who measures it and changes nothing."""
 
-    turns: Turns
+    driver: Driver
     log: RaftLog
     read_points: ReadPoints
 
@@ -149,10 +149,10 @@ class Node:
         self.settings = raft or RaftSettings()
         self.settings.check()
         entry_bytes_max = self.settings.entry_bytes_max - ENTRY_OVERHEAD_BYTES
-        for name in ("command_bytes_max", "turn_bytes_max"):
+        for name in ("command_bytes_max", "batch_bytes_max"):
             check_bound(f"limits.{name}", getattr(self.limits, name), 1, entry_bytes_max)
-        in_flight_max = self.limits.turns_in_flight_bytes_max
-        check_bound("limits.turns_in_flight_bytes_max", in_flight_max, self.limits.entry_bytes_max, 1 << 40)
+        in_flight_max = self.limits.entries_in_flight_bytes_max
+        check_bound("limits.entries_in_flight_bytes_max", in_flight_max, self.limits.entry_bytes_max, 1 << 40)
         budget_max, budget_min = self.limits.in_flight_bytes_max, self.limits.in_flight_bytes_min
         check_bound("limits.in_flight_bytes_max", budget_max, budget_min, 1 << 40)
         self.budget = Budget(self.limits)
@@ -178,7 +178,7 @@ class Node:
         self.reads = Gate("reads", count_max=self.limits.reads_max)
         self.scans = Gate("scans", count_max=self.limits.scans_max)
         self.bulk_streams = Gate("bulk streams", count_max=self.limits.bulk_streams_max)
-        self.lag = LoopLag(monotonic_ms)
+        self.lag = LoopDelay(monotonic_ms)
         self._run_scan = run_scan or ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
         self._started_ms = monotonic_ms()
         self._is_stopping = False
@@ -188,7 +188,7 @@ class Node:
         self._loop: asyncio.AbstractEventLoop
         self._storage: Storage
         self._log: RaftLog
-        self._turns: Turns
+        self._driver: Driver
         self._read_points: ReadPoints
         self._known_requests: KnownRequests
         self._members: Membership
@@ -221,46 +221,46 @@ class Node:
             now_ms=self.monotonic_ms(),
         )
         self._storage = self._make_storage(self._loop)
-        self._turns = turns = self._make_turns()
+        self._driver = driver = self._make_driver()
         self._read_points = ReadPoints(
-            turns,
+            driver,
             self.clock,
             ceiling_ahead_ms=self.limits.ceiling_ahead_ms,
             monotonic_ms=self.monotonic_ms,
             raise_ceiling=self._raise_ceiling,
         )
-        self._known_requests = KnownRequests(turns, self._machine, self.clock)
-        self._members = Membership(turns, self.identity.node_id)
+        self._known_requests = KnownRequests(driver, self._machine, self.clock)
+        self._members = Membership(driver, self.identity.node_id)
         self.watches = self._make_watches()
         self.repairs = self._make_repairs()
         self.patrol = self._make_patrol()
         self.store.on_damage = self._met_damage
         self.lag.start(self._loop)
         # Of two nodes nobody can say whose clock is right; of three, at once, two can.
-        turns.on_configured = self._compare_clocks
+        driver.on_configured = self._compare_clocks
         self._look_at_clock()
         if self._spools is not None:
             self.snapshots = snapshots = self._make_snapshots(self._spools)
             await self.snapshots.start()
-            turns.after_turn = self.snapshots.poll
-            turns.compaction.held_index = lambda: snapshots.held_index
+            driver.after_round = self.snapshots.poll
+            driver.compaction.held_index = lambda: snapshots.held_index
         self.examiner = Examiner(self.store, self._lacks)
         self._log.examine = self.examiner.examine
-        turns.on_doubt = lambda stored_key: self._lacks(lost(stored_key), stored_key)
+        driver.on_doubt = lambda stored_key: self._lacks(lost(stored_key), stored_key)
         for each in self._engine.disordered:
             damage = Damage.of_disorder(each)
             _LOG.critical("what is stored here is damaged: %s", damage.what)
             self._patrol_found(damage)
         await self.patrol.walk(self.limits.walk_ms)
         self.patrol.start()
-        turns.schedule()
-        if turns.is_alone:
-            await turns.until(lambda: turns.may_evaluate or bool(turns.refused_for) or self.is_installing)
-            if turns.refused_for:
-                _LOG.warning("starting without room for writes: %s", turns.refused_for)
+        driver.schedule()
+        if driver.is_alone:
+            await driver.until(lambda: driver.leadership.is_ready or bool(driver.refused_for) or self.is_installing)
+            if driver.refused_for:
+                _LOG.warning("starting without room for writes: %s", driver.refused_for)
 
-    def _make_turns(self) -> Turns:
-        return Turns(
+    def _make_driver(self) -> Driver:
+        return Driver(
             loop=self._loop,
             node_id=self.identity.node_id,
             group_id=self._group_id,
@@ -283,12 +283,12 @@ class Node:
         )
 
     def _make_watches(self) -> Watches:
-        turns = self._turns
+        driver = self._driver
         return Watches(
             engine=self._engine,
             store=self.store,
             limits=self.limits,
-            feed=turns.feed,
+            feed=driver.feed,
             run_scan=self.scan,
             has_leader=lambda: self._log.leader != "",
             is_idle_for=self._is_idle_for,
@@ -307,12 +307,12 @@ class Node:
 
     def _is_idle_for(self, ms: int) -> bool:
         """Whether this node leads, and nothing was written for ``ms``, or is about to be."""
-        turns = self._turns
-        is_idle = turns.may_evaluate and turns.pipeline.newest_in_flight is None
-        return is_idle and self.clock.physical_ms - turns.applied.last_ts.wall_ms >= ms
+        driver = self._driver
+        is_idle = driver.leadership.is_ready and driver.pipeline.newest_in_flight is None
+        return is_idle and self.clock.physical_ms - driver.applied.last_ts.wall_ms >= ms
 
     def _make_repairs(self) -> Repairs:
-        turns = self._turns
+        driver = self._driver
         return Repairs(
             engine=self._engine,
             versions=self.store,
@@ -322,11 +322,11 @@ class Node:
             transport=self._transport,
             storage=self._storage,
             run_scan=self.scan,
-            applied_index=lambda: turns.applied.index,
+            applied_index=lambda: driver.applied.index,
             monotonic_ms=self.monotonic_ms,
             random_=self._random,
             on_repaired=self._catalog_cache.clear,
-            on_failure=turns.fail,
+            on_failure=driver.fail,
         )
 
     def _make_snapshots(self, spools: SpoolDirectory) -> Snapshots:
@@ -339,7 +339,7 @@ class Node:
             group_id=self._group_id,
             spools=spools,
             transport=self._transport,
-            turns=self._turns,
+            driver=self._driver,
             storage=self._storage,
             run_scan=self.scan,
             lost=self.repairs.lost,
@@ -349,7 +349,7 @@ class Node:
             monotonic_ms=self.monotonic_ms,
             random_=self._random,
             on_change=self._snapshots_changed,
-            on_failure=self._turns.fail,
+            on_failure=self._driver.fail,
         )
 
     def _snapshots_changed(self) -> None:
@@ -357,7 +357,7 @@ class Node:
         snapshots = self.snapshots
         assert snapshots is not None
         self.store.unreadable = snapshots.unreadable
-        self._turns.hold_back(_INSTALLING, bool(snapshots.unreadable))
+        self._driver.veto(_INSTALLING, bool(snapshots.unreadable))
         if snapshots.unreadable:
             # All of it is replaced, by what was verified whole.
             self.store.trust(b"", ABOVE_KEYS)
@@ -388,17 +388,17 @@ class Node:
     async def stop(self, hand_over: bool = True) -> None:
         """Refuse new work, finish what is in flight, end the threads. A leader hands over first where it can, serving
         until then, so that callers find the next one at once."""
-        if hand_over and not self._is_stopping and self._turns.failure is None:
+        if hand_over and not self._is_stopping and self._driver.failure is None:
             await self._hand_over()
         self._is_stopping = True
         self.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
-        if self._turns.failure is None:
-            self._turns.hold_back(_STOPPING, True)
+        if self._driver.failure is None:
+            self._driver.veto(_STOPPING, True)
         await self.patrol.stop()
         await self.repairs.stop()
         if self.snapshots is not None:
             await self.snapshots.stop()
-        await self._turns.close()
+        await self._driver.close()
         self.lag.stop()
         if self._clock_alarm is not None:
             self._clock_alarm.cancel()
@@ -406,7 +406,7 @@ class Node:
         self._run_scan.shutdown(wait=True, cancel_futures=True)
 
     async def _hand_over(self) -> None:
-        if self._turns.may_evaluate and not self._turns.is_alone:
+        if self._driver.leadership.is_ready and not self._driver.is_alone:
             try:
                 _LOG.info("handed leadership over to %s", await self._members.transfer())
             except CortadoError as refused:
@@ -419,9 +419,9 @@ class Node:
     @property
     def ready(self) -> bool:
         """Whether this node can serve: it knows a leader, or is one that may evaluate, and its data is a state."""
-        if self._is_stopping or self.is_installing or self._turns.failure is not None:
+        if self._is_stopping or self.is_installing or self._driver.failure is not None:
             return False
-        return self._turns.may_evaluate if self._turns.leads else self._log.leader != ""
+        return self._driver.leadership.is_ready if self._driver.leadership.is_elected else self._log.leader != ""
 
     def _leads(self) -> None:
         """A term of ours has begun. Let the others know if we are reached under another address now."""
@@ -443,7 +443,7 @@ class Node:
     def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
         """What the transport brings of a peer that presented itself."""
         if group_id == self._group_id:
-            self._turns.receive(sender, bodies)
+            self._driver.receive(sender, bodies)
 
     def log_position(self) -> tuple[int, int]:
         """Term and index of the last entry of the log: whose is greater knows the newer members."""
@@ -451,7 +451,7 @@ class Node:
         return term, index
 
     def known_member(self, node_id: str) -> Member | None:
-        """A member by any configuration that may be in force here: one whose removal is not decided yet, too."""
+        """A member by any configuration that may be in force here: one whose removal is not committed yet, too."""
         return self._log.member(node_id)
 
     def known_members(self) -> tuple[Member, ...]:
@@ -501,7 +501,7 @@ class Node:
             _LOG.warning("the wall clock was set, and went on evenly since then: it is followed")
         time.peers_say(clocks.majority(others, now_ms) if len(others) < len(voters) else None)
         is_off = clocks.is_out_of_bounds(voters, now_ms, wall_ms)
-        if self._turns.hold_back(_BAD_CLOCK, is_off) and is_off:
+        if self._driver.veto(_BAD_CLOCK, is_off) and is_off:
             _LOG.warning("this host's clock is off by more than max-clock-offset-ms from most nodes': set it right")
         self._say_jump()
 
@@ -531,7 +531,7 @@ class Node:
         request_hash: bytes = b"",
         encode_reply: EncodeReply = no_reply,
     ) -> WriteResult:
-        """Evaluate and replicate; return once it is decided, which a majority's disks make sure of.
+        """Evaluate and replicate; return once it is committed, which a majority's disks make sure of.
 
         ``size_bytes`` is about what the request holds. ``encode_reply`` makes the bytes that are answered, and
         remembered where there is a ``request_id``. A caller who is cancelled while waiting leaves; what was evaluated
@@ -575,7 +575,7 @@ class Node:
             if not held:
                 held.append(self.writes.take(size_bytes))
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)
-            self._turns.propose(proposal)
+            self._driver.propose(proposal)
             held = []
             call = CURRENT.get()
             if call is not None:
@@ -610,7 +610,7 @@ class Node:
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
         """Housekeeping: it is not counted as a write, and may use the reserve."""
         proposal = Proposal(higher_ceiling(ceiling), no_reply, 0, b"", b"", waiters=1)
-        self._turns.propose(proposal)
+        self._driver.propose(proposal)
         await self.answer(proposal)
 
     def _check_serving(self) -> None:
@@ -623,19 +623,19 @@ class Node:
 
     def read_ts(self) -> Timestamp:
         """The last applied timestamp here: what a read that need not be linearizable sees."""
-        return self._turns.applied.last_ts
+        return self._driver.applied.last_ts
 
     async def linearize(self) -> Timestamp:
         """A timestamp at which everything is seen that was acknowledged, by any node, before this call.
 
         In a group of one nothing is waited for. Raises NotLeader, Unavailable.
         """
-        newest = self._turns.read_now()
+        newest = self._driver.read_now()
         if newest is not None:
             return newest
         if self.is_installing:
             self._check_serving()
-        return await self._turns.read()
+        return await self._driver.read()
 
     async def resolve_read(self, at: Timestamp | Stale | None) -> Timestamp:
         """The timestamp to read at, once it can be read at; None asks for the newest.
@@ -643,7 +643,7 @@ class Node:
         Raises TimestampInFuture, NotLeader, Unavailable (a replica that is too stale, or whose data is replaced).
         """
         if at is None:
-            newest = self._turns.read_now()
+            newest = self._driver.read_now()
             return await self.linearize() if newest is None else newest
         if self.is_installing:
             self._check_serving()
@@ -652,18 +652,18 @@ class Node:
         return await self._read_points.at(at)
 
     async def caught_up(self) -> None:
-        """Return when everything is applied here that this node knows to be decided: whoever was answered by it and
+        """Return when everything is applied here that this node knows to be committed: whoever was answered by it and
         then asks for the catalogue without a time finds what he was answered. Raises Unavailable where the data is
         being replaced, or that takes longer than ``CAUGHT_UP_S``."""
         self._check_serving()
-        turns, decided = self._turns, self._log.decided
-        if turns.applied.index >= decided:
+        driver, committed = self._driver, self._log.durable_commit_index
+        if driver.applied.index >= committed:
             return
-        caught_up = turns.until(lambda: turns.applied.index >= decided or self.is_installing)
+        caught_up = driver.until(lambda: driver.applied.index >= committed or self.is_installing)
         try:
             await asyncio.wait_for(caught_up, CAUGHT_UP_S)
         except TimeoutError:
-            problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be decided"
+            problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be committed"
             raise Unavailable(problem, retry_delay_ms=1_000) from None
         self._check_serving()
 
@@ -676,7 +676,7 @@ class Node:
         return Catalog(reader, self._catalog_cache)
 
     async def scan(self, step: Callable[[], T]) -> T:
-        """Run one bounded slice of a scan on the scan thread; slices of all scans take turns."""
+        """Run one bounded slice of a scan on the scan thread; slices of all scans take driver."""
         return await self._loop.run_in_executor(self._run_scan, step)
 
     # --- members -----------------------------------------------------------------------------------------------
@@ -768,7 +768,7 @@ class Node:
 
     @property
     def parts(self) -> NodeParts:
-        return NodeParts(self._turns, self._log, self._read_points)
+        return NodeParts(self._driver, self._log, self._read_points)
 
     @property
     def term(self) -> int:
@@ -777,7 +777,7 @@ class Node:
     @property
     def applied(self) -> AppliedState:
         """What the last applied entry says."""
-        return self._turns.applied
+        return self._driver.applied
 
     @property
     def is_installing(self) -> bool:
@@ -791,7 +791,7 @@ class Node:
 
     @property
     def role(self) -> Role:
-        if self._turns.leads:
+        if self._driver.leadership.is_elected:
             return Role.LEADER
         if not self._log.configuration.is_voter(self.identity.node_id):
             return Role.LEARNER
@@ -800,7 +800,7 @@ class Node:
     def status(self) -> NodeStatus:
         """Use and limits of everything bounded."""
         use = self._engine.use()
-        refused_for = self._turns.refused_for
+        refused_for = self._driver.refused_for
         try:
             self._engine.admit(_ROOM_BYTES)
         except ResourceExhausted as full:
@@ -813,7 +813,7 @@ class Node:
             term=self._log.term,
             leader=self._log.leader,
             leader_address="" if leader is None else leader.address,
-            applied_index=self._turns.applied.index,
+            applied_index=self._driver.applied.index,
             last_index=self._log.last[0],
             uptime_ms=int(self.monotonic_ms() - self._started_ms),
             map_used_bytes=use.used_bytes,
@@ -824,7 +824,7 @@ class Node:
             clock_offsets=self._peer_clocks.offsets(self.monotonic_ms(), self.host_time.offsets_ms()[0]),
             snapshot="" if self.snapshots is None else snapshot_text(self.snapshots.progress),
             unreadable=self.store.unreadable,
-            slowed=self._turns.compaction.slowed,
+            slowed=self._driver.compaction.slowed,
             patrol=self.patrol.progress,
             damage=self.repairs.items(),
             damaged=self.repairs.counts.damaged,

@@ -12,7 +12,7 @@ from cortado.raft.group import RaftLog
 from cortado.raft.journal import group_range
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Engine, Space
-from cortado.store.node.state import AppliedState
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.state_machine import StateMachine
 
 # Where a group begins: an empty replica stands at 0, and so never matches it.

@@ -1,14 +1,14 @@
 """The newest state there is: what the engine holds, with everything still in flight laid over it.
 
-Two updates of one document in one turn must not both be computed from the old row. So each proposal reads through an
-:class:`OverlayReader`, which looks into the open turn first, then into those that are appended, newest first, then into
-the engine::
+Two updates of one document in one batch must not both be computed from the old row. So each proposal reads through an
+:class:`OverlayReader`, which looks into the open batch first, then into those that are appended, newest first, then
+into the engine::
 
-    open turn        {key: engine item}     evaluated, not yet in the log
-    appended turns   {key: engine item}     in the log, some of them decided already
-    engine           everything applied
+    open batch         {key: engine item}     evaluated, not yet in the log
+    appended batches   {key: engine item}     in the log, some of them committed already
+    engine             everything applied
 
-A layer goes when its turn is applied, since the engine then has the same, or when it was withdrawn. In between both
+A layer goes when its batch is applied, since the engine then has the same, or when it was withdrawn. In between both
 have it, and the layer, which is never older, wins: so it does not matter at which instant the engine's transaction
 becomes visible.
 """
@@ -27,7 +27,7 @@ from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item
 
 
 class Layer:
-    """The effects of one turn that is not applied yet: the newest version of each key that it wrote."""
+    """The effects of one batch that is not applied yet: the newest version of each key that it wrote."""
 
     def __init__(self) -> None:
         self.versions: dict[LogicalKey, Item] = {}
@@ -52,7 +52,7 @@ class OverlayReader:
         self, base: Reader, layers: Sequence[Layer], seen: Seen | None = None, *, has_open_layer: bool = True
     ) -> None:
         """``seen`` takes notes of what is found in the layers, as the base does of its own; but for the newest layer
-        where that is the open turn's: who reads there sees what its own entry writes."""
+        where that is the open batch's: who reads there sees what its own entry writes."""
         self._base = base
         self._newest_first = [layer for layer in reversed(layers) if layer.versions]
         self._seen = seen

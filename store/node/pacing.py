@@ -25,7 +25,7 @@ TRIES_MAX: Final = 3
 DELAY_MS_MAX: Final = 2_000.0
 """No entry waits longer, however large the one before it was."""
 BURST_MS: Final = 250.0
-"""A turn holds about what may be written in this time."""
+"""A batch holds about what may be written in this time."""
 
 
 def append_rate(held_bytes: int, begins_bytes: int, held_bytes_max: int, failed_tries: int) -> float:
@@ -57,6 +57,6 @@ class Pacing:
         """When the next entry may be appended; ``now_ms`` where at once."""
         return now_ms if math.isinf(self.rate) else max(self._due_ms, now_ms)
 
-    def turn_bytes(self, turn_bytes_max: int) -> int:
-        """What one turn should hold, at most."""
-        return turn_bytes_max if math.isinf(self.rate) else min(turn_bytes_max, int(self.rate * BURST_MS / 1_000) + 1)
+    def batch_bytes(self, batch_bytes_max: int) -> int:
+        """What one batch should hold, at most."""
+        return batch_bytes_max if math.isinf(self.rate) else min(batch_bytes_max, int(self.rate * BURST_MS / 1_000) + 1)

@@ -2,22 +2,23 @@
 
 ::
 
-    propose ─► waiting ─► open turn ──append_open──► appended turns ──decided──► callers answered ──applied──► gone
-               (bounded)  evaluated                  (index, term)                                   and durable
-                                    `────── overlay: all that is not applied, newest on top ─────'
+    propose ─► waiting ─► open batch ──append_open──► appended batches ──committed──► callers answered ──applied──► gone
+               (bounded)  evaluated                   (index, term)                                    and durable
+                                     `────── overlay: all that is not applied, newest on top ──────'
 
 - *Evaluate at append.* A proposal is evaluated in order, against everything before it, at its own timestamp, and its
-  turn is appended directly after the last one: nothing can come between what was read and what is written.
-- *Bounded by effect.* What is appended and not applied is counted in turns and in the bytes that they write. A write
-  that grew beyond what the open turn has room for begins the next one, and nothing is evaluated after it until the
-  open turn is appended. So evaluating never appends, and the bounds hold however small the requests were.
-- *Answered when decided.* A majority holds the entry; that it is applied here a little later is the readers' business.
-  Until then the layer stays in the overlay, and the request in :attr:`Pipeline.requests`, where a retry finds it.
-- *What changes nothing rests.* A refusal stands for the state that it was worked out from: it leaves with its turn,
-  if that is appended after it, or else through a round (:mod:`cortado.store.node.rounds`).
-- *A new epoch* closes its turn, and nothing is evaluated until it is applied: the clock must not enter an epoch that a
+  batch is appended directly after the last one: nothing can come between what was read and what is written.
+- *Bounded by effect.* What is appended and not applied is counted in batches and in the bytes that they write. A write
+  that grew beyond what the open batch has room for begins the next one, and nothing is evaluated after it until the
+  open batch is appended. So evaluating never appends, and the bounds hold however small the requests were.
+- *Answered when committed.* A majority holds the entry; that it is applied here a little later is the readers'
+  business. Until then the layer stays in the overlay, and the request in :attr:`Pipeline.requests`, where a retry finds
+  it.
+- *What changes nothing rests.* A refusal stands for the state that it was worked out from: it leaves with its batch,
+  if that is appended after it, or else through a round (:mod:`cortado.store.node.read_index`).
+- *A new epoch* closes its batch, and nothing is evaluated until it is applied: the clock must not enter an epoch that a
   full disk then takes back.
-- *Leadership lost*: what was appended and is not decided may happen or not (OutcomeUnknown); the rest did not
+- *Leadership lost*: what was appended and is not committed may happen or not (OutcomeUnknown); the rest did not
   (NotLeader). Nothing is kept: whoever leads next has applied everything before it evaluates.
 """
 
@@ -44,13 +45,13 @@ from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import EPOCH_MAX, ZERO, Timestamp
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
 from cortado.store.mvcc.seen import Seen
-from cortado.store.node.commands import command_bytes
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.forgetting import Forgetting
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.log_entry import command_bytes
 from cortado.store.node.overlay import Layer, OverlayReader
-from cortado.store.node.proposals import Answer, Outcome, Proposal, Turn, WriteResult
+from cortado.store.node.proposals import Answer, Batch, Outcome, Proposal, WriteResult
 from cortado.store.node.requests import Memory, Remembered
-from cortado.store.node.state import AppliedState
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.observe.measures import WriteMeasures
 
@@ -78,19 +79,19 @@ class Pipeline:
         self._forgetting = Forgetting(machine, memory)
         self._waiting: deque[Proposal] = deque()
         self._examined_share = 0
-        self._open = Turn()
-        # Holds the one write that the open turn had no room for; None while there is none.
-        self._next: Turn | None = None
-        self._appended: deque[Turn] = deque()
+        self._open = Batch()
+        # Holds the one write that the open batch had no room for; None while there is none.
+        self._next: Batch | None = None
+        self._appended: deque[Batch] = deque()
         self._appended_bytes = 0
         self._layers: list[Layer] = [self._open.layer]
         self.applied: AppliedState = machine.state
         self.requests: dict[bytes, Proposal] = {}
-        """By request id: what is in line, in flight, or decided and not applied yet."""
+        """By request id: what is in line, in flight, or committed and not applied yet."""
         self.acknowledged_ts = ZERO
         """The last commit of which a caller was told: from then on every linearizable read sees it."""
-        self.turn_bytes_max = limits.turn_bytes_max
-        """What the open turn takes of several commands: the limit, or less while appending is slowed."""
+        self.batch_bytes_max = limits.batch_bytes_max
+        """What the open batch takes of several commands: the limit, or less while appending is slowed."""
         self.measures = WriteMeasures()
 
     # --- in line -----------------------------------------------------------------------------------------------
@@ -104,21 +105,21 @@ class Pipeline:
     @property
     def is_idle(self) -> bool:
         """True where every proposal has its answer, but for those that rest elsewhere."""
-        return not self._waiting and not self._open.answers and all(turn.is_answered for turn in self._appended)
+        return not self._waiting and not self._open.answers and all(batch.is_answered for batch in self._appended)
 
     @property
     def use(self) -> tuple[int, int]:
-        """How many proposals are in line, and how many turns are appended and not applied."""
+        """How many proposals are in line, and how many batches are appended and not applied."""
         return len(self._waiting), len(self._appended)
 
     @property
     def appended_bytes(self) -> int:
-        """What the turns write that are appended and not applied."""
+        """What the batches write that are appended and not applied."""
         return self._appended_bytes
 
     @property
     def has_commands(self) -> bool:
-        """True where the open turn has something to append."""
+        """True where the open batch has something to append."""
         return self._open.commands > 0
 
     @property
@@ -128,47 +129,47 @@ class Pipeline:
 
     @property
     def is_full(self) -> bool:
-        """True where a write waits for the open turn to be appended, as the head of the next one."""
+        """True where a write waits for the open batch to be appended, as the head of the next one."""
         return self._next is not None
 
     @property
     def open_commands(self) -> int:
-        """How many writes the open turn has."""
+        """How many writes the open batch has."""
         return self._open.commands
 
     @property
     def open_bytes(self) -> int:
-        """About what the open turn holds."""
+        """About what the open batch holds."""
         return self._open.size_bytes
 
     @property
-    def has_undecided(self) -> bool:
-        """True where a turn is appended and its callers not answered."""
+    def has_uncommitted(self) -> bool:
+        """True where a batch is appended and its callers not answered."""
         return bool(self._appended) and not self._appended[-1].is_answered
 
     @property
-    def undecided_callers(self) -> int:
-        """How many wait for turns that are appended."""
-        return sum([len(turn.answers) for turn in self._appended if not turn.is_answered])
+    def uncommitted_callers(self) -> int:
+        """How many wait for batches that are appended."""
+        return sum([len(batch.answers) for batch in self._appended if not batch.is_answered])
 
     @property
     def may_append(self) -> bool:
-        """False where too much is appended and not applied to add the open turn."""
+        """False where too much is appended and not applied to add the open batch."""
         limits = self._limits
         return (
-            len(self._appended) < limits.turns_in_flight_max
-            and self._appended_bytes + self._open.size_bytes <= limits.turns_in_flight_bytes_max
+            len(self._appended) < limits.entries_in_flight_max
+            and self._appended_bytes + self._open.size_bytes <= limits.entries_in_flight_bytes_max
         )
 
     @property
     def ceiling(self) -> Timestamp:
-        """What is decided of it: applied, or answered and about to be."""
-        decided = [turn.ceiling for turn in self._appended if turn.is_answered and turn.ceiling is not None]
-        return max([self.applied.ceiling, *decided])
+        """What is committed of it: applied, or answered and about to be."""
+        committed = [batch.ceiling for batch in self._appended if batch.is_answered and batch.ceiling is not None]
+        return max([self.applied.ceiling, *committed])
 
     @property
-    def newest_in_flight(self) -> Turn | None:
-        """The last turn that is not applied, open or appended; it ``has_ended`` when it is, or never will be."""
+    def newest_in_flight(self) -> Batch | None:
+        """The last batch that is not applied, open or appended; it ``has_ended`` when it is, or never will be."""
         if self._next is not None:
             return self._next
         if self._open.commands:
@@ -178,7 +179,7 @@ class Pipeline:
     # --- evaluating --------------------------------------------------------------------------------------------
 
     def fill(self, until_ms: float) -> bool:
-        """Evaluate into the open turn while it has room; False where time ran out before."""
+        """Evaluate into the open batch while it has room; False where time ran out before."""
         if not self._waiting:
             return True
         if not self._open.commands:
@@ -197,50 +198,50 @@ class Pipeline:
         return now_ms <= until_ms or not self._waiting or not self._has_room()
 
     def take_resting(self) -> list[Answer]:
-        """The open turn's answers, where it has nothing but such as change nothing."""
-        turn = self._open
-        if turn.commands or not turn.answers:
+        """The open batch's answers, where it has nothing but such as change nothing."""
+        batch = self._open
+        if batch.commands or not batch.answers:
             return []
-        resting, turn.answers = turn.answers, []
+        resting, batch.answers = batch.answers, []
         return resting
 
     def append_open(self) -> None:
-        """Append the open turn to the log. Where that raises, the turn is still the open one, with its callers."""
-        turn = self._open
-        turn.forgotten = self._forgetting.of(turn, self.applied, self._appended)
-        has_reads = turn.seen is not None and bool(turn.seen)
+        """Append the open batch to the log. Where that raises, the batch is still the open one, with its callers."""
+        batch = self._open
+        batch.forgotten = self._forgetting.of(batch, self.applied, self._appended)
+        has_reads = batch.seen is not None and bool(batch.seen)
         after = self._log.last
         before_ts = self._appended[-1].last_ts if self._appended else self.applied.last_ts
-        rises = before_ts < turn.first_ts <= turn.last_ts
-        invariant(rises, "timestamps rise along the log", before_ts, turn.first_ts, turn.last_ts)
-        entry = self._log.append(turn.entry(*after), is_examined=has_reads)
+        rises = before_ts < batch.first_ts <= batch.last_ts
+        invariant(rises, "timestamps rise along the log", before_ts, batch.first_ts, batch.last_ts)
+        entry = self._log.append(batch.entry(*after), is_examined=has_reads)
         invariant(entry.index == after[0] + 1, "an entry follows the one that it says", entry.index, *after)
-        turn.index, turn.term = entry.index, entry.term
-        self._measure_appended(turn)
-        self._appended.append(turn)
-        self._appended_bytes += turn.size_bytes
+        batch.index, batch.term = entry.index, entry.term
+        self._measure_appended(batch)
+        self._appended.append(batch)
+        self._appended_bytes += batch.size_bytes
         if self._next is None:
-            self._open = Turn()
+            self._open = Batch()
             self._layers.append(self._open.layer)
         else:
             self._open, self._next = self._next, None
 
-    def _measure_appended(self, turn: Turn) -> None:
-        turn.times.appended_ms = self._monotonic_ms()
+    def _measure_appended(self, batch: Batch) -> None:
+        batch.times.appended_ms = self._monotonic_ms()
         measures = self.measures
-        measures.commands.observe(turn.commands)
-        measures.bytes.observe(turn.size_bytes)
-        measures.evaluating.observe(turn.evaluating_ms / 1000)
+        measures.commands.observe(batch.commands)
+        measures.bytes.observe(batch.size_bytes)
+        measures.evaluating.observe(batch.evaluating_ms / 1000)
 
     def _has_room(self) -> bool:
-        turn = self._open
-        if self._next is not None or turn.epoch or (self._appended and self._appended[-1].epoch):
+        batch = self._open
+        if self._next is not None or batch.epoch or (self._appended and self._appended[-1].epoch):
             return False
-        if not turn.commands:
-            return len(turn.answers) < self._limits.turn_commands_max
+        if not batch.commands:
+            return len(batch.answers) < self._limits.batch_commands_max
         return (
-            turn.size_bytes + self._waiting[0].size_bytes <= self.turn_bytes_max
-            and turn.commands < self._limits.turn_commands_max
+            batch.size_bytes + self._waiting[0].size_bytes <= self.batch_bytes_max
+            and batch.commands < self._limits.batch_commands_max
         )
 
     def _evaluate(self, proposal: Proposal) -> None:
@@ -248,12 +249,12 @@ class Pipeline:
             ts = self._clock.tick()
             seen = None if self._open.seen is None else Seen()
             reader = OverlayReader(self._machine.snapshot(ts, seen), self._layers, seen)
-            turn = self._accept(proposal, ts, proposal.evaluate(reader, ts))
-            if seen is not None and turn is not None and turn.seen is not None:
-                if turn is not self._open:
+            batch = self._accept(proposal, ts, proposal.evaluate(reader, ts))
+            if seen is not None and batch is not None and batch.seen is not None:
+                if batch is not self._open:
                     # Its entry follows the open one, whose effects are not what was there before that.
                     seen.forget(self._open.layer.versions)
-                turn.seen.add(seen)
+                batch.seen.add(seen)
         except CortadoError as refusal:
             self._open.answers.append(Answer(proposal, refusal, rests=True))
         except Exception:
@@ -261,8 +262,8 @@ class Pipeline:
             defect = Internal("evaluating the write failed; see the server's log")
             self._open.answers.append(Answer(proposal, defect, rests=True))
 
-    def _accept(self, proposal: Proposal, ts: Timestamp, evaluation: Evaluation) -> Turn | None:
-        """Take an evaluation into the open turn, or the next; None where it writes nothing. Raises TooLarge,
+    def _accept(self, proposal: Proposal, ts: Timestamp, evaluation: Evaluation) -> Batch | None:
+        """Take an evaluation into the open batch, or the next; None where it writes nothing. Raises TooLarge,
         InvalidArgument."""
         mutations, control = evaluation.mutations, evaluation.control
         if isinstance(control, BumpEpoch):
@@ -280,20 +281,20 @@ class Pipeline:
         if size_bytes > limits.command_bytes_max:
             limit = limits.command_bytes_max
             raise TooLarge("request", f"one write may change at most {limit} bytes", str(size_bytes), size_bytes, limit)
-        turn = self._open
-        if turn.commands and turn.size_bytes + size_bytes > self.turn_bytes_max:
+        batch = self._open
+        if batch.commands and batch.size_bytes + size_bytes > self.batch_bytes_max:
             # It grew beyond what its request let expect; an entry must not.
-            turn = self._next = Turn(seen=self._draw_seen())
-            self._layers.append(turn.layer)
-        turn.add(ts, mutations, control, size_bytes)
-        proposal.entry = turn.times
+            batch = self._next = Batch(seen=self._draw_seen())
+            self._layers.append(batch.layer)
+        batch.add(ts, mutations, control, size_bytes)
+        proposal.entry = batch.times
         if proposal.request_id:
-            turn.remember(proposal.request_id, Remembered(proposal.request_hash, ts, reply))
-        turn.answers.append(Answer(proposal, WriteResult(ts, reply, evaluation.reply), rests=False))
-        return turn
+            batch.remember(proposal.request_id, Remembered(proposal.request_hash, ts, reply))
+        batch.answers.append(Answer(proposal, WriteResult(ts, reply, evaluation.reply), rests=False))
+        return batch
 
     def _draw_seen(self) -> Seen | None:
-        """For a turn that begins: of a group of several, a share of all says what it was worked out from."""
+        """For a batch that begins: of a group of several, a share of all says what it was worked out from."""
         if len(self._log.configuration.members) < 2:
             return None
         self._examined_share += self._limits.examined_percent
@@ -311,30 +312,32 @@ class Pipeline:
 
     # --- answering ---------------------------------------------------------------------------------------------
 
-    def answer_decided(self) -> int:
-        """Answer the callers of all turns that are decided, and say how many. Only while the term lasts in which they
-        were appended."""
-        answered, decided = 0, self._log.decided
-        for turn in self._appended:
-            if turn.index > decided:
+    def answer_committed(self) -> int:
+        """Answer the callers of all batches that are committed, and say how many. Only while the term lasts in which
+        they were appended."""
+        answered, committed = 0, self._log.durable_commit_index
+        for batch in self._appended:
+            if batch.index > committed:
                 break
-            if not turn.is_answered:
-                invariant(self.acknowledged_ts < turn.last_ts, "commits are acknowledged in their order", turn.last_ts)
-                self.acknowledged_ts = turn.last_ts
-                turn.is_answered = True
-                answered += len(turn.answers)
-                turn.times.decided_ms = self._monotonic_ms()
-                self.measures.deciding.observe((turn.times.decided_ms - turn.times.appended_ms) / 1000)
-                for answer in turn.answers:
+            if not batch.is_answered:
+                invariant(
+                    self.acknowledged_ts < batch.last_ts, "commits are acknowledged in their order", batch.last_ts
+                )
+                self.acknowledged_ts = batch.last_ts
+                batch.is_answered = True
+                answered += len(batch.answers)
+                batch.times.committed_ms = self._monotonic_ms()
+                self.measures.committing.observe((batch.times.committed_ms - batch.times.appended_ms) / 1000)
+                for answer in batch.answers:
                     self.answer(answer)
         return answered
 
     def stored(self) -> None:
-        """What is appended is durable here: a turn is stored as soon as it is appended, and one at a time."""
-        for turn in reversed(self._appended):
-            if turn.times.stored_ms:
+        """What is appended is durable here: a batch is stored as soon as it is appended, and one at a time."""
+        for batch in reversed(self._appended):
+            if batch.times.stored_ms:
                 break
-            turn.times.stored_ms = self._monotonic_ms()
+            batch.times.stored_ms = self._monotonic_ms()
 
     def answer(self, answer: Answer) -> None:
         """Give an answer. A request that changed something stays known until that is applied."""
@@ -352,19 +355,21 @@ class Pipeline:
         """``state`` is applied and durable: what it contains need not be kept in mind any more."""
         self.applied = state
         while self._appended and self._appended[0].index <= state.index:
-            turn = self._appended.popleft()
-            self._appended_bytes -= turn.size_bytes
-            turn.has_ended = True
-            if turn.times.decided_ms:
-                self.measures.applying.observe((self._monotonic_ms() - turn.times.decided_ms) / 1000)
+            batch = self._appended.popleft()
+            self._appended_bytes -= batch.size_bytes
+            batch.has_ended = True
+            if batch.times.committed_ms:
+                self.measures.applying.observe((self._monotonic_ms() - batch.times.committed_ms) / 1000)
             del self._layers[0]
-            for answer in turn.answers:
+            for answer in batch.answers:
                 if answer.proposal.request_id:
                     self._forget(answer.proposal)
-        turns = len(self._appended) + len(self._unappended())
-        invariant(len(self._layers) == turns, "each turn that is not applied has its layer", len(self._layers), turns)
+        batches = len(self._appended) + len(self._unappended())
+        invariant(
+            len(self._layers) == batches, "each batch that is not applied has its layer", len(self._layers), batches
+        )
         is_counted = bool(self._appended) or self._appended_bytes == 0
-        invariant(is_counted, "no bytes are in flight where no turn is", self._appended_bytes)
+        invariant(is_counted, "no bytes are in flight where no batch is", self._appended_bytes)
 
     def replaced(self, state: AppliedState) -> None:
         """Go on from ``state``, which a snapshot brought. Who leads vouches for what it lacks of what was here."""
@@ -380,13 +385,13 @@ class Pipeline:
     def take_back(self, index: int, resting: list[Answer], error: ResourceExhausted) -> None:
         """The log took back its entries: refuse those up to ``index``, which had no room, and evaluate again what was
         worked out on top of them, ``resting`` answers included."""
-        refused = [turn for turn in self._appended if turn.index <= index]
-        above = [*(turn for turn in self._appended if turn.index > index), *self._unappended()]
-        _LOG.warning("refused %d writes: %s", sum(turn.commands for turn in refused), error)
-        again = [answer.proposal for turn in refused for answer in turn.answers if answer.rests]
+        refused = [batch for batch in self._appended if batch.index <= index]
+        above = [*(batch for batch in self._appended if batch.index > index), *self._unappended()]
+        _LOG.warning("refused %d writes: %s", sum(batch.commands for batch in refused), error)
+        again = [answer.proposal for batch in refused for answer in batch.answers if answer.rests]
         again += [answer.proposal for answer in resting]
-        again += [answer.proposal for turn in above for answer in turn.answers]
-        lost = [answer.proposal for turn in refused for answer in turn.answers if not answer.rests]
+        again += [answer.proposal for batch in above for answer in batch.answers]
+        lost = [answer.proposal for batch in refused for answer in batch.answers if not answer.rests]
         self._clear()
         self._waiting.extendleft(reversed(again))
         for proposal in lost:
@@ -401,10 +406,10 @@ class Pipeline:
     def lose(self, resting: list[Answer], error: CortadoError, unknown: str) -> None:
         """End everything: with ``error`` what cannot have happened, as ``unknown`` what may have."""
         appended = list(self._appended)
-        opened = [answer for turn in self._unappended() for answer in turn.answers]
+        opened = [answer for batch in self._unappended() for answer in batch.answers]
         self._clear()
-        for turn in appended:
-            for answer in () if turn.is_answered else turn.answers:
+        for batch in appended:
+            for answer in () if batch.is_answered else batch.answers:
                 if answer.rests:
                     self.leave(answer.proposal, error)
                 else:
@@ -412,17 +417,17 @@ class Pipeline:
         for answer in chain(resting, opened):
             self.leave(answer.proposal, error)
         self.refuse_waiting(error)
-        # Decided and not applied yet: from now on the table is asked, once all of it is applied.
+        # Committed and not applied yet: from now on the table is asked, once all of it is applied.
         self.requests.clear()
 
-    def _unappended(self) -> list[Turn]:
-        """The open turn, and what is to follow it."""
+    def _unappended(self) -> list[Batch]:
+        """The open batch, and what is to follow it."""
         return [self._open] if self._next is None else [self._open, self._next]
 
     def _clear(self) -> None:
-        for turn in (*self._appended, *self._unappended()):
-            turn.has_ended = True
+        for batch in (*self._appended, *self._unappended()):
+            batch.has_ended = True
         self._appended.clear()
         self._appended_bytes = 0
-        self._open, self._next = Turn(), None
+        self._open, self._next = Batch(), None
         self._layers = [self._open.layer]

@@ -1,4 +1,4 @@
-"""A write on its way through the node, and the turn that carries it."""
+"""A write on its way through the node, and the batch that carries it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import NO_READS, Seen
 from cortado.store.mvcc.versions import Item, encode_version, encode_versions
-from cortado.store.node.commands import READS_BYTES_MAX, LogEntry
+from cortado.store.node.log_entry import READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
 from cortado.store.node.requests import NOTHING_FORGOTTEN, Forgotten, Remembered, encode_remembered
 from cortado.store.observe.measures import EntryTimes
@@ -54,8 +54,8 @@ class Proposal:
     With its outcome it leaves its ``places``, and keeps nothing of what was asked: who remembers it for its outcome
     does not hold the request, and all that hangs on it.
 
-    When it came to stand in line and when its turn came is kept, in monotonic milliseconds, and the times of the entry
-    that carries it.
+    When it came to stand in line and when it was evaluated is kept, in monotonic milliseconds, and the times of the
+    entry that carries it.
     """
 
     evaluate: Evaluate
@@ -107,7 +107,7 @@ def _encoded(_ts: Timestamp, _reply: object) -> bytes:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a proposal will be told. Where it ``rests``, it changes nothing (a refusal, a write without an effect), but
-    was worked out from what is in flight, and may be given only once that is decided."""
+    was worked out from what is in flight, and may be given only once that is committed."""
 
     proposal: Proposal
     outcome: Outcome
@@ -115,11 +115,11 @@ class Answer:
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
+class Batch:
     """What becomes one entry of the log: the effects of its commands, and the answers that wait for it.
 
     Once it begins an ``epoch``, nothing more is evaluated until it is applied. ``index`` and ``term`` are its place in
-    the log, once it is appended. It ``is_answered`` when it is decided, and ``has_ended`` when it is applied, taken
+    the log, once it is appended. It ``is_answered`` when it is committed, and ``has_ended`` when it is applied, taken
     back, or given up with leadership.
     """
 

@@ -1,6 +1,6 @@
-"""Applying the log: mechanical, the same on every replica, one durable transaction a turn.
+"""Applying the log: mechanical, the same on every replica, one durable transaction a round.
 
-What a turn of the node stores goes into one transaction::
+What a round stores goes into one transaction::
 
     the log's own writes      LOG space: entries, term and vote, as the log asks for
     versions of keys          as the entries hold them, byte for byte
@@ -29,11 +29,11 @@ from cortado.store.mvcc.damage import GROUP_BYTES
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.node.commands import LogEntry
+from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.changefeed.recent import Applied
+from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.repair.ranges import give_up
 from cortado.store.node.requests import REQUEST_ID_BYTES, Remembered, answer_of
-from cortado.store.node.state import AppliedState
-from cortado.store.node.watching.recent import Applied
 
 # How many records are looked at in one piece while those below a floor are counted and deleted.
 _PAGE_ITEMS: Final = 1_024

@@ -39,7 +39,7 @@ class DamagedItem:
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """``refused_for`` says why the last turn of writes was refused for want of room; empty when writes go well.
+    """``refused_for`` says why the last batch of writes was refused for want of room; empty when writes go well.
 
     ``leader`` is a node id, ``leader_address`` where it is reached; both are empty while none is known.
     ``snapshot`` says how far a snapshot is that is brought here, for people; empty where there is none. ``unreadable``

@@ -26,7 +26,7 @@ class Write(Protocol):
 
     @property
     def evaluated_ms(self) -> float:
-        """Its turn began: it is evaluated in well under a millisecond from here on."""
+        """It begins: it is evaluated in well under a millisecond from here on."""
 
     @property
     def entry(self) -> EntryTimes | None:

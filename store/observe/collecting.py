@@ -116,7 +116,7 @@ def _requests(requests: Requests) -> Iterator[Found]:
 
 
 def _queues(sources: Sources) -> Iterator[Found]:
-    node, turns = sources.node, sources.node.parts.turns
+    node, driver = sources.node, sources.node.parts.driver
     for gate in node.queues:
         use, queue = gate.use(), (gate.name.replace(" ", "_"),)
         yield "queue_entries", queue, use.count
@@ -124,7 +124,7 @@ def _queues(sources: Sources) -> Iterator[Found]:
         yield "queue_bytes", queue, use.bytes
         yield "queue_bytes_limit", queue, use.bytes_max
         yield "queue_refused_total", queue, gate.refused
-    messages, size_bytes = turns.inbox_use
+    messages, size_bytes = driver.inbox_use
     yield "queue_entries", ("peer_inbox",), messages
     yield "queue_bytes", ("peer_inbox",), size_bytes
     streams, calls = sources.calls_use()
@@ -134,26 +134,26 @@ def _queues(sources: Sources) -> Iterator[Found]:
 
 def _writes_and_reads(sources: Sources) -> Iterator[Found]:
     node, parts = sources.node, sources.node.parts
-    turns, writes = parts.turns, parts.turns.pipeline.measures
-    in_line, in_flight = turns.pipeline.use
+    driver, writes = parts.driver, parts.driver.pipeline.measures
+    in_line, in_flight = driver.pipeline.use
     yield "writes_in_line", (), in_line
     yield "write_wait_seconds", (), writes.waiting
-    yield "turns_total", (), turns.measures.turns
+    yield "rounds_total", (), driver.measures.rounds
     yield "entry_commands", (), writes.commands
     yield "entry_bytes", (), writes.bytes
     yield "entry_evaluate_seconds", (), writes.evaluating
-    yield "entry_decide_seconds", (), writes.deciding
+    yield "entry_commit_seconds", (), writes.committing
     yield "entry_apply_seconds", (), writes.applying
     yield "entries_in_flight", (), in_flight
-    yield "entries_in_flight_limit", (), node.limits.turns_in_flight_max
-    yield "entries_in_flight_bytes", (), turns.pipeline.appended_bytes
-    yield "entries_in_flight_bytes_limit", (), node.limits.turns_in_flight_bytes_max
-    pacing = turns.compaction.pacing
+    yield "entries_in_flight_limit", (), node.limits.entries_in_flight_max
+    yield "entries_in_flight_bytes", (), driver.pipeline.appended_bytes
+    yield "entries_in_flight_bytes_limit", (), node.limits.entries_in_flight_bytes_max
+    pacing = driver.compaction.pacing
     yield "writes_slowed", (), pacing.rate != inf
     yield "writes_slowed_seconds_total", (), pacing.delayed_ms / _MS
-    yield "read_rounds_total", (), turns.rounds_begun
-    yield "read_wait_seconds", (), turns.measures.read_waits
-    yield "read_waits_failed_total", (), turns.measures.reads_failed
+    yield "read_rounds_total", (), driver.read_rounds_begun
+    yield "read_wait_seconds", (), driver.measures.read_waits
+    yield "read_waits_failed_total", (), driver.measures.reads_failed
     yield "stale_reads_refused_total", (), parts.read_points.stale_refused
 
 
@@ -173,23 +173,23 @@ def _watches(node: Node) -> Iterator[Found]:
 
 def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     node, parts = sources.node, sources.node.parts
-    log, turns = parts.log, parts.turns
+    log, driver = parts.log, parts.driver
     for role in Role:
         yield "role", (role.value,), role is status.role
     yield "has_leader", (), bool(status.leader)
-    yield "may_lead", (), not turns.held_back
+    yield "may_lead", (), not driver.leadership.vetoes
     yield "term", (), status.term
     yield "log_last_index", (), status.last_index
-    yield "log_decided_index", (), log.decided
+    yield "log_commit_index", (), log.durable_commit_index
     yield "log_applied_index", (), status.applied_index
     entries, size_bytes = log.window
     yield "log_entries", (), entries
     yield "log_bytes", (), size_bytes
-    fresh_ms = sources.monotonic_ms() if turns.is_alone else log.fresh_as_of_ms
+    fresh_ms = sources.monotonic_ms() if driver.is_alone else log.fresh_as_of_ms
     if fresh_ms is not None:
         yield "staleness_seconds", (), max(sources.monotonic_ms() - fresh_ms, 0.0) / _MS
-    yield "leader_changes_total", (), turns.measures.leader_changes
-    yield "terms_led_total", (), turns.measures.terms_led
+    yield "leader_changes_total", (), driver.measures.leader_changes
+    yield "terms_led_total", (), driver.measures.terms_led
     elections = log.election_counts
     yield "pre_votes_total", (), elections.pre_vote_rounds
     yield "campaigns_total", (), elections.campaigns
@@ -249,7 +249,7 @@ def _clock(sources: Sources, status: NodeStatus) -> Iterator[Found]:
 
 
 def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
-    engine, storing = sources.engine, sources.node.parts.turns.storing_measures
+    engine, storing = sources.engine, sources.node.parts.driver.transaction_measures
     applied = sources.node.applied
     yield "storage_writable", (), not status.refused_for
     yield "storage_transaction_seconds", (), storing.transactions
@@ -277,7 +277,7 @@ def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "patrol_damaged_total", (), patrol.damaged
     yield "entries_examined_total", (), sources.node.examiner.examined
     yield "entries_doubted_total", (), sources.node.examiner.doubted
-    yield "entries_disowned_total", (), sources.node.parts.turns.measures.entries_disowned
+    yield "entries_disowned_total", (), sources.node.parts.driver.measures.entries_disowned
     yield "remembered_requests", (), applied.requests
     yield "remembered_request_bytes", (), applied.request_bytes
 

@@ -116,13 +116,13 @@ PARTS: Final = (
             _gauge("writes_in_line", "Queued writes that are not evaluated yet."),
             _histogram("write_wait_seconds", "Time that a write was queued, from the call to its evaluation."),
             _counter(
-                "turns_total", "Iterations of the node's main loop; each handles what arrived, was stored, or was due."
+                "rounds_total", "Iterations of the node's main loop; each handles what arrived, was stored, or was due."
             ),
             _histogram("entry_commands", "Writes in one entry."),
             _histogram("entry_bytes", "Approximate size of an entry."),
             _histogram("entry_evaluate_seconds", "Time to evaluate all writes of an entry."),
             _histogram(
-                "entry_decide_seconds", "Time from appending an entry until it is committed: the cost of replication."
+                "entry_commit_seconds", "Time from appending an entry until it is committed: the cost of replication."
             ),
             _histogram(
                 "entry_apply_seconds", "Time from an entry's commit until it is applied and durable on this node."
@@ -181,7 +181,7 @@ PARTS: Final = (
             _gauge("may_lead", "0 while the node must not lead: because of its clock, a snapshot or a stop."),
             _gauge("term", "The Raft term."),
             _gauge("log_last_index", "Index of the last entry of the log, committed or not."),
-            _gauge("log_decided_index", "Index of the last entry that the node knows to be committed."),
+            _gauge("log_commit_index", "Index of the last entry that the node knows to be committed."),
             _gauge("log_applied_index", "Index of the last entry that is applied on this node."),
             _gauge("log_entries", "Entries of the log in memory."),
             _gauge("log_bytes", "Bytes of the stored entries of the log."),

@@ -65,12 +65,12 @@ def quantile(bounds: Sequence[float], counts: Sequence[float], q: float) -> floa
 class EntryTimes:
     """When things happened to one entry of the log, in monotonic milliseconds of the node; 0 where they did not yet.
 
-    All writes of a turn share one, so that whoever asks where the time of a write went need not keep the turn.
+    All writes of a batch share one, so that whoever asks where the time of a write went need not keep the batch.
     """
 
     appended_ms: float = 0.0
     stored_ms: float = 0.0
-    decided_ms: float = 0.0
+    committed_ms: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -79,17 +79,17 @@ class WriteMeasures:
 
     waiting: Histogram = field(default_factory=Histogram)
     evaluating: Histogram = field(default_factory=Histogram)
-    deciding: Histogram = field(default_factory=Histogram)
+    committing: Histogram = field(default_factory=Histogram)
     applying: Histogram = field(default_factory=Histogram)
     commands: Histogram = field(default_factory=lambda: Histogram(COUNTS))
     bytes: Histogram = field(default_factory=lambda: Histogram(BYTES))
 
 
 @dataclass(slots=True, eq=False)
-class TurnMeasures:
-    """The node's turns, what they saw of leaders, and linearizable reads that had to wait for one."""
+class RoundMeasures:
+    """The driver's rounds, what they saw of leaders, and linearizable reads that had to wait for one."""
 
-    turns: int = 0
+    rounds: int = 0
     leader_changes: int = 0
     terms_led: int = 0
     read_waits: Histogram = field(default_factory=Histogram)
@@ -98,7 +98,7 @@ class TurnMeasures:
 
 
 @dataclass(slots=True, eq=False)
-class StoringMeasures:
+class TransactionMeasures:
     """Transactions that the loop gave to the storage thread: from then to the word that they are durable."""
 
     transactions: Histogram = field(default_factory=Histogram)

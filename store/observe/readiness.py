@@ -41,7 +41,7 @@ class Problem:
 
 
 class Readiness:
-    """Looks at a node. ``lag_ms_max``: a follower that may have missed what was decided so long ago is not ready."""
+    """Looks at a node. ``lag_ms_max``: a follower that may have missed what was committed so long ago is not ready."""
 
     def __init__(self, monotonic_ms: Callable[[], float], *, lag_ms_max: int = READY_LAG_MS_DEFAULT) -> None:
         self._monotonic_ms = monotonic_ms
@@ -69,7 +69,7 @@ class Readiness:
         node = self._node
         if node is None:
             return [Problem(Reason.STARTING, "the node starts, or joins its cluster")]
-        status, failure = node.status(), node.parts.turns.failure
+        status, failure = node.status(), node.parts.driver.failure
         if failure is not None:
             return [Problem(Reason.FAILED, f"the node has stopped: {failure}")]
         found = []
@@ -80,7 +80,7 @@ class Readiness:
         if status.refused_for:
             found.append(Problem(Reason.NO_ROOM, f"writes are refused: {status.refused_for}"))
         if status.role is Role.LEADER:
-            if not node.parts.turns.may_evaluate:
+            if not node.parts.driver.leadership.is_ready:
                 found.append(Problem(Reason.LEADER_NOT_READY, "it leads, and has not applied what came before yet"))
         elif not status.leader:
             found.append(Problem(Reason.NO_LEADER, "no leader is known"))
@@ -91,9 +91,9 @@ class Readiness:
     def _behind(self, node: Node) -> list[Problem]:
         fresh_ms = node.parts.log.fresh_as_of_ms
         if fresh_ms is None:
-            return [Problem(Reason.BEHIND, "it has not heard yet what is decided")]
+            return [Problem(Reason.BEHIND, "it has not heard yet what is committed")]
         lag_ms = self._monotonic_ms() - fresh_ms
         if lag_ms <= self._lag_ms_max:
             return []
-        problem = f"what was decided in the last {lag_ms:.0f} ms may not be applied, {self._lag_ms_max} ms may pass"
+        problem = f"what was committed in the last {lag_ms:.0f} ms may not be applied, {self._lag_ms_max} ms may pass"
         return [Problem(Reason.BEHIND, problem)]

@@ -3,7 +3,7 @@
 ::
 
     queued                until the write was evaluated
-    batching              until its turn's entry was appended to the log
+    batching              until its batch's entry was appended to the log
     commit                until a majority had the entry on disk
       └─ fsync            until this node had
 """
@@ -38,7 +38,7 @@ def stages_of(call: Call, now_ms: float) -> Iterator[Stage]:
     yield Stage("batching", write.evaluated_ms, entry.appended_ms or now_ms)
     if not entry.appended_ms:
         return
-    yield Stage("commit", entry.appended_ms, entry.decided_ms or now_ms)
+    yield Stage("commit", entry.appended_ms, entry.committed_ms or now_ms)
     # Where the others were a majority without this node's disk, nobody waited for it.
-    if entry.stored_ms or not entry.decided_ms:
+    if entry.stored_ms or not entry.committed_ms:
         yield Stage("fsync", entry.appended_ms, entry.stored_ms or now_ms, within="commit")

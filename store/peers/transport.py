@@ -8,7 +8,7 @@ A peer is not reached: messages to it are dropped and counted, and it is dialled
 up to a second, each time shortened by chance. A stream on which nothing arrives for two seconds is cut: also an idle
 one carries a batch with the clock every half second. Every attempt is a new connection, with the certificates of then.
 
-Who is no member any more is cut off once that is decided, and refused when it dials again: so it learns that it was
+Who is no member any more is cut off once that is committed, and refused when it dials again: so it learns that it was
 removed, whether it ran then or not. Refusals and lost connections are logged once per change.
 """
 
@@ -409,7 +409,7 @@ class PeerTransport:
             # Where this process itself stood still, what arrived meanwhile has not been read yet.
             was_late = now_ms - last_ms > _TICK_S * 1000 + self.limits.silence_ms / 4
             last_ms = now_ms
-            # A removal is decided at some time after the configuration without the member came.
+            # A removal is committed at some time after the configuration without the member came.
             self._review()
             for link in [each.link for each in self._peers.values() if each.link is not None]:
                 if was_late:

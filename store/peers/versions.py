@@ -23,7 +23,7 @@ from typing import Final
 
 from cortado.errors import PeerRefused
 from cortado.proto.internal.peers_pb2 import EntryFormats, Hello, JoinRequest
-from cortado.store.node import commands
+from cortado.store.node import log_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class Versions:
 OURS: Final = Versions(
     oldest_protocol=1,
     newest_protocol=1,
-    entries_written=commands.FORMAT,
-    oldest_entries=commands.FORMAT,
-    newest_entries=commands.FORMAT,
+    entries_written=log_entry.FORMAT,
+    oldest_entries=log_entry.FORMAT,
+    newest_entries=log_entry.FORMAT,
 )
 # What was in use when nodes began to tell.
 _UNTOLD: Final = EntryFormats(written=2, oldest_read=2, newest_read=2)

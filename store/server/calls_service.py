@@ -10,7 +10,7 @@
 
 A gRPC call of its own costs a hundred and more microseconds of this process; a call in a batch costs what it asks for.
 All calls of a batch begin in one piece, in their order and before anything else of the loop, so a batch of writes comes
-to stand in one turn of the node, and a batch of point reads needs no task at all.
+to stand in one round of the node, and a batch of point reads needs no task at all.
 
 Bounds. A stream has so many calls in flight, and so many bytes of their requests, and refuses more at once with
 ``RESOURCE_EXHAUSTED``; so does the budget of the process, in which each call counts that waits for something. Where the
@@ -67,7 +67,7 @@ class CallsLimits:
       call is refused.
     - ``reply_bytes_max``: replies that were not taken yet; above it no further call is read.
     - ``message_bytes_max``: about how much one message of replies holds, unless a single reply is larger.
-    - ``slice_ms``: how long calls are begun before other work of the loop gets its turn.
+    - ``slice_ms``: how long calls are begun before other work of the loop goes on.
     - ``sweep_ms``: how often calls are looked at whose time may be over. The caller knows its deadline better.
     """
 

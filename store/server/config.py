@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument
 from cortado.raft.settings import RaftSettings
-from cortado.store.node.commands import ENTRY_OVERHEAD_BYTES
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.log_entry import ENTRY_OVERHEAD_BYTES
 from cortado.store.peers.identity import check_name
 from cortado.store.server.addresses import check_address, is_loopback, is_wildcard, split_address
 from cortado.store.settings.gather import Found
@@ -119,9 +119,9 @@ class ServerConfig:
         )
 
     def _check_entry_fits(self) -> None:
-        """One write, and the first of a turn, must find room in an entry of the log."""
+        """One write, and the first of a batch, must find room in an entry of the log."""
         entry_bytes_max = self.raft_settings().entry_bytes_max
-        for name in ("command_bytes_max", "turn_bytes_max"):
+        for name in ("command_bytes_max", "batch_bytes_max"):
             value, named = getattr(self.limits, name), f"limit.{name.replace('_', '-')}"
             if value + ENTRY_OVERHEAD_BYTES <= entry_bytes_max:
                 continue
@@ -130,10 +130,10 @@ class ServerConfig:
                 raise InvalidArgument("raft.entry-bytes-max", problem, str(entry_bytes_max))
             problem = f"must be at most {entry_bytes_max - ENTRY_OVERHEAD_BYTES}, so that raft.entry-bytes-max holds it"
             raise InvalidArgument(named, problem, str(value))
-        in_flight_max, entry_max = self.limits.turns_in_flight_bytes_max, self.limits.entry_bytes_max
+        in_flight_max, entry_max = self.limits.entries_in_flight_bytes_max, self.limits.entry_bytes_max
         if in_flight_max < entry_max:
             problem = f"must be at least {entry_max}, so that it holds an entry of limit.command-bytes-max"
-            raise InvalidArgument("limit.turns-in-flight-bytes-max", problem, str(in_flight_max))
+            raise InvalidArgument("limit.entries-in-flight-bytes-max", problem, str(in_flight_max))
         if self.limits.in_flight_bytes_max < self.limits.in_flight_bytes_min:
             problem = f"must be at least {self.limits.in_flight_bytes_min}: the entries' part, and 128MiB for requests"
             raise InvalidArgument("limit.in-flight-bytes-max", problem, str(self.limits.in_flight_bytes_max))

@@ -114,6 +114,6 @@ async def _voters_gone(served: Served) -> None:
 
 
 async def _writes_answered(served: Served, ending: asyncio.Future[None]) -> None:
-    """What was accepted here needs the peers to be decided. Returns when nothing is left, or the grace is over."""
+    """What was accepted here needs the peers to be committed. Returns when nothing is left, or the grace is over."""
     while served.node.writes.use().count > 0 and not ending.done():
         await asyncio.sleep(DRAIN_POLL_S)

@@ -32,9 +32,9 @@ from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.mvcc.verifying import VerifyingPass
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.patrol import WALK_BYTES, WALK_ITEMS
 from cortado.store.node.snapshots.marker import applied_key, marker_key
-from cortado.store.node.state import AppliedState
 
 GROUP_ID: Final = 1
 _ALL: Final = 1 << 30
@@ -58,7 +58,7 @@ class Survey:
 
     @property
     def unapplied(self) -> int:
-        """Entries that this node did not know to be decided when it stopped. Recovery takes them for decided."""
+        """Entries that this node did not know to be committed when it stopped. Recovery takes them for committed."""
         return self.last_index - self.applied_index
 
 

@@ -128,7 +128,7 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
             # What lives until the end need not be looked at by every collection.
             gc.collect()
             gc.freeze()
-            # Bulk loads make tens of thousands of tuples a turn, none of them in a cycle.
+            # Bulk loads make tens of thousands of tuples a round, none of them in a cycle.
             gc.set_threshold(GC_THRESHOLD, 20, 20)
             # Before anybody is told of it: whoever waited for the address may ask it to stop at once.
             stop = stop_asked()

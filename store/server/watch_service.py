@@ -2,7 +2,7 @@
 
 Any replica serves it, of what is applied there. A stream lives until its caller goes away, or the node can't go on;
 while the caller is slow, gRPC takes no more replies, and the watch's queue does what
-:mod:`cortado.store.node.watching` says.
+:mod:`cortado.store.node.changefeed` says.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.ranges import KvRange, logical_range
 from cortado.store.mvcc.versions import Item
 from cortado.store.names import check_namespace
+from cortado.store.node.changefeed.watch import Batch, Watch
 from cortado.store.node.limits import check_bound
-from cortado.store.node.reads import Stale
+from cortado.store.node.read_timestamps import Stale
 from cortado.store.node.status import Role
-from cortado.store.node.watching.watch import Batch, Watch
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import read_at, read_at_text
 from cortado.store.server.document_messages import check_form, range_bounds

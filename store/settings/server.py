@@ -214,17 +214,17 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _limit("scans_max", "Streamed scans and table checks in flight. More are refused."),
     _limit("bulk_streams_max", "Bulk streams in flight. More are refused."),
     _limit("bulk_chunks_max", "Chunks in flight on each bulk stream. More wait."),
-    _limit("turn_bytes_max", "Maximum size of one transaction, and so of one log entry.", SIZE),
-    _limit("turn_commands_max", "Maximum number of writes in one transaction."),
+    _limit("batch_bytes_max", "Maximum size of one transaction, and so of one log entry.", SIZE),
+    _limit("batch_commands_max", "Maximum number of writes in one transaction."),
     _limit(
         "command_bytes_max",
         "Maximum bytes that a single write may change, index entries included. More is refused as too large. It must "
         "fit into one entry of the log (raft.entry-bytes-max).",
         SIZE,
     ),
-    _limit("turns_in_flight_max", "Log entries in flight to a majority. Beyond it writes wait."),
+    _limit("entries_in_flight_max", "Log entries in flight to a majority. Beyond it writes wait."),
     _limit(
-        "turns_in_flight_bytes_max",
+        "entries_in_flight_bytes_max",
         "Bytes that the log entries in flight may write. At least the maximum of one entry.",
         SIZE,
     ),

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.process
 OPTIONS = (
     *("--metrics-listen", "0", "--log-format", "json", "--slow-request-ms", "1", "--ready-lag-ms", "3000"),
     # So little that each bound is met.
-    *("--limit.turns-in-flight-max", "1", "--limit.turn-commands-max", "2", "--limit.writes-max", "12"),
+    *("--limit.entries-in-flight-max", "1", "--limit.batch-commands-max", "2", "--limit.writes-max", "12"),
     *("--raft.retain-entries", "20", "--raft.retain-bytes", "1000000"),
 )
 VALUE = b"v" * 50_000

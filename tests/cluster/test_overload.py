@@ -28,7 +28,7 @@ def write(wire: Wire, i: int) -> grpc.Future:
 
 
 def test_past_the_bound_of_writes_each_is_done_or_refused_with_a_delay(tmp_path: Path) -> None:
-    with running_server(tmp_path / "data", "--limit.writes-max", "16", "--limit.turn-commands-max", "8") as server:
+    with running_server(tmp_path / "data", "--limit.writes-max", "16", "--limit.batch-commands-max", "8") as server:
         wire = Wire(server.endpoint)
         outcomes = []
         for call in [write(wire, i) for i in range(3_000)]:

@@ -1,4 +1,4 @@
-"""Watchers of three real nodes, while leaders are killed, nodes are cut off and started again: what each saw is what
+"""Conditions of three real nodes, while leaders are killed, nodes are cut off and started again: what each saw is what
 was committed, in order, without gaps, and never below a mark."""
 
 from __future__ import annotations

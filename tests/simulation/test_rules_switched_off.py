@@ -16,12 +16,12 @@ from cortado.raft.group import RaftLog
 from cortado.raft.outbox import AT_ONCE, Outbox
 from cortado.store.clock.timestamp import ZERO
 from cortado.store.node import state_machine
+from cortado.store.node.driver import Driver
 from cortado.store.node.pipeline import Pipeline
+from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.requests import answer_of
-from cortado.store.node.rounds import ReadRounds
 from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.turns import Turns
 from support.simulation.cluster import Cluster
 from support.simulation.faults import Nemesis
 from support.simulation.process import Host
@@ -35,7 +35,7 @@ SHOWS: Final = (
     "a stale read at",
     "came after one at",
     "appended",
-    "are decided at",
+    "are committed at",
     "happened",
     "leader completeness",
     "lost: acknowledged",
@@ -114,13 +114,13 @@ def send_before_the_sync(patch: pytest.MonkeyPatch) -> None:
 
 def answer_when_appended(patch: pytest.MonkeyPatch) -> None:
     def answer_appended(self: Pipeline) -> None:
-        for turn in self._appended:
-            if not turn.is_answered:
-                turn.is_answered = True
-                for answer in turn.answers:
+        for batch in self._appended:
+            if not batch.is_answered:
+                batch.is_answered = True
+                for answer in batch.answers:
                     self.answer(answer)
 
-    patch.setattr(Pipeline, "answer_decided", answer_appended)
+    patch.setattr(Pipeline, "answer_committed", answer_appended)
 
 
 def read_without_a_round(patch: pytest.MonkeyPatch) -> None:
@@ -128,31 +128,30 @@ def read_without_a_round(patch: pytest.MonkeyPatch) -> None:
 
 
 def refuse_without_a_round(patch: pytest.MonkeyPatch) -> None:
-    def at_once(self: ReadRounds, answers: Sequence[Any]) -> None:
+    def at_once(self: ReadIndex, answers: Sequence[Any]) -> None:
         for answer in answers:
             self.leave(answer)
 
-    patch.setattr(ReadRounds, "rest", at_once)
+    patch.setattr(ReadIndex, "rest", at_once)
 
 
 def read_before_it_is_applied(patch: pytest.MonkeyPatch) -> None:
-    settle = ReadRounds.settle
+    settle = ReadIndex.settle
 
-    def at_once(self: ReadRounds, applied: Any) -> None:
+    def at_once(self: ReadIndex, applied: Any) -> None:
         for each in self._rounds:
-            each.decided, each.acknowledged_ts = 0, ZERO
+            each.committed, each.acknowledged_ts = 0, ZERO
         settle(self, applied)
 
-    patch.setattr(ReadRounds, "settle", at_once)
+    patch.setattr(ReadIndex, "settle", at_once)
 
 
 def begin_below_the_ceiling(patch: pytest.MonkeyPatch) -> None:
-    def without(self: Turns) -> None:
-        self._is_leading = True
+    def without(self: Driver) -> None:
         self._clock.observe_log(self.applied.last_ts)
         self._on_leading()
 
-    patch.setattr(Turns, "_lead", without)
+    patch.setattr(Driver, "_lead", without)
 
 
 def evaluate_before_the_own_entry(patch: pytest.MonkeyPatch) -> None:
@@ -189,10 +188,10 @@ OLD_LEADERS: Final = ("leader cut off", "partition")
 
 RULES: Final = {
     "messages wait for the sync of what they say": Rule(send_before_the_sync, (*CRASHES, "hanging sync")),
-    "a write is answered once it is decided": Rule(answer_when_appended, (*CRASHES, *CUTS)),
+    "a write is answered once it is committed": Rule(answer_when_appended, (*CRASHES, *CUTS)),
     "a read waits for a round": Rule(read_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0, seed=6),
     "a refusal waits for a round": Rule(refuse_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0, seed=31),
-    "a read waits until what is decided is applied": Rule(read_before_it_is_applied, CUTS),
+    "a read waits until what is committed is applied": Rule(read_before_it_is_applied, CUTS),
     "a leader begins above the ceiling": Rule(begin_below_the_ceiling, ("leader transfer",), 300.0, seed=45),
     "a leader evaluates once its own entry is applied": Rule(
         evaluate_before_the_own_entry, (*CUTS, *CRASHES, "bad weather"), seed=5

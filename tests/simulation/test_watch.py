@@ -11,8 +11,8 @@ from cortado.raft.log import Encoded, Payload
 from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Record, entry_key
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.state import AppliedState
 from support.simulation.cluster import Cluster
 from support.simulation.watch import APPLIED_KEY, Watch
 
@@ -21,13 +21,13 @@ from support.simulation.watch import APPLIED_KEY, Watch
 class FakeLog:
     term: int = 1
     leader: str = ""
-    decided: int = 0
+    committed: int = 0
 
 
 def idle_node() -> SimpleNamespace:
     """Nothing is in flight there."""
     pipeline = SimpleNamespace(use=(0, 0), appended_bytes=0, is_full=False, may_append=True)
-    return SimpleNamespace(parts=SimpleNamespace(turns=SimpleNamespace(pipeline=pipeline)), limits=NodeLimits())
+    return SimpleNamespace(parts=SimpleNamespace(driver=SimpleNamespace(pipeline=pipeline)), limits=NodeLimits())
 
 
 @dataclass
@@ -89,9 +89,9 @@ class Scene:
         state = AppliedState(index=index, term=term, last_ts=Timestamp(0, 1_000 + index, 0))
         self.write(node_id, (Space.DATA, b"k%d" % index, value), (Space.META, APPLIED_KEY, state.encode()))
 
-    def says(self, node_id: str, *, term: int, leader: str = "", decided: int = 0) -> None:
+    def says(self, node_id: str, *, term: int, leader: str = "", committed: int = 0) -> None:
         life = self.lives[node_id]
-        life.log = FakeLog(term, leader, decided)
+        life.log = FakeLog(term, leader, committed)
         self.watch.after_step(life.loop)
 
     def found(self, *words: str) -> bool:
@@ -103,14 +103,14 @@ def test_a_good_history_is_taken() -> None:
     for node_id in ("a", "b"):
         scene.entry(node_id, 2, 1)
         scene.entry(node_id, 3, 1, b"y")
-    scene.says("a", term=1, leader="a", decided=3)
-    scene.says("b", term=1, leader="a", decided=2)
+    scene.says("a", term=1, leader="a", committed=3)
+    scene.says("b", term=1, leader="a", committed=2)
     for node_id in ("a", "b"):
         scene.apply(node_id, 3, 1)
     scene.entry("b", 4, 1, b"lost")
     scene.cut("b", 4)
     scene.says("a", term=2, leader="b")
-    assert scene.cluster.violations == ["a#1 took back what was decided: 3 to 0"]
+    assert scene.cluster.violations == ["a#1 took back what was committed: 3 to 0"]
     assert scene.cluster.counts["entries truncated"] == 1
 
 
@@ -161,26 +161,26 @@ def test_one_entry_after_two_different_ones() -> None:
 def test_two_entries_decided_at_one_index() -> None:
     scene = Scene("a", "b")
     scene.entry("a", 2, 1)
-    scene.says("a", term=1, leader="a", decided=2)
+    scene.says("a", term=1, leader="a", committed=2)
     scene.entry("b", 2, 2)
-    scene.says("b", term=2, decided=2)
-    assert scene.found("two entries are decided at 2")
+    scene.says("b", term=2, committed=2)
+    assert scene.found("two entries are committed at 2")
 
 
 def test_what_is_truncated_in_memory_alone_is_not_taken_for_decided() -> None:
     scene = Scene("a", "b")
     scene.entry("a", 2, 2)
-    scene.says("a", term=2, leader="a", decided=2)
+    scene.says("a", term=2, leader="a", committed=2)
     scene.entry("b", 2, 1)
     scene.truncated.add(("b", 2))
-    scene.says("b", term=2, leader="a", decided=2)
+    scene.says("b", term=2, leader="a", committed=2)
     assert scene.cluster.violations == []
 
 
 def test_a_leader_without_what_was_decided() -> None:
     scene = Scene("a", "b")
     scene.entry("a", 2, 1)
-    scene.says("a", term=1, leader="a", decided=2)
+    scene.says("a", term=1, leader="a", committed=2)
     scene.says("b", term=2, leader="b")
     assert scene.found("leader completeness", "without entry 2")
 
@@ -188,7 +188,7 @@ def test_a_leader_without_what_was_decided() -> None:
 def test_a_leader_need_not_hold_what_a_later_term_decided() -> None:
     scene = Scene("a", "b")
     scene.entry("a", 2, 1)
-    scene.says("a", term=3, leader="a", decided=2)
+    scene.says("a", term=3, leader="a", committed=2)
     scene.says("b", term=2, leader="b")
     assert scene.cluster.violations == []
 
@@ -196,7 +196,7 @@ def test_a_leader_need_not_hold_what_a_later_term_decided() -> None:
 def test_a_decided_entry_that_is_truncated() -> None:
     scene = Scene("a")
     scene.entry("a", 2, 1)
-    scene.says("a", term=1, leader="a", decided=2)
+    scene.says("a", term=1, leader="a", committed=2)
     scene.cut("a", 2)
     assert scene.found("truncated entry 2")
 

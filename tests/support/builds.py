@@ -44,11 +44,11 @@ def builds_in_a_row(folder: Path) -> tuple[Build, Build]:
     if commit:
         return build_of(commit, folder), this
     read = (
-        "newest_protocol={},\n    entries_written=commands.FORMAT,\n    oldest_entries=commands.FORMAT,\n"
+        "newest_protocol={},\n    entries_written=log_entry.FORMAT,\n    oldest_entries=log_entry.FORMAT,\n"
         "    newest_entries={},"
     )
     return this, changed_build(
-        folder, "store/peers/versions.py", read.format(1, "commands.FORMAT"), read.format(2, "commands.FORMAT + 1")
+        folder, "store/peers/versions.py", read.format(1, "log_entry.FORMAT"), read.format(2, "log_entry.FORMAT + 1")
     )
 
 

@@ -1,4 +1,4 @@
-"""Watchers of a cluster of real processes, each in a thread, who write down what they see.
+"""Conditions of a cluster of real processes, each in a thread, who write down what they see.
 
 Two kinds: one watches one node by a plain stub, and when its stream ends begins there again, as soon as the node is
 back, from its last resolved mark; the other watches through the client, which does all of that by itself.

@@ -1,4 +1,4 @@
-"""Turns single bits of what LMDB has stored, while it is open or when it is stopped: one page cache serves both."""
+"""Driver single bits of what LMDB has stored, while it is open or when it is stopped: one page cache serves both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def places_of(data_file: Path, found: bytes) -> list[int]:
 
 
 def flip_bit(data_file: Path, places: list[int], bit: int) -> None:
-    """Turn bit ``bit`` of what begins at each of ``places``."""
+    """Batch bit ``bit`` of what begins at each of ``places``."""
     descriptor = os.open(data_file, os.O_RDWR)
     try:
         for place in places:

@@ -15,10 +15,10 @@ from cortado.store.engine.interface import Space
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import Item, encode_versions
-from cortado.store.node.commands import LogEntry
+from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.requests import Remembered, encode_remembered
 from cortado.store.node.snapshots.marker import applied_key
-from cortado.store.node.state import AppliedState
 from cortado.store.server.inspection.log import read_log
 from cortado.store.server.inspection.state import Stored
 from cortado.store.server.inspection.verify import list_items, verify_range

@@ -26,7 +26,7 @@ from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.snapshots.spools import MemorySpools
 from cortado.store.node.status import Role
-from cortado.store.node.storage import Done, Job
+from cortado.store.node.storage_thread import Done, Job
 from support.nodes import NOW_MS
 from support.simulation.loop import NodeLoop, Scheduler
 
@@ -190,8 +190,8 @@ class Place:
         """The process is gone: what it had not synced, too. (Its callbacks find a closed node.)"""
         self.is_running = False
         self.disk.hold()
-        self.node._turns._is_closed = True
-        self.node._turns._alarm.cancel()
+        self.node._driver._is_closed = True
+        self.node._driver._alarm.cancel()
         self.node.lag.stop()
 
     async def stop(self) -> None:
@@ -311,7 +311,7 @@ class World:
             return [
                 node
                 for node in self.leaders()
-                if node.identity.node_id != but and node.term > above and node._turns.may_evaluate
+                if node.identity.node_id != but and node.term > above and node._driver.leadership.is_ready
             ]
 
         await self.until(lambda: bool(found()), "somebody leads")

@@ -20,7 +20,7 @@ Scraped = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 @dataclass
 class Written:
-    """A write that came to stand in line at 100 ms, and whose turn came at 103."""
+    """A write that came to stand in line at 100 ms, and was evaluated at 103."""
 
     request_id: bytes = b"\1" * 20
     proposed_ms: float = 100.0

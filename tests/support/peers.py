@@ -36,7 +36,7 @@ def identity_of_node(node_id: str, cluster_id: str = CLUSTER) -> Identity:
 @dataclass
 class RecordingNode:
     """A :class:`~cortado.store.peers.interface.PeerNode` without a log. It knows the members that its transport was
-    told of last, and those in ``leaving``, whose removal is not decided."""
+    told of last, and those in ``leaving``, whose removal is not committed."""
 
     transport: PeerTransport | None = None
     leaving: tuple[Member, ...] = ()

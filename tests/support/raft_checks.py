@@ -22,7 +22,7 @@ class Checks:
         self._world = world
         self._leaders: dict[int, str] = {}
         self._bodies: dict[tuple[int, int], bytes] = {}
-        self.decided: dict[int, tuple[int, bytes]] = {}
+        self.durable_commit_index: dict[int, tuple[int, bytes]] = {}
         self.acknowledged_to = 2
         self._acknowledged: dict[int, bytes] = {}
         self._history: list[tuple[float, int]] = [(0.0, 2)]
@@ -45,7 +45,7 @@ class Checks:
 
     def _leader_is_complete(self, log) -> None:
         base = log.base[0]
-        for index, (term, _) in self.decided.items():
+        for index, (term, _) in self.durable_commit_index.items():
             if index > base:
                 held = log.term_at(index)
                 self.that(held == term, f"leader {log.leader} of term {log.term} holds {index} of {term}: {held}")
@@ -64,12 +64,12 @@ class Checks:
         """All replicas apply the same entries, one after another."""
         for entry in committed:
             body = entry.payload.encode()
-            first = self.decided.setdefault(entry.index, (entry.term, body))
+            first = self.durable_commit_index.setdefault(entry.index, (entry.term, body))
             self.that(first == (entry.term, body), f"{replica.node_id} applies at {entry.index} what others do")
 
     def installed(self, replica, meta) -> None:
-        decided = self.decided.get(meta.index)
-        self.that(decided is None or decided[0] == meta.term, f"snapshot {meta} is of what was decided")
+        committed = self.durable_commit_index.get(meta.index)
+        self.that(committed is None or committed[0] == meta.term, f"snapshot {meta} is of what was committed")
 
     def leaves(self, replica, message) -> None:
         """A promise leaves a replica only when its disk keeps it."""
@@ -92,7 +92,7 @@ class Checks:
 
     def acknowledged(self, replica, index, term, value) -> None:
         """What is acknowledged is on a majority's disks: of the voters now, or of those when it was appended, where
-        it was decided before they changed."""
+        it was committed before they changed."""
         now, then = (
             replica.log.configuration.voters,
             replica.log.configuration_at(max(index, replica.log.base[0])).voters,
@@ -111,7 +111,7 @@ class Checks:
         if replica is None:
             return False
         if index <= replica.disk.applied[0]:
-            return self.decided.get(index, (term, b""))[0] == term
+            return self.durable_commit_index.get(index, (term, b""))[0] == term
         stored = replica.disk.log.get(entry_key(GROUP, index))
         return stored is not None and decode_record(GROUP, index, stored).term == term
 

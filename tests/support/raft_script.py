@@ -17,13 +17,13 @@ by ``store``. Only the logs are real (:mod:`support.raft_hand`), and their rando
 ``run MS``                            the time passes in steps of 50 ms; all messages arrive, all disks keep up
 ``settle``                            the same until nothing is left to do, and no time passes
 ``campaign NODE``                     NODE alone campaigns, until it leads: what it sends then is in the mail
-``elect NODE``                        the same, and ``settle``: its first entry is decided
+``elect NODE``                        the same, and ``settle``: its first entry is committed
 ``propose NODE VALUE ...``            append; ``examine NODE VALUE`` lets followers examine it before they keep it
 ``deliver [FROM -> TO [KIND]]``       what is in the mail arrives; ``*`` is anybody; KIND is ``vote`` or its ``reply``,
                                       ``append`` or its ``answer``, ``heartbeat``, ``handover``, ``snapshot``
 ``drop [FROM -> TO [KIND]]``          it is lost; ``hold`` keeps it back until ``release``
 ``cut NODE``, ``heal NODE``           everything to and from NODE is lost, from now on
-``store [NODE ...]``                  disks catch up, and what is decided is applied
+``store [NODE ...]``                  disks catch up, and what is committed is applied
 ``crash NODE``, ``start NODE``        only what is on its disk comes back
 ``read NODE``                         a linearizable read begins
 ``announce LEADER NODE``              add it as a learner; ``join NODE`` starts it empty, ``bind LEADER NODE`` binds its
@@ -149,13 +149,13 @@ class Scene(Hand):
             command(*words)
         except CortadoError as error:
             self._lines.append(f"  refused: {type(error).__name__}: {error}")
-        self._end_turns()
+        self._end_rounds()
         self._is_quiet = False
         for node_id in sorted(self.logs) if is_quiet else ():
             self._notice_in_brief(node_id)
 
-    def _end_turns(self) -> None:
-        """A node's turn ends with a tick, here without that time passes: a leader counts what it was told, and more."""
+    def _end_rounds(self) -> None:
+        """A node's round ends with a tick, here without that time passes: a leader counts what it was told."""
         for node_id, log in self.logs.items():
             log.tick(log._core.now_ms)
             self.send(node_id)
@@ -198,7 +198,7 @@ class Scene(Hand):
         for entry in self._proposed.pop(node_id, []):
             if not leads or entry.term != log.term:
                 self._say(node_id, f"tells the caller: the outcome of {_value(entry)} is unknown")
-            elif entry.index <= log.decided:
+            elif entry.index <= log.durable_commit_index:
                 self._say(node_id, f"tells the caller: {_value(entry)} is written")
             else:
                 self._proposed.setdefault(node_id, []).append(entry)
@@ -207,7 +207,7 @@ class Scene(Hand):
             if not leads or term != log.term:
                 self._say(node_id, "tells the reader: ask another, leadership has ended")
             elif number <= log.confirmed_round:
-                self._say(node_id, f"answers the reader from what is decided to {index}: round {number} is confirmed")
+                self._say(node_id, f"answers the reader from what is committed to {index}: round {number} is confirmed")
             else:
                 self._reads.setdefault(node_id, []).append(read)
 
@@ -274,15 +274,15 @@ class Scene(Hand):
         for _ in range(_ROUNDS_MAX):
             if not self.deliver() and not any(self._has_work(node_id) for node_id in self.logs):
                 return
-            self._end_turns()
+            self._end_rounds()
             self._do_store()
-            self._end_turns()
+            self._end_rounds()
         raise ValueError(f"after {_ROUNDS_MAX} rounds there is still something to do")
 
     def _has_work(self, node_id: str) -> bool:
         """For its disk: something to store, or to apply."""
         log = self.logs[node_id]
-        return log.has_writes or log.decided > log.applied[0]
+        return log.has_writes or log.durable_commit_index > log.applied[0]
 
     def _do_campaign(self, node_id: str) -> None:
         """In steps, since nobody can know how long the random times are and how often it must try."""
@@ -365,7 +365,7 @@ class Scene(Hand):
 
     def _do_read(self, node_id: str) -> None:
         log = self.logs[node_id]
-        self._reads.setdefault(node_id, []).append((log.read_round(), log.term, log.decided))
+        self._reads.setdefault(node_id, []).append((log.read_round(), log.term, log.durable_commit_index))
 
     # --- commands: members and leadership -----------------------------------------------------------------------------
 
@@ -443,7 +443,7 @@ class Scene(Hand):
         log = self.logs[node_id]
         for doubt in log.take_doubts():
             if not log.disown(doubt.index):
-                self._say(node_id, f"keeps {doubt.index}: it is decided, or may be, or is gone")
+                self._say(node_id, f"keeps {doubt.index}: it is committed, or may be, or is gone")
 
 
 def _value(entry: Entry) -> str:

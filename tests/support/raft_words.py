@@ -58,10 +58,10 @@ def message_words(message: pb.RaftMessage) -> str:
         first = said.prev_index + 1
         records = [record_words(decode_record(GROUP, first + i, each)) for i, each in enumerate(said.records)]
         behind = place_words((said.prev_index, said.prev_term))
-        return f"append in term {message.term}, behind {behind}: {', '.join(records)}; decided to {said.commit_index}"
+        return f"append in term {message.term}, behind {behind}: {', '.join(records)}; committed to {said.commit_index}"
     if kind == "heartbeat":
         wants = f"round {said.round}" if said.round else "no answer wanted"
-        return f"heartbeat in term {message.term}, decided to {said.commit_index}, {wants}"
+        return f"heartbeat in term {message.term}, committed to {said.commit_index}, {wants}"
     if kind == "snapshot":
         at = place_words((said.index, said.term))
         return f"your next entry is gone: fetch snapshot {said.snapshot_id} of {at}, term {message.term}"
@@ -134,7 +134,7 @@ class View:
     base: Place
     entries: tuple[tuple[Place, str], ...]
     durable: int
-    decided: int
+    committed: int
     applied: Place
     configuration: Configuration
     needs: tuple[str, ...]
@@ -155,7 +155,7 @@ class View:
             base=log.base,
             entries=tuple(((each.index, each.term), record_words(each)) for each in records),
             durable=journal.durable_index,
-            decided=log.decided,
+            committed=log.durable_commit_index,
             applied=log.applied,
             configuration=log.configuration,
             needs=tuple(log.snapshot_needs),
@@ -176,21 +176,21 @@ class View:
         entries = ", ".join(words for _, words in self.entries) or "no entries"
         return (
             f"{self.standing()}; behind {place_words(self.base)}: {entries}; "
-            f"durable to {self.durable}, decided to {self.decided}, applied to {self.applied[0]}"
+            f"durable to {self.durable}, committed to {self.committed}, applied to {self.applied[0]}"
         )
 
     def brief(self) -> str:
         """Where it stands, and its log."""
         last = self.entries[-1][0] if self.entries else self.base
-        return f"{self.standing()}; its log ends at {place_words(last)}, decided to {self.decided}"
+        return f"{self.standing()}; its log ends at {place_words(last)}, committed to {self.committed}"
 
     def changes_to(self, now: View) -> Iterator[str]:
         """A phrase for each thing that is different in ``now``."""
         if (self.role, self.term, self.voted_for, self.leader) != (now.role, now.term, now.voted_for, now.leader):
             yield now.standing()
         yield from self._entries_changed(now)
-        if self.decided != now.decided:
-            yield f"knows that all up to {now.decided} is decided"
+        if self.committed != now.committed:
+            yield f"knows that all up to {now.committed} is committed"
         if self.applied != now.applied:
             yield f"has applied all up to {now.applied[0]}"
         if self.takes_proposals != now.takes_proposals:

@@ -151,7 +151,7 @@ class Replica:
             now_ms=self.local_ms(),
             joined=self.joined,
         )
-        self.turn()
+        self.round()
 
     def crash(self) -> None:
         self.log = None
@@ -166,9 +166,9 @@ class Replica:
     def receive(self, sender: str, body: bytes) -> None:
         if self.log is not None:
             self.inbox.append((sender, body))
-            self.turn()
+            self.round()
 
-    def turn(self) -> None:
+    def round(self) -> None:
         """What a node's loop does: step, tick, send, store, answer."""
         log = self.log
         if log is None or self.world.now_ms < self.paused_until_ms:
@@ -216,7 +216,7 @@ class Replica:
             self.is_busy = False
             self.log.synced(ready)
             self._send(self.log.outbox())
-            self.turn()
+            self.round()
 
         # The transaction may be on the disk although the process died before it knew.
         self.unknown = ready
@@ -234,7 +234,7 @@ class Replica:
         due_ms = max(self.world.now_ms + 0.01, self.true_ms(log.next_tick_ms))
         if due_ms < self.tick_due_ms or self.tick_due_ms <= self.world.now_ms:
             self.tick_due_ms = due_ms
-            self.world.after(due_ms - self.world.now_ms, self.turn)
+            self.world.after(due_ms - self.world.now_ms, self.round)
 
     # --- callers ----------------------------------------------------------------------------------------------------
 
@@ -244,19 +244,24 @@ class Replica:
         entry = self.log.append(Encoded(value))
         self.world.counts["proposed"] += 1
         self.pending.append((entry.index, entry.term, value))
-        self.turn()
+        self.round()
 
     def read(self) -> None:
         log = self.log
         if log is None or not log.is_leader or self.world.now_ms < self.paused_until_ms:
             return
         number = log.read_round()
-        self.reads.append((number, log.term, log.decided, self.world.checks.acknowledged_to))
-        self.turn()
+        self.reads.append((number, log.term, log.durable_commit_index, self.world.checks.acknowledged_to))
+        self.round()
 
     def _answer(self, log: RaftLog) -> None:
         is_leading = log.leader == self.node_id
-        while self.pending and is_leading and self.pending[0][1] == log.term and self.pending[0][0] <= log.decided:
+        while (
+            self.pending
+            and is_leading
+            and self.pending[0][1] == log.term
+            and self.pending[0][0] <= log.durable_commit_index
+        ):
             self.world.checks.acknowledged(self, *self.pending.pop(0))
             self.world.counts["acknowledged"] += 1
         if self.pending and (not is_leading or self.pending[0][1] != log.term):
@@ -324,7 +329,7 @@ class Replica:
                 self.log.installed(meta)
                 world.counts["snapshots"] += 1
                 world.checks.installed(self, meta)
-                self.turn()
+                self.round()
 
             world.after(world.disk_delay_ms(self), done)
 
@@ -421,7 +426,7 @@ class World:
             if replica.log is None:
                 replica.start()
             replica.log.may_lead = True
-            replica.turn()
+            replica.round()
         before = self.counts["acknowledged"]
         self._repeat(self._propose, "propose_ms")
         deadline_ms = self.now_ms + within_ms
@@ -537,7 +542,7 @@ class World:
         replica = self._any()
         self.counts["pauses"] += 1
         replica.paused_until_ms = self.now_ms + self.random.uniform(100, 2500)
-        self.after(replica.paused_until_ms - self.now_ms, replica.turn)
+        self.after(replica.paused_until_ms - self.now_ms, replica.round)
 
     def _hung_disk(self) -> None:
         self.counts["hung disks"] += 1
@@ -547,14 +552,14 @@ class World:
         replica = self._any()
         if replica.log is not None:
             replica.log.compact(replica.log.applied[0])
-            replica.turn()
+            replica.round()
 
     def _may_lead(self) -> None:
         replica = self._any()
         if replica.log is not None:
             self.counts["may not lead"] += 1
             replica.log.may_lead = not replica.log.may_lead
-            replica.turn()
+            replica.round()
 
     def _transfer(self) -> None:
         self._ask("transfers", lambda log: log.transfer())
@@ -595,7 +600,7 @@ class World:
             self.counts[what] += 1
         except CortadoError as refusal:
             self.counts[f"{what} refused" if isinstance(refusal, Unavailable) else f"{what} invalid"] += 1
-        leader.turn()
+        leader.round()
 
 
 def small_settings(*, lease: bool = False) -> RaftSettings:

@@ -93,8 +93,8 @@ class Member:
         snapshots = self.node.snapshots
         assert snapshots is not None
         await snapshots.stop()
-        # What is left of this life must not turn any more.
-        self.node._turns.fail(Unavailable("killed"))
+        # What is left of this life must not run a round any more.
+        self.node._driver.fail(Unavailable("killed"))
         self.spools.crash()
         self.engine.crash_at = 0
 

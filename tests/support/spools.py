@@ -1,5 +1,5 @@
-"""Members of a group as far as snapshots see them: engines with a state, logs that need or offer one, turns that pause,
-and streams between them that a test can break, corrupt or keep waiting."""
+"""Members of a group as far as snapshots see them: engines with a state, logs that need or offer one, a driver that
+pauses, and streams between them that a test can break, corrupt or keep waiting."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.versions import encode_versions
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.repair.ranges import Answer
 from cortado.store.node.requests import Remembered, encode_remembered
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.snapshots.spools import MemorySpools, SpoolDirectory
-from cortado.store.node.state import AppliedState
-from cortado.store.node.storage import Done, Job
+from cortado.store.node.storage_thread import Done, Job
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class FakeLog:
         self.node_id = node_id
         self.term = 3
         self.leader = ""
-        self.decided = 0
+        self.durable_commit_index = 0
         self.first_index = 1
         self.applied_index = 0
         self.configuration = MEMBERS
@@ -148,11 +148,11 @@ class FakeLog:
     def installed(self, meta: SnapshotMeta) -> None:
         self.installs.append(meta)
         self.applied_index = meta.index
-        self.decided = max(self.decided, meta.index)
+        self.durable_commit_index = max(self.durable_commit_index, meta.index)
 
 
-class FakeTurns:
-    """Turns that are either paused or not."""
+class FakeDriver:
+    """Driver that are either paused or not."""
 
     def __init__(self) -> None:
         self.is_paused = False
@@ -284,8 +284,8 @@ class Replica:
     def begin_life(self) -> None:
         """What a start of the process makes anew."""
         self.log = FakeLog(self.node_id)
-        self.log.decided = self.log.applied_index = stored_state(self.engine).index
-        self.turns = FakeTurns()
+        self.log.durable_commit_index = self.log.applied_index = stored_state(self.engine).index
+        self.driver = FakeDriver()
         self.storage = InlineStorage()
         self.failures: list[BaseException] = []
         self.changes: list[str] = []
@@ -300,7 +300,7 @@ class Replica:
             group_id=GROUP,
             spools=self.spools,
             transport=_Transport(self.network),
-            turns=self.turns,
+            driver=self.driver,
             storage=self.storage,
             run_scan=self.run_scan,
             configuration_at=lambda index: MEMBERS,
@@ -345,11 +345,11 @@ class Replica:
 
 
 async def until(condition: Callable[[], object], *polled: Replica) -> None:
-    """Let the loop run, polling as turns do, until ``condition`` holds."""
+    """Let the loop run, polling as rounds do, until ``condition`` holds."""
     deadline = time.monotonic() + WAIT_S
     while not condition():
         for replica in polled:
-            if not replica.turns.is_paused:
+            if not replica.driver.is_paused:
                 replica.snapshots.poll()
         await asyncio.sleep(0.0005)
         assert time.monotonic() < deadline, "it did not happen in time"

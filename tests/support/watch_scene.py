@@ -19,9 +19,9 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.node.changefeed import history, watch
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node
-from cortado.store.node.watching import history, watch
 from support.node_world import World
 from support.nodes import key
 from support.watch_history import problems, state_after

@@ -1,4 +1,4 @@
-"""Watchers of nodes in this process, who write down what they see."""
+"""Conditions of nodes in this process, who write down what they see."""
 
 from __future__ import annotations
 

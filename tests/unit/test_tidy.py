@@ -26,17 +26,17 @@ PARAMETERS_MAX: Final = 8
 FILES_BEYOND: Final = {
     "raft/group.py": "to be parted: the state machine, the window of the log, members and transfer",
     "store/node/node.py": "to be parted: the process, and the replica of one group",
-    "store/node/turns.py": "to be parted: the driver, leadership, pacing and waiting",
+    "store/node/driver.py": "to be parted: the driver, leadership, pacing and waiting",
     "tests/unit/raft/test_raft_rules.py": "one directed scenario for each rule of the log",
     "tests/support/raft_world.py": "the world of those scenarios",
 }
 FUNCTIONS_BEYOND: Final = {
     "store/node/node.py Node.__init__": "parted with its file",
-    "store/node/turns.py Turns.__init__": "parted with its file",
+    "store/node/driver.py Driver.__init__": "parted with its file",
 }
 PARAMETERS_BEYOND: Final = {
     "store/node/node.py Node.__init__": "parted with its file",
-    "store/node/turns.py Turns.__init__": "parted with its file",
+    "store/node/driver.py Driver.__init__": "parted with its file",
     "store/node/repair/repairs.py Repairs.__init__": "parted with the replica",
     "store/node/snapshots/fetch.py Fetch.__init__": "parted with the replica",
     "store/node/snapshots/snapshots.py Snapshots.__init__": "parted with the replica",

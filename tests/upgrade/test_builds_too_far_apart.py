@@ -9,7 +9,7 @@ import pytest
 from cortado.raft import records
 from cortado.store.client import Client
 from cortado.store.engine import data_directory
-from cortado.store.node import commands
+from cortado.store.node import log_entry
 from support.builds import Build, changed_build
 from support.cluster import cortado, running_cluster
 from support.server_process import ServerProcess, running_server, wait_until
@@ -29,8 +29,8 @@ def ended(server: ServerProcess) -> str:
 
 def newer_entries(folder: Path) -> tuple[Build, str]:
     """A build that writes entries which this one cannot read, and what is said where the two meet."""
-    ours, theirs, line = commands.FORMAT, commands.FORMAT + 1, "FORMAT: Final = {}\n"
-    newer = changed_build(folder, "store/node/commands.py", line.format(ours), line.format(theirs))
+    ours, theirs, line = log_entry.FORMAT, log_entry.FORMAT + 1, "FORMAT: Final = {}\n"
+    newer = changed_build(folder, "store/node/log_entry.py", line.format(ours), line.format(theirs))
     return newer, f"reads version {ours}: upgrade through the versions in between"
 
 
@@ -40,7 +40,7 @@ def test_a_node_that_writes_what_others_cannot_read_does_not_join(tmp_path: Path
         cortado("member", "add", "n2", "127.0.0.1:1", "--endpoint", n1.endpoint)
         options = ("--node-id", "n2", "--join", n1.endpoint, "--advertise", "127.0.0.1:1")
         said = ended(ServerProcess(tmp_path / "n2", *options, cortado=newer.cortado))
-    assert f"node n2 writes version {commands.FORMAT + 1} of log entries, node n1 {problem}" in said
+    assert f"node n2 writes version {log_entry.FORMAT + 1} of log entries, node n1 {problem}" in said
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,9 @@ from cortado.store.mvcc.damage import GROUP_BYTES, Damage, damaged_keys, item_te
 from cortado.store.mvcc.reader import logical_of, suffix_from
 from cortado.store.mvcc.verifying import PAGE_ITEMS
 from cortado.store.mvcc.versions import Item, encode_version, is_key_right, suffix_of, timestamp_of
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
 from cortado.store.node.snapshots.marker import marker_key
-from cortado.store.node.state import AppliedState
 
 ITEMS_MAX: Final = 1_000
 BYTES_MAX: Final = 1 << 20

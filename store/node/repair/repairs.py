@@ -32,7 +32,7 @@ from cortado.store.node.repair.ranges import Answer, Ask, Mended, Survey, differ
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.seams import RunScan
 from cortado.store.node.status import DamagedItem
-from cortado.store.node.storage import Storage, run_job
+from cortado.store.node.storage_thread import Storage, run_job
 from cortado.store.node.transport import Transport
 
 _Key: TypeAlias = tuple[Space, bytes, bytes]

@@ -18,13 +18,13 @@ from collections.abc import Sequence
 
 from cortado.errors import NotFound, ResourceExhausted
 from cortado.store.engine.interface import Engine, Space
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import Marker, marker_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.spool_format import Block, damaged
 from cortado.store.node.snapshots.spool_reader import FrameReader, WholeSpool
 from cortado.store.node.snapshots.spools import SpoolDirectory
-from cortado.store.node.state import AppliedState
 
 
 class Installation:

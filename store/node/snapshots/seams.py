@@ -6,8 +6,8 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.state import AppliedState
 
 T = TypeVar("T")
 
@@ -18,8 +18,8 @@ class RunScan(Protocol):
     def __call__(self, step: Callable[[], T]) -> Awaitable[T]: ...
 
 
-class PausableTurns(Protocol):
-    """The node's turns, as far as an installation must stop them."""
+class PausableDriver(Protocol):
+    """The driver, as far as an installation must stop it."""
 
     async def pause(self) -> None:
         """Return when nothing is being stored or applied; nothing will be until :meth:`resume`."""

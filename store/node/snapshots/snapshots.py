@@ -1,6 +1,6 @@
 """Snapshots of one group on one node: made for others, and brought here.
 
-The node makes one, starts it before it serves, calls :meth:`Snapshots.poll` after each turn, and stops it before its
+The node makes one, starts it before it serves, calls :meth:`Snapshots.poll` after each round, and stops it before its
 threads end. What a read must know is :attr:`Snapshots.unreadable`: it is set, on the loop, before the first byte of the
 old state goes, so a read that looks at it *after* its own transaction has ended never answers from half a state.
 """
@@ -17,12 +17,12 @@ from cortado.raft.log import ReplicatedLog
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.snapshots.group_range import GroupRange
-from cortado.store.node.snapshots.seams import PausableTurns, RunScan
+from cortado.store.node.snapshots.seams import PausableDriver, RunScan
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.source import SnapshotSource
 from cortado.store.node.snapshots.spools import SpoolDirectory
 from cortado.store.node.snapshots.target import SnapshotTarget, TargetProgress
-from cortado.store.node.storage import Storage
+from cortado.store.node.storage_thread import Storage
 from cortado.store.node.transport import Transport
 
 
@@ -47,7 +47,7 @@ class Snapshots:
         group_id: int,
         spools: SpoolDirectory,
         transport: Transport,
-        turns: PausableTurns,
+        driver: PausableDriver,
         storage: Storage,
         run_scan: RunScan,
         configuration_at: Callable[[int], Configuration],
@@ -91,7 +91,7 @@ class Snapshots:
             of=of,
             cluster_id=cluster_id,
             transport=transport,
-            turns=turns,
+            driver=driver,
             storage=storage,
             run_scan=run_scan,
             random_=random_,
@@ -104,12 +104,12 @@ class Snapshots:
     # --- life --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Before the node serves. Deletes leftovers; where an installation was cut off, the turns are paused, and it
+        """Before the node serves. Deletes leftovers; where an installation was cut off, the driver is paused, and it
         begins again. Raises DataLoss where a newer version left one."""
         await self._target.start()
 
     def poll(self) -> None:
-        """After each turn: do what the log asks for. Cheap where it asks for nothing."""
+        """After each round: do what the log asks for. Cheap where it asks for nothing."""
         self._source.poll()
         self._target.poll()
 
@@ -132,7 +132,7 @@ class Snapshots:
 
     @property
     def is_installing(self) -> bool:
-        """True from before the turns are paused for an installation until they go on."""
+        """True from before the driver is paused for an installation until it goes on."""
         return self._target.is_installing
 
     @property

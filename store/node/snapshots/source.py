@@ -36,13 +36,13 @@ from cortado.raft.configuration import Configuration
 from cortado.raft.log import ReplicatedLog, SnapshotMeta
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.seams import Backoff, RunScan
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.spool_copy import SpoolCopy
 from cortado.store.node.snapshots.spools import SpoolDirectory
-from cortado.store.node.state import AppliedState
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class SnapshotSource:
         """False where the own state is none: then nothing is copied from it."""
 
     def poll(self) -> None:
-        """Look who needs a snapshot. Cheap; call it after each turn."""
+        """Look who needs a snapshot. Cheap; call it after each round."""
         now_ms = self._monotonic_ms()
         if self._made:
             self._drop_idle(now_ms)

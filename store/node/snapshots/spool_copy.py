@@ -25,6 +25,7 @@ from cortado.raft.configuration import Configuration
 from cortado.store.engine.interface import Engine, Page, ReadTransaction, Space
 from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
 from cortado.store.mvcc.versions import is_key_right
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
@@ -38,7 +39,6 @@ from cortado.store.node.snapshots.spool_format import (
     encode_end,
 )
 from cortado.store.node.snapshots.spools import SpoolDirectory, check_room
-from cortado.store.node.state import AppliedState
 
 _PER_ITEM_BYTES: Final = 6
 

@@ -9,6 +9,7 @@ from typing import Final
 from cortado.errors import NotFound
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage, damaged_keys
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.spool_format import (
     BLOCK,
@@ -28,7 +29,6 @@ from cortado.store.node.snapshots.spool_format import (
     open_frame,
 )
 from cortado.store.node.snapshots.spools import SpoolDirectory
-from cortado.store.node.state import AppliedState
 
 _ORDER: Final = (Space.DATA, Space.REQUESTS, Space.META)
 

@@ -1,4 +1,5 @@
-"""The side that lacks the state: fetches a spool while the old state still serves, then installs it with turns paused.
+"""The side that lacks the state: fetches a spool while the old state still serves, then installs it with the driver
+paused.
 
 ::
 
@@ -30,16 +31,16 @@ from cortado.invariants import invariant
 from cortado.raft.log import ReplicatedLog, SnapshotMeta
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.fetch import FETCHED, Fetch, fetched_name
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.installation import Installation, read_marker
 from cortado.store.node.snapshots.marker import applied_key
-from cortado.store.node.snapshots.seams import Backoff, PausableTurns, RunScan
+from cortado.store.node.snapshots.seams import Backoff, PausableDriver, RunScan
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.spool_reader import Verification, WholeSpool
 from cortado.store.node.snapshots.spools import SpoolDirectory
-from cortado.store.node.state import AppliedState
-from cortado.store.node.storage import Storage, run_job
+from cortado.store.node.storage_thread import Storage, run_job
 from cortado.store.node.transport import Transport
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ class Fetching:
 
 @dataclass(frozen=True, slots=True)
 class Pausing:
-    """The spool is whole. The turns come to a stop, and reads go on."""
+    """The spool is whole. The driver comes to a stop, and reads go on."""
 
     spool: WholeSpool
 
@@ -109,7 +110,7 @@ class SnapshotTarget:
         of: GroupRange,
         cluster_id: str,
         transport: Transport,
-        turns: PausableTurns,
+        driver: PausableDriver,
         storage: Storage,
         run_scan: RunScan,
         random_: random.Random,
@@ -126,7 +127,7 @@ class SnapshotTarget:
         self._of = of
         self._cluster_id = cluster_id
         self._transport = transport
-        self._turns = turns
+        self._driver = driver
         self._storage = storage
         self._run_scan = run_scan
         self._settings = settings
@@ -155,7 +156,7 @@ class SnapshotTarget:
 
     @property
     def is_installing(self) -> bool:
-        """True from before the turns are paused until they go on."""
+        """True from before the driver is paused until it goes on."""
         return isinstance(self._state, Pausing | Installing | Refetching)
 
     @property
@@ -169,18 +170,18 @@ class SnapshotTarget:
         return TargetProgress("", 0, 0, self._problem)
 
     async def start(self) -> None:
-        """Delete leftovers, and where a marker stands, pause the turns and begin to make this replica whole."""
+        """Delete leftovers, and where a marker stands, pause the driver and begin to make this replica whole."""
         marker = await self._run_scan(lambda: read_marker(self._engine, self._of.group_id))
         kept = fetched_name(marker.snapshot_id) if marker is not None and marker.snapshot_id else ""
         await self._run_scan(lambda: self._delete_leftovers(kept))
         if marker is None:
             return
         self._become(Installing("an installation was cut off"))
-        await self._turns.pause()
+        await self._driver.pause()
         self._begin(self._go_on(kept))
 
     def poll(self) -> None:
-        """Look whether the leader offers something. Cheap; call it after each turn."""
+        """Look whether the leader offers something. Cheap; call it after each round."""
         if self.is_installing:
             return
         offer, state = self._log.snapshot_offer, self._state
@@ -189,7 +190,7 @@ class SnapshotTarget:
             fetch = self._new_fetch(offer.sender, offer.meta)
             self._become(Fetching(offer.meta, fetch))
             self._begin(self._follow(fetch))
-        elif isinstance(state, Fetching) and state.offered.index <= self._log.decided:
+        elif isinstance(state, Fetching) and state.offered.index <= self._log.durable_commit_index:
             # The log got there by itself.
             self._stop_task()
             self._become(Idle())
@@ -229,7 +230,7 @@ class SnapshotTarget:
             self._on_failure(error)
 
     def _is_new(self, meta: SnapshotMeta) -> bool:
-        if meta.snapshot_id == self._refused_id or meta.index <= self._log.decided:
+        if meta.snapshot_id == self._refused_id or meta.index <= self._log.durable_commit_index:
             return False
         state = self._state
         return not isinstance(state, Fetching) or state.offered.snapshot_id != meta.snapshot_id
@@ -252,8 +253,8 @@ class SnapshotTarget:
     async def _replace(self, whole: WholeSpool) -> bool:
         """Install where the old state is whole. False where there is no room: the old state still stands."""
         self._become(Pausing(whole))
-        await self._turns.pause()
-        if whole.header.index <= self._log.decided:
+        await self._driver.pause()
+        if whole.header.index <= self._log.durable_commit_index:
             await self._resume_as_before()
             await self._run_scan(self._delete_fetched)
             return True
@@ -273,7 +274,7 @@ class SnapshotTarget:
     async def _resume_as_before(self) -> None:
         state = await self._run_scan(self._stored_state)
         self._become(Idle())
-        self._turns.resume(state)
+        self._driver.resume(state)
 
     async def _go_on(self, name: str) -> None:
         """At a start under a marker: install its spool again, or get another."""
@@ -286,15 +287,15 @@ class SnapshotTarget:
         """Ask the members, one after the other, until one's state is installed. The marker stands."""
         # A member that is behind what was applied here is no good: the log could not go on from there.
         index_min = (await self._run_scan(self._stored_state)).index
-        turn = 0
+        tries = 0
         self._become(Refetching(None))
         while True:
             peers = self._peers()
             if peers:
-                fetch = self._new_fetch(peers[turn % len(peers)], None, index_min)
+                fetch = self._new_fetch(peers[tries % len(peers)], None, index_min)
                 self._become(Refetching(fetch))
                 whole = await self._bring(fetch, once=True)
-                turn += 1
+                tries += 1
                 if whole is not None:
                     installation = self._installation(whole)
                     await self._retried(installation.mark)
@@ -388,7 +389,7 @@ class SnapshotTarget:
         self.installed += 1
         _LOG.info("installed snapshot %s of index %d", header.snapshot_id, header.index)
         self._become(Idle())
-        self._turns.resume(state)
+        self._driver.resume(state)
         for damage in whole.damaged:
             self._on_damage(damage)
         await self._run_scan(self._delete_fetched)

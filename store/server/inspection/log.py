@@ -33,10 +33,10 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import ReadTransaction, Space
 from cortado.store.keys.decoded import KeyNames
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, timestamp_of
-from cortado.store.node.commands import LogEntry
+from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.requests import decode_remembered
 from cortado.store.node.snapshots.marker import applied_key, marker_key
-from cortado.store.node.state import AppliedState
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.inspection.state import GROUP_ID, Stored, bounded, stored_key

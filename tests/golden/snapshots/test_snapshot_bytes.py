@@ -13,6 +13,7 @@ from cortado.store.engine.interface import Space
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_versions
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.requests import Remembered, encode_remembered
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
@@ -20,7 +21,6 @@ from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.spool_copy import SpoolCopy
 from cortado.store.node.snapshots.spool_reader import Verification
 from cortado.store.node.snapshots.spools import MemorySpools
-from cortado.store.node.state import AppliedState
 from support.spools import ts_of
 
 HERE = Path(__file__).parent

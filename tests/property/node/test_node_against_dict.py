@@ -120,7 +120,7 @@ class World:
 
 async def play(operations: list[tuple[str, str | int]]) -> None:
     world = World()
-    limits = NodeLimits(turn_commands_max=3)
+    limits = NodeLimits(batch_commands_max=3)
     node = make_node(world.engine, clock=world.clock, limits=limits)
     await node.start()
     bumps: list[asyncio.Future[WriteResult]] = []
@@ -130,7 +130,7 @@ async def play(operations: list[tuple[str, str | int]]) -> None:
                 if world.asked:
                     world.ask(node, *world.asked[-1 - int(argument) % len(world.asked)])
             case "burst":
-                # More than one turn takes, so that some are worked out on top of what is being stored.
+                # More than one batch takes, so that some are worked out on top of what is being stored.
                 for _ in range(5):
                     world.ask(node, "increment", str(argument))
             case "pause":

@@ -50,7 +50,7 @@ class Liar:
 
     def message(self) -> pb.RaftMessage:
         draw, log = self.draw, self.group.logs[VICTIM]
-        term, index = self.near(log.term), self.near(draw.choice((log.last[0], log.decided, log.base[0])))
+        term, index = self.near(log.term), self.near(draw.choice((log.last[0], log.durable_commit_index, log.base[0])))
         of = log.term_at(index)
         entry_term = min(of if of is not None and draw.random() < 0.7 else self.near(log.last[1]), max(term, 0))
         message = pb.RaftMessage(term=term, sent_ms=self.now_ms)
@@ -124,4 +124,4 @@ def test_nothing_that_a_member_says_breaks_an_invariant(seed: int) -> None:
         for _ in range(STEPS):
             liar.step()
     except DataLoss:
-        """It contradicted what was decided: the replica stops, and says so."""
+        """It contradicted what was committed: the replica stops, and says so."""

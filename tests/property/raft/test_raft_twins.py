@@ -116,7 +116,7 @@ def test_what_is_decided_is_what_a_majority_holds(faulty: int, answers: list[tup
         if index <= 11:
             held[member] = max(held[member], index)
         by_counting = max(each for each in range(3, 12) if sum(at >= each for at in held.values()) >= 3)
-        assert log.decided == by_counting
+        assert log.durable_commit_index == by_counting
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=7))
@@ -130,13 +130,13 @@ def test_what_a_majority_has_reached(values: list[int]) -> None:
 @given(st.binary(max_size=200))
 def test_bytes_of_strangers_change_nothing(body: bytes) -> None:
     group = Hand(3)
-    before = group.logs["n1"].last, group.logs["n1"].decided
+    before = group.logs["n1"].last, group.logs["n1"].durable_commit_index
     message = pb.RaftMessage()
     try:
         message.ParseFromString(body)
     except Exception:
         group.logs["n1"].step("n2", body)
-        assert (group.logs["n1"].last, group.logs["n1"].decided) == before
+        assert (group.logs["n1"].last, group.logs["n1"].durable_commit_index) == before
         assert not group.logs["n1"].ready()
 
 

@@ -110,7 +110,7 @@ def _uncounted_disk(patch: pytest.MonkeyPatch) -> None:
         self._core.engine.acknowledge(progress.node_id, progress.entered_index)
 
     patch.setattr(Replication, "_enter", enter)
-    patch.setattr(Core, "decided", property(lambda self: self.engine.commit_index))
+    patch.setattr(Core, "durable_commit_index", property(lambda self: self.engine.commit_index))
 
 
 def _deaf_to_terms(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cortado.errors import CortadoError, InvalidArgument, NotLeader, Unavailable
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.reads import Stale
+from cortado.store.node.read_timestamps import Stale
 from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk
 from support.simulation.loop import NodeLoop, Scheduler
@@ -55,7 +55,7 @@ class Cluster:
         """Whom clients know; removed nodes leave it."""
         self.disowned: set[tuple[str, int, int]] = set()
         """Entries (node, index, term) that a leader gave up before it stored them. Its disk may hold them for a moment,
-        later than another leader decided them; it has told nobody of them."""
+        later than another leader committed them; it has told nobody of them."""
         self.removed: set[str] = set()
         """They never come back under their ids."""
 

@@ -96,12 +96,12 @@ PATHS: Final = (
     "stale reads refused or lost",
     "strangers refused",
     "strangers vouched for",
-    "turns that waited for room in flight",
-    "turns tried again for want of room",
-    "turns withdrawn",
+    "batches that waited for room in flight",
+    "batches tried again for want of room",
+    "batches withdrawn",
     "writes acknowledged",
     "writes that met damage",
-    "writes that headed the next turn",
+    "writes that headed the next batch",
 )
 
 MUST_OCCUR: Final = FAULTS + PATHS

@@ -24,7 +24,7 @@ from cortado.store.engine.failures import StorageFailed, disk_full
 from cortado.store.engine.interface import Disordered, MapUse, PointReader, Space
 from cortado.store.engine.memory import Items as MemoryItems
 from cortado.store.engine.memory import MemoryReads
-from cortado.store.node.storage import Done, Job
+from cortado.store.node.storage_thread import Done, Job
 from support.simulation.loop import NodeLoop, Scheduler
 
 Changes: TypeAlias = list[tuple[Space, bytes, bytes | None]]
@@ -296,7 +296,7 @@ class SimulatedEngine:
 
 
 class SimulatedStorage:
-    """The storage thread of one life; see :class:`~cortado.store.node.storage.Storage`.
+    """The storage thread of one life; see :class:`~cortado.store.node.storage_thread.Storage`.
 
     ``io`` is a loop that is never paused: a stopped process does not stop its disk.
     """

@@ -40,7 +40,7 @@ class Lies:
         self._random = source
 
     def rot(self, host: Host) -> bool:
-        """Turn a bit of something that is stored. False where there is nothing that another member has whole."""
+        """Batch a bit of something that is stored. False where there is nothing that another member has whole."""
         place = self._choose(host, [(space, key) for space in SPACES for key in host.disk.spaces[space].keys])
         if place is None:
             return False

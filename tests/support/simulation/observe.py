@@ -14,7 +14,7 @@ from cortado.raft.group import RaftLog
 from cortado.raft.replication import Replication
 from cortado.store.node.pacing import Pacing
 from cortado.store.node.peer_clocks import PeerClocks
-from cortado.store.node.rounds import ReadRounds
+from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.snapshots import snapshots
 from cortado.store.node.snapshots.source import SnapshotSource
 from cortado.store.node.snapshots.target import SnapshotTarget
@@ -31,7 +31,7 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
         counts["reads under a lease"] += bool(held)
 
     def withdrawn(is_taken_back: object, _self: object) -> None:
-        counts["turns withdrawn" if is_taken_back else "turns tried again for want of room"] += 1
+        counts["batches withdrawn" if is_taken_back else "batches tried again for want of room"] += 1
 
     def out_of_bounds(is_out: object, _self: object) -> None:
         counts["clocks found out of bounds"] += bool(is_out)
@@ -64,7 +64,7 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
         stack.enter_context(patch.object(invariants, "on_asserted", asserted))
         # A node takes the usual sizes; here they must be small.
         stack.enter_context(patch.object(snapshots, "SnapshotSettings", small_snapshots))
-        stack.enter_context(patch.object(ReadRounds, "fail", _lost_rounds(ReadRounds.fail, counts)))
+        stack.enter_context(patch.object(ReadIndex, "fail", _lost_rounds(ReadIndex.fail, counts)))
         yield
 
 
@@ -78,7 +78,7 @@ def _told(method: Callable[..., Any], told: Callable[[object, object], None]) ->
 
 
 def _lost_rounds(fail: Callable[..., Any], counts: Counter[str]) -> Callable[..., Any]:
-    def wrapped(self: ReadRounds, error: Any) -> Any:
+    def wrapped(self: ReadIndex, error: Any) -> Any:
         if self._asked or self._reads or self._rounds:
             counts["reads refused for a lost round"] += 1
         return fail(self, error)

@@ -99,13 +99,13 @@ def options_of(plan: Plan, source: random.Random) -> NodeOptions:
         remember_ms=source.choice((2_000, 600_000)),
         remember_requests_max=source.choice((40, 1_000)),
         ceiling_ahead_ms=source.choice((1, 50, 250)),
-        turn_commands_max=source.choice((2, 64, 2_048)),
+        batch_commands_max=source.choice((2, 64, 2_048)),
         watch_queue_events_max=source.choice((3, 20, 1_000)),
         watch_recent_entries_max=source.choice((1, 10, 1_000)),
         watch_pass_events_max=source.choice((2, 10, 1_000)),
     )
     if source.random() < SMALL_ENTRIES_PART:
-        limits = replace(limits, turn_bytes_max=600, command_bytes_max=1_500, turns_in_flight_bytes_max=1_500)
+        limits = replace(limits, batch_bytes_max=600, command_bytes_max=1_500, entries_in_flight_bytes_max=1_500)
     return NodeOptions(raft, limits)
 
 
@@ -316,7 +316,8 @@ class Run:
     def _state(self) -> str:
         return "; ".join(
             f"{life.loop.name}{'' if life.is_listening else ' (starting)'} term {life.node.term} "
-            f"leader {life.log.leader or '?'} applied {life.node.applied.index} decided {life.log.decided} "
+            f"leader {life.log.leader or '?'} applied {life.node.applied.index} "
+            f"committed {life.log.durable_commit_index} "
             f"last {life.log.last}"
             if hasattr(life, "node")
             else life.loop.name

@@ -3,10 +3,10 @@ says of itself.
 
 ============================  =====================================================================================
 election safety               at most one process ever leads in a term
-terms and commits             neither the term nor what is decided ever goes back within a life
+terms and commits             neither the term nor what is committed ever goes back within a life
 log matching                  two logs with an entry of the same index and term hold the same entry, after the same
-state machine safety          what is decided at an index is the same entry everywhere, for ever
-leader completeness           a new leader's log holds everything that was decided in earlier terms
+state machine safety          what is committed at an index is the same entry everywhere, for ever
+leader completeness           a new leader's log holds everything that was committed in earlier terms
 equal states                  at equal applied index, data, request table and applied state have equal digests
 nothing goes back             a disk's applied index never falls, but to a new disk
 entries in flight             a leader has no more appended and not applied than its limits say, in entries and in bytes
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from cortado.proto.internal import raft_pb2
 from cortado.raft.records import CHECKSUM_BYTES, KIND_CONFIGURATION, hard_key
 from cortado.store.engine.interface import Space
-from cortado.store.node.state import AppliedState
+from cortado.store.node.applied_state import AppliedState
 from support.simulation.disk import Changes
 from support.simulation.loop import NodeLoop
 
@@ -112,7 +112,7 @@ class Watch:
                 is_excused = place in disowned or self._is_reset(host, index)
                 disowned.discard(place)
                 if index in self._decided and self._decided[index][0] == gone and not is_excused:
-                    self._violation(f"{host.node_id} truncated entry {index}, which is decided")
+                    self._violation(f"{host.node_id} truncated entry {index}, which is committed")
             log.configurations.discard(index)
             return
         record = raft_pb2.LogRecord.FromString(value[CHECKSUM_BYTES:])
@@ -168,15 +168,15 @@ class Watch:
             self._violation(f"states differ at entry {state.index}: {host.node_id} and {known[1]}")
 
     def _check_decided(self, host: Host, log: LogOnDisk) -> None:
-        """What this node calls decided, as far as it holds it, is what everybody calls decided."""
+        """What this node calls committed, as far as it holds it, is what everybody calls committed."""
         life = host.life
         if life is None or not life.is_listening:
             return
-        decided = life.log.decided
-        if log.checked_to >= decided or not log.entries:
+        committed = life.log.durable_commit_index
+        if log.checked_to >= committed or not log.entries:
             return
         # Below the first entry that is kept everything is applied, and compared as a state.
-        for index in range(max(log.checked_to + 1, next(iter(log.entries))), decided + 1):
+        for index in range(max(log.checked_to + 1, next(iter(log.entries))), committed + 1):
             entry = log.entries.get(index)
             if entry is not None and index > log.applied.index and self.term_in_memory(life, index) != entry[0]:
                 # Truncated already, and the disk does not know it yet.
@@ -193,7 +193,7 @@ class Watch:
             self._decided[index] = (entry, term)
             self._decided_max = max(self._decided_max, index)
         elif known[0] != entry:
-            self._violation(f"two entries are decided at {index}: {known[0]} and, on {host.node_id}, {entry}")
+            self._violation(f"two entries are committed at {index}: {known[0]} and, on {host.node_id}, {entry}")
 
     # --- messages ----------------------------------------------------------------------------------------------
 
@@ -215,34 +215,34 @@ class Watch:
             return
         self._check_in_flight(life)
         log = life.log
-        now = (log.term, log.leader, log.decided)
+        now = (log.term, log.leader, log.durable_commit_index)
         before = self._seen.get(loop.name)
         if now == before:
             return
         self._seen[loop.name] = now
-        term, leader, decided = now
+        term, leader, committed = now
         if before is not None:
             if term < before[0]:
                 self._violation(f"{loop.name} went back from term {before[0]} to {term}")
-            if decided < before[2]:
-                self._violation(f"{loop.name} took back what was decided: {before[2]} to {decided}")
+            if committed < before[2]:
+                self._violation(f"{loop.name} took back what was committed: {before[2]} to {committed}")
         if leader == life.node_id and (before is None or before[:2] != (term, leader)):
             self._leads(life, term)
         self._check_decided(life.host, self._logs[life.node_id])
 
     def _check_in_flight(self, life: Life) -> None:
-        pipeline, limits = life.node.parts.turns.pipeline, life.node.limits
-        entries, entries_max = pipeline.use[1], limits.turns_in_flight_max
-        size_bytes, bytes_max = pipeline.appended_bytes, limits.turns_in_flight_bytes_max
+        pipeline, limits = life.node.parts.driver.pipeline, life.node.limits
+        entries, entries_max = pipeline.use[1], limits.entries_in_flight_max
+        size_bytes, bytes_max = pipeline.appended_bytes, limits.entries_in_flight_bytes_max
         if entries > entries_max or size_bytes > bytes_max:
             self._violation(
                 f"{life.loop.name} has {entries} entries and {size_bytes} bytes in flight, "
                 f"its limits are {entries_max} and {bytes_max}"
             )
         if pipeline.is_full:
-            self._counts["writes that headed the next turn"] += 1
+            self._counts["writes that headed the next batch"] += 1
         if not pipeline.may_append:
-            self._counts["turns that waited for room in flight"] += 1
+            self._counts["batches that waited for room in flight"] += 1
 
     def _leads(self, life: Life, term: int) -> None:
         other = self._leaders.get(term, life)
@@ -257,11 +257,11 @@ class Watch:
         self._cluster.note(f"{life.loop.name} leads term {term}")
         log = self._logs[life.node_id]
         for index in range(max(log.applied.index + 1, 1), self._decided_max + 1):
-            decided = self._decided.get(index)
-            if decided is not None and decided[1] < term and log.entries.get(index) != decided[0]:
+            committed = self._decided.get(index)
+            if committed is not None and committed[1] < term and log.entries.get(index) != committed[0]:
                 self._violation(
                     f"leader completeness: {life.loop.name} leads term {term} without entry {index}, "
-                    f"which was decided by term {decided[1]}"
+                    f"which was committed by term {committed[1]}"
                 )
                 return
 

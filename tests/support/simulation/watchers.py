@@ -1,4 +1,4 @@
-"""Watchers of the simulated cluster: each asks one node after the other what changed since, for a while at a time.
+"""Conditions of the simulated cluster: each asks one node after the other what changed since, for a while at a time.
 
 A watcher keeps what a node told it as far as that was resolved, and goes on from there at any other. So what it has in
 the end must be what was committed: in order, without gaps, whoever led, crashed or was brought a snapshot meanwhile.

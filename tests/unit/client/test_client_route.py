@@ -66,7 +66,7 @@ def test_the_word_of_an_older_term_is_old_news(route: Route) -> None:
     assert route.lead(A, term=4)
 
 
-def test_from_what_fails_it_turns_to_the_next_once_for_all_threads(route: Route) -> None:
+def test_from_what_fails_it_batches_to_the_next_once_for_all_threads(route: Route) -> None:
     route.turn_from(A)
     route.turn_from(A)
     assert route.target == B

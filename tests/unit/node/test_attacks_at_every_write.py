@@ -9,7 +9,7 @@ import pytest
 
 from cortado.errors import NotLeader, ResourceExhausted
 from cortado.store.node.node import Node
-from cortado.store.node.storage import Done, Job
+from cortado.store.node.storage_thread import Done, Job
 from support.node_world import Place, World
 from support.nodes import put, read
 

@@ -16,7 +16,7 @@ from support.nodes import TrickyEngine, increment, make_node, put, read, run, ru
 
 
 def test_a_group_that_shrinks_to_one_reads_what_it_has_answered() -> None:
-    """Alone, what was waiting for the other voter is decided at once, and applied a sync later."""
+    """Alone, what was waiting for the other voter is committed at once, and applied a sync later."""
     world = World()
 
     async def scenario() -> None:
@@ -77,7 +77,7 @@ def test_an_address_that_is_anothers_keeps_nobody_from_leading() -> None:
         led = await world.led()
         assert led is n2
         assert (await led.write(increment("a"), size_bytes=1)).value == 1
-        assert led._turns.failure is None
+        assert led._driver.failure is None
 
     world.run(scenario)
 
@@ -103,7 +103,7 @@ def test_a_node_that_starts_without_room_answers_reads() -> None:
 
 
 def test_a_recovered_survivor_knows_no_request_and_answers_no_read_before_it_has_applied_its_log() -> None:
-    """What it held and had not applied counts as decided from then on: a retry of it must find it."""
+    """What it held and had not applied counts as committed from then on: a retry of it must find it."""
     world = World()
 
     async def scenario() -> None:

@@ -18,7 +18,7 @@ from support.nodes import TrickyEngine, increment, key, make_node, put, read, ru
 
 GROWN_BYTES = 40_000
 LIMITS = NodeLimits(
-    turn_bytes_max=100_000, command_bytes_max=200_000, turns_in_flight_max=6, turns_in_flight_bytes_max=300_000
+    batch_bytes_max=100_000, command_bytes_max=200_000, entries_in_flight_max=6, entries_in_flight_bytes_max=300_000
 )
 
 
@@ -40,7 +40,7 @@ def test_small_requests_that_write_much_never_exceed_the_bounds_of_entries_in_fl
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
-        pipeline = n1.parts.turns.pipeline
+        pipeline = n1.parts.driver.pipeline
         for follower in ("n2", "n3"):
             world.hold(follower, "n1")
         writes = [asyncio.ensure_future(n1.write(grow("k"), size_bytes=50)) for _ in range(100)]
@@ -49,9 +49,9 @@ def test_small_requests_that_write_much_never_exceed_the_bounds_of_entries_in_fl
             await world.sleep(1)
             entries_max = max(entries_max, pipeline.use[1])
             bytes_max = max(bytes_max, pipeline.appended_bytes)
-        assert 1 < entries_max <= LIMITS.turns_in_flight_max
-        assert 200_000 < bytes_max <= LIMITS.turns_in_flight_bytes_max
-        assert not any(each.done() for each in writes), "nothing is decided without a follower's word"
+        assert 1 < entries_max <= LIMITS.entries_in_flight_max
+        assert 200_000 < bytes_max <= LIMITS.entries_in_flight_bytes_max
+        assert not any(each.done() for each in writes), "nothing is committed without a follower's word"
         world.let_go()
         results = await asyncio.gather(*writes)
         assert [each.value for each in results] == list(range(1, 101))
@@ -61,19 +61,19 @@ def test_small_requests_that_write_much_never_exceed_the_bounds_of_entries_in_fl
     world.run(scenario)
 
 
-def test_a_write_that_finds_no_room_in_the_open_turn_heads_the_next_one() -> None:
+def test_a_write_that_finds_no_room_in_the_open_batch_heads_the_next_one() -> None:
     async def scenario() -> None:
         engine = TrickyEngine()
         async with running_node(engine, limits=LIMITS) as node:
-            turns, entries = node.parts.turns, node.applied.index
+            driver, entries = node.parts.driver, node.applied.index
             engine.hold()
             first = asyncio.ensure_future(node.write(increment("n")))
-            await until(lambda: engine.held == 1, "the first turn is being stored")
+            await until(lambda: engine.held == 1, "the first batch is being stored")
             rest = [asyncio.ensure_future(node.write(grow("k"), size_bytes=50)) for _ in range(3)]
             last = asyncio.ensure_future(node.write(increment("n")))
-            await until(lambda: turns.pipeline.is_full, "the third is more than the open turn has room for")
-            assert turns.pipeline.use == (1, 1), "nothing is evaluated behind it, and nothing more appended"
-            assert turns.pipeline.open_commands == 2
+            await until(lambda: driver.pipeline.is_full, "the third is more than the open batch has room for")
+            assert driver.pipeline.use == (1, 1), "nothing is evaluated behind it, and nothing more appended"
+            assert driver.pipeline.open_commands == 2
             engine.release()
             assert [each.value for each in await asyncio.gather(first, *rest, last)] == [1, 1, 2, 3, 2]
             assert node.applied.index == entries + 3
@@ -81,19 +81,19 @@ def test_a_write_that_finds_no_room_in_the_open_turn_heads_the_next_one() -> Non
     run(scenario)
 
 
-def test_a_read_at_a_time_waits_for_the_write_that_heads_the_next_turn() -> None:
+def test_a_read_at_a_time_waits_for_the_write_that_heads_the_next_batch() -> None:
     world = World(limits=LIMITS)
 
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
         # It raises the ceiling, so that below it nothing but what is in flight is waited for.
         await n1.resolve_read(n1.clock.now())
-        disk, pipeline = world.places["n1"].disk, n1.parts.turns.pipeline
+        disk, pipeline = world.places["n1"].disk, n1.parts.driver.pipeline
         disk.hold()
         writes = [asyncio.ensure_future(n1.write(increment("n")))]
-        await world.until(lambda: disk.waiting == 1, "the first turn is being stored")
+        await world.until(lambda: disk.waiting == 1, "the first batch is being stored")
         writes += [asyncio.ensure_future(n1.write(grow("k"), size_bytes=50)) for _ in range(3)]
-        await world.until(lambda: pipeline.is_full, "one is more than the open turn has room for")
+        await world.until(lambda: pipeline.is_full, "one is more than the open batch has room for")
         reading = asyncio.ensure_future(n1.resolve_read(n1.clock.now()))
         await world.sleep(1)
         for _ in range(2):
@@ -109,38 +109,38 @@ def test_a_read_at_a_time_waits_for_the_write_that_heads_the_next_turn() -> None
     world.run(scenario)
 
 
-def test_what_heads_the_next_turn_is_evaluated_again_where_the_turn_before_it_found_no_room() -> None:
+def test_what_heads_the_next_batch_is_evaluated_again_where_the_batch_before_it_found_no_room() -> None:
     async def scenario() -> None:
         engine = TrickyEngine()
         async with running_node(engine, limits=LIMITS) as node:
             engine.hold()
             refused = asyncio.ensure_future(node.write(grow("k"), size_bytes=50))
-            await until(lambda: engine.held == 1, "the first turn is being stored")
+            await until(lambda: engine.held == 1, "the first batch is being stored")
             rest = [asyncio.ensure_future(node.write(grow("k"), size_bytes=50)) for _ in range(3)]
-            await until(lambda: node.parts.turns.pipeline.is_full, "one is more than the open turn has room for")
+            await until(lambda: node.parts.driver.pipeline.is_full, "one is more than the open batch has room for")
             engine.failures.append(ResourceExhausted("the disk is full", 1, "disk"))
             engine.release()
             with pytest.raises(ResourceExhausted):
                 await refused
             assert [each.value for each in await asyncio.gather(*rest)] == [1, 2, 3]
-            assert node.parts.turns.pipeline.appended_bytes == 0
+            assert node.parts.driver.pipeline.appended_bytes == 0
 
     run(scenario)
 
 
-def test_what_heads_the_next_turn_is_answered_when_leadership_is_lost() -> None:
+def test_what_heads_the_next_batch_is_answered_when_leadership_is_lost() -> None:
     world = World(limits=LIMITS)
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         world.places["n1"].disk.hold()
         writes = [asyncio.ensure_future(n1.write(put("a", b"1")))]
-        await world.until(lambda: world.places["n1"].disk.waiting == 1, "the first turn is being stored")
+        await world.until(lambda: world.places["n1"].disk.waiting == 1, "the first batch is being stored")
         writes += [asyncio.ensure_future(n1.write(grow("k"), size_bytes=50)) for _ in range(3)]
-        await world.until(lambda: n1.parts.turns.pipeline.is_full, "one is more than the open turn has room for")
+        await world.until(lambda: n1.parts.driver.pipeline.is_full, "one is more than the open batch has room for")
         outcomes = await asyncio.gather(*writes, return_exceptions=True)
         assert [type(each).__name__ for each in outcomes] == ["OutcomeUnknown", *["NotLeader"] * 3]
-        assert not n1.parts.turns.pipeline.is_full
+        assert not n1.parts.driver.pipeline.is_full
         # While its disk is held. With a disk that works it may win again: it is in the next term already.
         await world.led(but="n1")
         world.places["n1"].disk.release()
@@ -149,7 +149,7 @@ def test_what_heads_the_next_turn_is_answered_when_leadership_is_lost() -> None:
     world.run(scenario)
 
 
-def test_a_turn_that_cannot_be_appended_leaves_nobody_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_cannot_be_appended_leaves_nobody_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with running_node() as node:
             await node.write(increment("n"))
@@ -166,5 +166,5 @@ def test_a_turn_that_cannot_be_appended_leaves_nobody_without_an_answer(monkeypa
 
 
 def test_the_bound_on_bytes_in_flight_must_hold_one_entry() -> None:
-    with pytest.raises(InvalidArgument, match=r"turns_in_flight_bytes_max.*between 5242880"):
-        make_node(limits=NodeLimits(turns_in_flight_bytes_max=1 << 20))
+    with pytest.raises(InvalidArgument, match=r"entries_in_flight_bytes_max.*between 5242880"):
+        make_node(limits=NodeLimits(entries_in_flight_bytes_max=1 << 20))

@@ -215,7 +215,7 @@ def test_what_nobody_examines_is_not_noticed() -> None:
 
 
 def test_commands_that_see_each_other_in_one_entry_and_in_flight_raise_no_doubt() -> None:
-    world = World(limits=NodeLimits(turn_commands_max=7, examined_percent=100))
+    world = World(limits=NodeLimits(batch_commands_max=7, examined_percent=100))
 
     async def scenario() -> None:
         n1, n2, n3 = await world.grow("n1", "n2", "n3")

@@ -17,14 +17,14 @@ from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.mvcc.store import VersionStore
+from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.driver import Driver
 from cortado.store.node.forgetting import Forgetting
 from cortado.store.node.node import Node
 from cortado.store.node.pipeline import Pipeline
+from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.requests import Forgotten
-from cortado.store.node.rounds import ReadRounds
-from cortado.store.node.state import AppliedState
 from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.turns import Turns
 from support.nodes import NOW_MS, SetClock, put, run, running_node
 
 Break = Callable[[Node, pytest.MonkeyPatch], None]
@@ -49,12 +49,12 @@ def store_a_state_of_earlier(_node: Node, patch: pytest.MonkeyPatch) -> None:
 
 def store_a_floor_of_earlier(node: Node, patch: pytest.MonkeyPatch) -> None:
     apply = StateMachine.apply
-    node._turns.pipeline.applied = replace(node._turns.applied, request_floor=b"\1" * 20)
+    node._driver.pipeline.applied = replace(node._driver.applied, request_floor=b"\1" * 20)
     patch.setattr(StateMachine, "apply", lambda *arguments: replace(apply(*arguments), request_floor=bytes(20)))
 
 
-def apply_what_is_not_decided(_node: Node, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("cortado.raft.core.Core.decided", property(lambda _core: 0))
+def apply_what_is_not_committed(_node: Node, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("cortado.raft.core.Core.durable_commit_index", property(lambda _core: 0))
 
 
 def turn_the_clock_back(node: Node, _patch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def turn_the_clock_back(node: Node, _patch: pytest.MonkeyPatch) -> None:
 
 
 def lose_a_layer(node: Node, _patch: pytest.MonkeyPatch) -> None:
-    node._turns.pipeline._layers.insert(0, node._turns.pipeline._layers[0])
+    node._driver.pipeline._layers.insert(0, node._driver.pipeline._layers[0])
 
 
 def count_bytes_twice(_node: Node, patch: pytest.MonkeyPatch) -> None:
@@ -77,20 +77,20 @@ def count_bytes_twice(_node: Node, patch: pytest.MonkeyPatch) -> None:
 
 
 def acknowledge_the_future(node: Node, _patch: pytest.MonkeyPatch) -> None:
-    node._turns.pipeline.acknowledged_ts = FUTURE
+    node._driver.pipeline.acknowledged_ts = FUTURE
 
 
 def acknowledge_out_of_order(node: Node, patch: pytest.MonkeyPatch) -> None:
     acknowledge_the_future(node, patch)
-    patch.setattr(Turns, "_look_what_is_readable", lambda _turns: None)
+    patch.setattr(Driver, "_look_what_is_readable", lambda _driver: None)
 
 
 def hand_out_changes_of_the_past(node: Node, _patch: pytest.MonkeyPatch) -> None:
-    node._turns.feed.position = FUTURE
+    node._driver.feed.position = FUTURE
 
 
 def store_what_nobody_gave(node: Node, _patch: pytest.MonkeyPatch) -> None:
-    storing = node._turns._storing
+    storing = node._driver._outstanding
     submit = storing._storage.submit
 
     def forgetful(job: object, done: object) -> None:
@@ -103,10 +103,10 @@ def store_what_nobody_gave(node: Node, _patch: pytest.MonkeyPatch) -> None:
 BREAKS: Final[dict[str, Break]] = {
     "the state that was stored is the next one": store_a_state_of_earlier,
     "the state that was stored is the next one: .*request_floor": store_a_floor_of_earlier,
-    "what is applied is decided": apply_what_is_not_decided,
+    "what is applied is committed": apply_what_is_not_committed,
     "timestamps rise along the log": turn_the_clock_back,
-    "each turn that is not applied has its layer": lose_a_layer,
-    "no bytes are in flight where no turn is": count_bytes_twice,
+    "each batch that is not applied has its layer": lose_a_layer,
+    "no bytes are in flight where no batch is": count_bytes_twice,
     "commits are acknowledged in their order": acknowledge_out_of_order,
     "changes are handed out in their order": hand_out_changes_of_the_past,
     "the storage thread reports the Ready that it was given": store_what_nobody_gave,
@@ -132,7 +132,7 @@ def test_what_is_read_at_once_is_all_that_was_acknowledged() -> None:
         async with running_node() as node:
             await node.write(put("k", b"v"))
             acknowledge_the_future(node, pytest.MonkeyPatch())
-            node._turns.schedule()
+            node._driver.schedule()
             await assert_stopped(node, "what is read at once is all that was acknowledged")
 
     run(scenario)
@@ -167,9 +167,9 @@ def test_a_leader_begins_above_the_ceiling(monkeypatch: pytest.MonkeyPatch) -> N
     async def scenario() -> None:
         async with running_node() as node:
             monkeypatch.setattr(Clock, "observe_log", lambda _clock, _ts: None)
-            node._turns.pipeline.applied = replace(node._turns.applied, ceiling=FUTURE)
+            node._driver.pipeline.applied = replace(node._driver.applied, ceiling=FUTURE)
             with broken("a leader begins above the ceiling"):
-                node._turns._lead()
+                node._driver._lead()
             monkeypatch.undo()
 
     run(scenario)
@@ -178,7 +178,7 @@ def test_a_leader_begins_above_the_ceiling(monkeypatch: pytest.MonkeyPatch) -> N
 class RoundOfOne:
     """The part of a log that rounds look at: each is confirmed at once."""
 
-    decided = 5
+    durable_commit_index = 5
     last = (5, 1)
     confirmed_round = 1
 
@@ -188,7 +188,7 @@ class RoundOfOne:
 
 def test_a_read_sees_what_was_acknowledged_before_its_round() -> None:
     async def scenario() -> None:
-        rounds = ReadRounds(asyncio.get_running_loop(), RoundOfOne(), lambda _answer: None)
+        rounds = ReadIndex(asyncio.get_running_loop(), RoundOfOne(), lambda _answer: None)
         waiting = rounds.ask()
         rounds.begin(Timestamp(0, 7, 0))
         rounds.settle(AppliedState(index=4, last_ts=Timestamp(0, 6, 0)))
@@ -200,13 +200,13 @@ def test_a_read_sees_what_was_acknowledged_before_its_round() -> None:
     run(scenario)
 
 
-def test_what_is_decided_is_appended() -> None:
+def test_what_is_committed_is_appended() -> None:
     async def scenario() -> None:
         log = RoundOfOne()
         log.last = (4, 1)
-        rounds = ReadRounds(asyncio.get_running_loop(), log, lambda _answer: None)
+        rounds = ReadIndex(asyncio.get_running_loop(), log, lambda _answer: None)
         rounds.ask()
-        with broken("what is decided is appended"):
+        with broken("what is committed is appended"):
             rounds.begin(ZERO)
 
     run(scenario)
@@ -248,7 +248,7 @@ def test_an_applied_state_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_floor_of_requests_is_above_the_ones_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with running_node() as node:
-            floor = node._turns.applied.request_floor
+            floor = node._driver.applied.request_floor
             monkeypatch.setattr(Forgetting, "_choose", lambda *_: replace(Forgotten(b"", 0, 0), floor=floor))
             write = asyncio.ensure_future(node.write(put("k", b"v"), request_id=bytes(node.clock.last) + b"\1" * 8))
             await assert_stopped(node, "a floor of requests is above the ones before it")

@@ -12,7 +12,7 @@ from cortado.store.catalog.declare import create_database
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.node.node import Node
-from cortado.store.node.reads import Stale
+from cortado.store.node.read_timestamps import Stale
 from support.node_world import World
 from support.nodes import NOW_MS, increment, put, read
 
@@ -204,7 +204,7 @@ def test_a_leader_makes_its_new_address_known() -> None:
         place.address = "elsewhere.test:1"
         node = await place.start()
         await world.until(lambda: node.configuration.voters[0].address == "elsewhere.test:1", "it is known")
-        await world.until(lambda: node.applied.index == node.status().last_index, "and decided")
+        await world.until(lambda: node.applied.index == node.status().last_index, "and committed")
 
     world.run(scenario)
 
@@ -434,13 +434,13 @@ def test_a_paused_replica_stores_nothing_and_then_goes_on() -> None:
 
     async def scenario() -> None:
         n1, n2, _ = await world.grow("n1", "n2", "n3")
-        await n2._turns.pause()
+        await n2._driver.pause()
         before, done = n2.applied, world.places["n2"].disk.done
         for _ in range(10):
             await n1.write(increment("n"))
         await world.sleep(500)
         assert (n2.applied, world.places["n2"].disk.done) == (before, done)
-        n2._turns.resume(before)
+        n2._driver.resume(before)
         await world.settled()
         assert read(n2, "n") == b"10"
 

@@ -28,17 +28,17 @@ def effects(write: Mutations, ts: Timestamp) -> tuple[list[LogicalKey], list[Ite
 
 
 def overlaid(
-    durable: Sequence[dict[LogicalKey, bytes | None]], turns: Sequence[Sequence[dict[LogicalKey, bytes | None]]]
+    durable: Sequence[dict[LogicalKey, bytes | None]], batches: Sequence[Sequence[dict[LogicalKey, bytes | None]]]
 ) -> tuple[OverlayReader, DictStore]:
-    """A reader over ``durable`` in the engine and ``turns`` in flight, and the twin in which all of it is applied."""
+    """A reader over ``durable`` in the engine and ``batches`` in flight, and the twin in which all of it is applied."""
     engine, twin = DictStore(), DictStore()
     for write in durable:
         engine.apply(mutations(write), engine.tick())
         twin.apply(mutations(write), twin.tick())
     layers = []
-    for turn in turns:
+    for batch in batches:
         layer = Layer()
-        for write in turn:
+        for write in batch:
             ts = twin.tick()
             twin.apply(mutations(write), ts)
             layer.add(*effects(mutations(write), ts))
@@ -49,12 +49,12 @@ def overlaid(
 @given(WRITES, st.lists(WRITES, max_size=2), st.tuples(KEYS, KEYS), st.booleans(), st.none() | st.integers(0, 5))
 def test_a_reader_over_what_is_in_flight_sees_what_it_would_see_if_it_were_applied(
     durable: list[dict[LogicalKey, bytes | None]],
-    turns: list[list[dict[LogicalKey, bytes | None]]],
+    batches: list[list[dict[LogicalKey, bytes | None]]],
     bounds: tuple[LogicalKey, LogicalKey],
     reverse: bool,
     limit: int | None,
 ) -> None:
-    reader, twin = overlaid(durable, turns)
+    reader, twin = overlaid(durable, batches)
     expected = twin.snapshot()
     keys = [LogicalKey(bytes([letter])) for letter in b"hgfedcba"]
     assert [reader.get(key) for key in keys] == [expected.get(key) for key in keys]

@@ -45,10 +45,10 @@ def test_an_entry_waits_for_as_long_as_the_one_before_it_takes_at_the_rate_but_n
     assert pacing.due_ms(1_000) == 1_500
     pacing.appended(100 * MIB, 2_000)
     assert pacing.due_ms(2_000) == 2_000 + DELAY_MS_MAX
-    assert pacing.turn_bytes(4 * MIB) == MIB // 2 + 1
+    assert pacing.batch_bytes(4 * MIB) == MIB // 2 + 1
     pacing.rate = math.inf
     assert pacing.due_ms(2_001) == 2_001
-    assert pacing.turn_bytes(4 * MIB) == 4 * MIB
+    assert pacing.batch_bytes(4 * MIB) == 4 * MIB
 
 
 class Load:

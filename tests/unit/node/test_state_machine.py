@@ -12,8 +12,8 @@ from cortado.store.engine.interface import Space
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version
-from cortado.store.node.commands import LogEntry
-from cortado.store.node.state import AppliedState
+from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.state_machine import StateMachine
 from support.nodes import key
 

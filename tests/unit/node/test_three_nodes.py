@@ -11,10 +11,10 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.node.group_commit import APPLY_WAIT_MS
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node
 from cortado.store.node.proposals import WriteResult
-from cortado.store.node.turns import APPLY_WAIT_MS
 from support.node_world import World
 from support.nodes import increment, key, put, read
 
@@ -177,7 +177,7 @@ def _refuse(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
 
 
 def test_a_refusal_of_a_leader_that_was_deposed_is_not_given() -> None:
-    """Not even where all that it rests on is decided: a majority had acknowledged it before the other leader came."""
+    """Not even where all that it rests on is committed: a majority had acknowledged it before the other leader came."""
     world = World()
 
     async def scenario() -> None:
@@ -190,7 +190,7 @@ def test_a_refusal_of_a_leader_that_was_deposed_is_not_given() -> None:
         acknowledgements, world.held = world.held, []
         leader = await world.led(but="n1")
         await leader.write(_remove)
-        # n1 has not heard of it. What it sees is the insert, which becomes decided now.
+        # n1 has not heard of it. What it sees is the insert, which becomes committed now.
         assert n1.status().role == "leader"
         refused = asyncio.ensure_future(n1.write(_insert))
         without_effect = asyncio.ensure_future(n1.write(_nothing))
@@ -290,15 +290,15 @@ def test_who_waits_for_what_is_decided_is_told_where_it_takes_too_long_or_the_da
         n3, place = nodes[2], world.places["n3"]
         place.disk.hold()
         await nodes[0].write(put("k", b"v"))
-        await world.until(lambda: n3._log.decided > n3.applied.index, "n3 knows more than it has applied")
+        await world.until(lambda: n3._log.durable_commit_index > n3.applied.index, "n3 knows more than it has applied")
         began_ms = world.now_ms
-        with pytest.raises(Unavailable, match="has not applied within 5 s what it knows to be decided"):
+        with pytest.raises(Unavailable, match="has not applied within 5 s what it knows to be committed"):
             await n3.caught_up()
         assert world.now_ms - began_ms < 6_000
         waiting = asyncio.ensure_future(n3.caught_up())
         await world.sleep(10)
         n3.store.unreadable = "a snapshot is being installed"
-        n3._turns.schedule()
+        n3._driver.schedule()
         with pytest.raises(Unavailable, match="a snapshot is being installed"):
             await waiting
         n3.store.unreadable = ""

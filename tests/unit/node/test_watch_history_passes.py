@@ -16,9 +16,9 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import PAYLOAD, Item, encode_version
-from cortado.store.node.watching import history
-from cortado.store.node.watching.history import HistoryPass, next_key, read_changes, read_previous
-from cortado.store.node.watching.order import place_of
+from cortado.store.node.changefeed import history
+from cortado.store.node.changefeed.history import HistoryPass, next_key, read_changes, read_previous
+from cortado.store.node.changefeed.order import place_of
 from support.nodes import key
 
 ALL = kv_range("test")

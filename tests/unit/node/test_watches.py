@@ -22,7 +22,7 @@ ALL = kv_range("test")
 
 
 async def write(node: Node, *names: str) -> Timestamp:
-    """One commit each, in one turn where there are several; the last one's timestamp."""
+    """One commit each, in one batch where there are several; the last one's timestamp."""
     results = await asyncio.gather(*[node.write(put(name, b"v"), size_bytes=10) for name in names])
     return max(result.ts for result in results)
 

@@ -61,7 +61,7 @@ def test_a_span_stands_under_the_callers_and_has_the_calls_times() -> None:
 
 
 def test_the_parts_of_a_write_stand_below_its_call() -> None:
-    write = Written(entry=EntryTimes(appended_ms=108.0, stored_ms=130.0, decided_ms=1_500.0))
+    write = Written(entry=EntryTimes(appended_ms=108.0, stored_ms=130.0, committed_ms=1_500.0))
     spans = {each.name: each for each in traced(put(f"00-{TRACE_ID}-{SPAN_ID}-01", write=write))}
     assert set(spans) == {"cortado.v1.KeyValue/Put", "queued", "batching", "commit", "fsync"}
 

@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.node.changefeed.watches import WatchStatistics
 from cortado.store.node.node import Node, NodeIdentity
-from cortado.store.node.watching.watches import WatchStatistics
 from cortado.store.observe.collecting import Family, Sources, Value, collect
 from cortado.store.observe.definitions import DEFINITIONS, Kind
 from cortado.store.observe.exposition import expose
@@ -179,14 +179,14 @@ def test_a_snapshot_that_is_installed_shows_and_is_a_reason_not_to_serve(collect
 
 
 def test_a_node_that_was_told_not_to_lead_says_so(collected: Collected) -> None:
-    found = collected(lambda node: node.parts.turns.hold_back("clock", True))
+    found = collected(lambda node: node.parts.driver.veto("clock", True))
     assert found["may_lead"][()] is False
 
 
 def test_a_transaction_without_room_is_counted(collected: Collected) -> None:
     def change(node: Node) -> None:
-        node.parts.turns.storing_measures.refused = 3
-        node.parts.turns.refused_for = "the disk is full"
+        node.parts.driver.transaction_measures.refused = 3
+        node.parts.driver.refused_for = "the disk is full"
 
     found = collected(change)
     assert found["storage_refused_total"][()] == 3

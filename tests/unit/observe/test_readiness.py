@@ -17,9 +17,10 @@ NOW_MS, LAG_MS = 50_000.0, 1_000
 def node(role: Role = Role.FOLLOWER, **more: Any) -> Node:
     """A node of which all is well, but for ``more``."""
     status = {"is_stopping": False, "unreadable": "", "refused_for": "", "leader": "n1", "role": role}
-    turns = {"failure": None, "may_evaluate": True}
+    driver = {"failure": None}
+    leadership = {"is_ready": True}
     log = {"fresh_as_of_ms": NOW_MS - 200}
-    for part in (status, turns, log):
+    for part in (status, driver, leadership, log):
         part.update({name: value for name, value in more.items() if name in part})
     looks: list[int] = []
 
@@ -27,7 +28,8 @@ def node(role: Role = Role.FOLLOWER, **more: Any) -> Node:
         looks.append(1)
         return SimpleNamespace(**status)
 
-    parts = SimpleNamespace(turns=SimpleNamespace(**turns), log=SimpleNamespace(**log))
+    driving = SimpleNamespace(leadership=SimpleNamespace(**leadership), **driver)
+    parts = SimpleNamespace(driver=driving, log=SimpleNamespace(**log))
     return cast(Node, SimpleNamespace(status=look, parts=parts, ready=more.get("ready", True), looks=looks))
 
 
@@ -45,7 +47,7 @@ def readiness(of: Node, now_ms: list[float] | None = None) -> Readiness:
         (node(Role.LEADER), []),
         (node(Role.LEARNER), []),
         (node(Role.LEADER, fresh_as_of_ms=None), []),
-        (node(Role.LEADER, may_evaluate=False), [Reason.LEADER_NOT_READY]),
+        (node(Role.LEADER, is_ready=False), [Reason.LEADER_NOT_READY]),
         (node(Role.CANDIDATE, leader=""), [Reason.NO_LEADER]),
         (node(fresh_as_of_ms=None), [Reason.BEHIND]),
         (node(fresh_as_of_ms=NOW_MS - LAG_MS), []),

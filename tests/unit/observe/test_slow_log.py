@@ -32,7 +32,7 @@ def put(seconds: float = 1.5, write: Written | None = None) -> Ended:
 
 
 def test_the_line_says_where_the_time_went_and_nothing_that_was_written(caplog: pytest.LogCaptureFixture) -> None:
-    write = Written(entry=EntryTimes(appended_ms=108.0, stored_ms=130.0, decided_ms=1_500.0))
+    write = Written(entry=EntryTimes(appended_ms=108.0, stored_ms=130.0, committed_ms=1_500.0))
     SlowLog(Clock(), lambda: 2_000.0).ended(put(write=write))
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
@@ -55,7 +55,7 @@ def test_the_line_says_where_the_time_went_and_nothing_that_was_written(caplog: 
             {"queued": 3.0, "batching": 7.0, "commit": 1_890.0, "fsync": 1_890.0},
         ),
         (
-            Written(entry=EntryTimes(appended_ms=110.0, decided_ms=150.0)),
+            Written(entry=EntryTimes(appended_ms=110.0, committed_ms=150.0)),
             {"queued": 3.0, "batching": 7.0, "commit": 40.0},
         ),
     ],

@@ -168,7 +168,7 @@ def test_a_member_that_leaves_stays_connected_until_that_is_decided() -> None:
             n2.transport.send(1, [Message("n1", b"still a member")])
             await until(lambda: b"still a member" in n1.node.bodies(), "it is heard")
             n1.node.leaving = ()
-            await until(lambda: not n1.is_connected_to("n2"), "decided")
+            await until(lambda: not n1.is_connected_to("n2"), "committed")
             await until(lambda: "it was removed" in n2.problem_with("n1"), "and told")
 
     run(scenario)

@@ -184,7 +184,7 @@ def test_what_was_decided_by_two_is_not_taken_back_by_the_one_that_is_left() -> 
     leader = group.elect("n1")
     entry = group.append("n1", b"a")
     group.send("n1")
-    while leader.decided < entry.index:
+    while leader.durable_commit_index < entry.index:
         ready = leader.ready()
         group.write("n1", ready.writes)
         group.applied["n1"] += ready.committed
@@ -199,5 +199,5 @@ def test_what_was_decided_by_two_is_not_taken_back_by_the_one_that_is_left() -> 
     leader.remove("n2")
     leader.tick(group.now_ms)
     assert leader.withdraw(ready) is False
-    assert leader.decided >= entry.index
+    assert leader.durable_commit_index >= entry.index
     assert leader.last[0] > entry.index

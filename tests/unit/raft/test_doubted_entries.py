@@ -1,4 +1,4 @@
-"""Followers doubt entries, and a leader gives up what was doubted: never what an earlier leader may have decided."""
+"""Followers doubt entries, and a leader gives up what was doubted: never what an earlier leader may have committed."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def bodies(group: Hand, node_id: str) -> list[bytes]:
 
 
 def test_what_an_earlier_leader_decided_is_neither_doubted_nor_given_up() -> None:
-    """n1 decides an entry with n2's word, and is gone. n2, the next leader, does not know that it was decided."""
+    """n1 decides an entry with n2's word, and is gone. n2, the next leader, does not know that it was committed."""
     group = Hand(3)
     group.elect("n1")
     group.logs["n3"].examine = doubts_all
     entry = append_examined(group, "n1", b"acknowledged")
     group.settle(without=("n3",))
-    assert group.logs["n1"].decided >= entry.index
+    assert group.logs["n1"].durable_commit_index >= entry.index
     leader = group.start("n2")
-    assert leader.decided < entry.index
+    assert leader.durable_commit_index < entry.index
     for _ in range(200):
         group.run(100, without=("n1",))
         disown_what_is_doubted(group, "n2")
@@ -56,7 +56,7 @@ def test_a_leader_gives_up_nothing_that_it_acknowledged_to_an_earlier_one() -> N
         group.pass_ms(50)
         group.settle(without=("n1",), drops=lambda letter: letter.kind == "append")
     assert leader.leader == "n2"
-    assert leader.decided < entry.index
+    assert leader.durable_commit_index < entry.index
     assert not leader.disown(entry.index)
     assert leader.term_at(entry.index) == entry.term
 
@@ -107,9 +107,9 @@ def test_what_was_decided_meanwhile_is_sent_to_who_doubted_it_and_kept() -> None
     group = Hand(3)
     group.elect("n1")
     group.logs["n3"].examine = doubts_all
-    append_examined(group, "n1", b"decided")
+    append_examined(group, "n1", b"committed")
     group.settle()
     assert disown_what_is_doubted(group, "n1") == [False]
     group.run(4_000)
-    assert bodies(group, "n3") == [b"decided"]
+    assert bodies(group, "n3") == [b"committed"]
     assert group.logs["n1"].is_leader

@@ -31,7 +31,7 @@ def record(index: int, term: int, body: bytes = b"forged") -> bytes:
 
 def what_is_known(group: Hand, node_id: str) -> object:
     log = group.logs[node_id]
-    return log.term, log.last, log.decided, log.leader, log.snapshot_offer, dict(group.disks[node_id])
+    return log.term, log.last, log.durable_commit_index, log.leader, log.snapshot_offer, dict(group.disks[node_id])
 
 
 def assert_untouched(group: Hand, sender: str, to: str = "n2", **message: object) -> None:
@@ -94,7 +94,7 @@ def test_a_member_whose_removal_was_never_decided_is_heard_and_the_removal_is_ta
     assert log.leader == "n3"
     entry = group.append("n3", b"goes on")
     group.settle(without=("n2",))
-    assert group.logs["n3"].decided == entry.index
+    assert group.logs["n3"].durable_commit_index == entry.index
 
 
 def test_a_leader_that_was_added_meanwhile_is_heard_once_members_vouched_for_it() -> None:
@@ -255,7 +255,7 @@ def test_a_group_whose_terms_were_all_taken_out_of_bounds_goes_on_after_a_reset_
     group.settle()
     for node_id in ("n1", "n2"):
         hard_state(group, node_id, UINT64_MAX)
-    # One replica took an entry, too, that is not known to be decided.
+    # One replica took an entry, too, that is not known to be committed.
     group.disks["n1"][entry_key(GROUP, kept.index + 1)] = record(kept.index + 1, UINT64_MAX)
     for node_id, dropped in (("n1", 1), ("n2", 0)):
         stored = sorted(group.disks[node_id].items())
@@ -266,7 +266,7 @@ def test_a_group_whose_terms_were_all_taken_out_of_bounds_goes_on_after_a_reset_
     # n3 was never reached by the forged term, and takes the others'.
     group.run(5_000)
     leader = next(log for log in group.logs.values() if log.is_leader)
-    assert leader.decided >= kept.index
+    assert leader.durable_commit_index >= kept.index
     assert all(b"acknowledged" in [entry.payload.encode() for entry in applied] for applied in group.applied.values())
     assert {log.last for log in group.logs.values()} == {leader.last}
 

@@ -34,7 +34,7 @@ def a_record(index: int, term: int) -> Record:
 
 
 def committed_by(group: Hand) -> RaftLog:
-    """A leader with an entry that is decided and not handed over."""
+    """A leader with an entry that is committed and not handed over."""
     log = group.elect("n1")
     group.append("n1", b"a")
     group.settle()
@@ -143,7 +143,7 @@ def test_entries_are_handed_over_one_after_the_other() -> None:
 def test_what_is_decided_is_in_the_log() -> None:
     log = committed_by(Hand(1))
     log._core.engine.set_applied(log.applied[0], commit_index=log.last[0] + 1)
-    with broken("what is handed over is decided, and that is in the log"):
+    with broken("what is handed over is committed, and that is in the log"):
         log.ready()
 
 

@@ -26,7 +26,7 @@ def test_a_group_of_one_leads_at_its_first_tick_and_decides_with_its_sync() -> N
     assert not log.is_leader
     group.store("n1")
     assert log.is_leader
-    assert (log.term, log.leader, log.decided, log.last) == (2, "n1", 3, (3, 2))
+    assert (log.term, log.leader, log.durable_commit_index, log.last) == (2, "n1", 3, (3, 2))
     payload = Encoded(b"a")
     entry = log.append(payload)
     group.pass_ms(1)
@@ -34,9 +34,9 @@ def test_a_group_of_one_leads_at_its_first_tick_and_decides_with_its_sync() -> N
     assert ready.committed == [entry]
     assert ready.committed[0].payload is payload
     assert not ready.writes
-    assert log.decided == 3
+    assert log.durable_commit_index == 3
     group.store("n1")
-    assert log.decided == 4
+    assert log.durable_commit_index == 4
 
 
 def test_one_ready_at_a_time_and_each_entry_once() -> None:
@@ -60,14 +60,14 @@ def test_three_replicas_apply_the_same_entries_after_the_leader_decided_them() -
     for place in range(20):
         group.append("n1", b"%d" % place)
     group.settle()
-    assert log.decided == log.last[0] == 23
+    assert log.durable_commit_index == log.last[0] == 23
     group.run(300)
     applied = [[(each.index, each.term, each.payload.encode()) for each in each_] for each_ in group.applied.values()]
     assert applied[0] == applied[1] == applied[2]
     assert len(applied[0]) == 21
 
 
-def test_what_a_turn_appends_leaves_in_one_message_to_each_member() -> None:
+def test_what_a_batch_appends_leaves_in_one_message_to_each_member() -> None:
     group = Hand(3)
     group.elect("n1")
     for place in range(10):

@@ -100,7 +100,7 @@ def test_a_learner_becomes_a_voter_when_it_joined_answers_and_has_caught_up() ->
     for place in range(20):
         group.append("n1", b"%d" % place)
         group.settle()
-    log.compact(log.decided)
+    log.compact(log.durable_commit_index)
     group.add_empty("n4")
     group.run(300)
     assert log.snapshot_needs == ["n4"]
@@ -127,9 +127,9 @@ def test_a_learner_is_not_counted() -> None:
     log = group.elect("n1")
     group.append("n1", b"a")
     group.settle(without=("n2", "n3"))
-    assert log.decided == 3
+    assert log.durable_commit_index == 3
     group.run(400)
-    assert log.decided == 4
+    assert log.durable_commit_index == 4
 
 
 def test_removing_a_voter_must_leave_a_majority_that_can_be_reached() -> None:
@@ -225,9 +225,9 @@ def test_a_node_that_should_not_lead_hands_over_or_leads_on_where_nobody_takes_i
 
 def test_a_group_without_its_majority_begins_again_with_one() -> None:
     group = led()
-    group.append("n1", b"decided")
+    group.append("n1", b"committed")
     group.settle()
-    group.append("n1", b"not decided")
+    group.append("n1", b"not committed")
     group.store("n1")
     writes, report = force_single_writes(GROUP, sorted(group.disks["n1"].items()), members(1)[0])
     assert (report.last_index, report.last_term) == (5, 2)
@@ -237,7 +237,7 @@ def test_a_group_without_its_majority_begins_again_with_one() -> None:
     log = group.start("n1")
     group.run(100)
     assert log.is_leader
-    assert [entry.payload.encode() for entry in group.applied["n1"]][1:3] == [b"decided", b"not decided"]
+    assert [entry.payload.encode() for entry in group.applied["n1"]][1:3] == [b"committed", b"not committed"]
     assert log.configuration == Configuration(members(1))
     again, nothing_lost = force_single_writes(GROUP, sorted(group.disks["n1"].items()), members(1)[0])
     assert (len(again), nothing_lost.removed) == (1, ())

@@ -110,18 +110,18 @@ def _commit_clamped() -> None:
     append = pb.AppendEntries(prev_index=3, prev_term=2, commit_index=5)
     term = group.logs["n2"].term
     group.logs["n1"].step("n2", pb.RaftMessage(term=term, append=append).SerializeToString())
-    assert group.logs["n1"].decided == 3
+    assert group.logs["n1"].durable_commit_index == 3
 
 
 def _truncate_silently(self, sender, index, term) -> None:
     pass
 
 
-@rule("trim: what was decided is never truncated", replaced(Following, "_contradicted", _truncate_silently))
+@rule("trim: what was committed is never truncated", replaced(Following, "_contradicted", _truncate_silently))
 def _decided_stands() -> None:
     group = Hand(3)
     group.elect("n1")
-    group.append("n1", b"decided")
+    group.append("n1", b"committed")
     group.settle()
     group.pass_ms(100)
     group.settle()
@@ -162,13 +162,13 @@ def _old_acknowledgement() -> None:
     for body in (b"d", b"e", b"f"):
         group.append("n1", body)
     group.store("n1")
-    decided = group.logs["n1"].decided
+    committed = group.logs["n1"].durable_commit_index
     for letter in late:
         # Its host's clock had begun again, so that by their times alone they seem to be new.
         letter.message.echo_ms = group.now_ms
         group.logs["n1"].step("n2", letter.message.SerializeToString())
     group.pass_ms(1, "n1")
-    assert group.logs["n1"].decided == decided
+    assert group.logs["n1"].durable_commit_index == committed
 
 
 def _ignore_new_terms(self, sender, message, kind) -> bool:
@@ -314,7 +314,7 @@ def _count_at_once(patch: pytest.MonkeyPatch) -> None:
         self._core.engine.acknowledge(progress.node_id, progress.entered_index)
 
     patch.setattr(Replication, "_enter", enter)
-    patch.setattr(Core, "decided", property(lambda self: self.engine.commit_index))
+    patch.setattr(Core, "durable_commit_index", property(lambda self: self.engine.commit_index))
 
 
 @rule("durability: a leader counts itself when its own disk has the entry", _count_at_once)
@@ -328,9 +328,9 @@ def _leaders_own_disk() -> None:
     group.send("n2")
     group.deliver(to="n1")
     group.pass_ms(1, "n1")
-    assert group.logs["n1"].decided == 3
+    assert group.logs["n1"].durable_commit_index == 3
     group.store("n1")
-    assert group.logs["n1"].decided == 4
+    assert group.logs["n1"].durable_commit_index == 4
 
 
 @rule("durability: a leader whose disk hangs gives way", replaced(RaftLog, "_is_disk_hung", lambda self: False))
@@ -713,7 +713,7 @@ def _drop_suffix(self, index, term, configuration, *, was_kept, original=Journal
 
 
 def _behind_the_snapshot() -> tuple[Hand, SnapshotMeta]:
-    """n2 holds entries up to 6, none of which it knows to be decided but the first; a snapshot of entry 5 comes."""
+    """n2 holds entries up to 6, none of which it knows to be committed but the first; a snapshot of entry 5 comes."""
     group = Hand(3)
     group.elect("n1")
     for body in (b"a", b"b", b"c"):
@@ -750,7 +750,7 @@ def _old_snapshot() -> None:
     group.send("n2")
     group.offer("n2", meta, "n1", group.logs["n1"].term)
     assert group.logs["n2"].snapshot_offer is None
-    assert group.logs["n2"].decided == 5
+    assert group.logs["n2"].durable_commit_index == 5
     group.store("n2")
     assert [each.message.acknowledgement.matched_index for each in group.send("n2")] == [5]
 

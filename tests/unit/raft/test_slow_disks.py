@@ -83,19 +83,19 @@ def test_what_a_leader_counted_alone_and_had_not_stored_is_not_decided_once_it_l
     group = Hand(2)
     group.elect("n1")
     log = group.logs["n1"]
-    decided = log.decided
+    committed = log.durable_commit_index
     log.remove("n2")
     group.append("n1", b"a")
     group.pass_ms(1, "n1")
-    assert log.decided == decided
+    assert log.durable_commit_index == committed
     group.forge("n2", "n1", term=log.term + 1, heartbeat=pb.Heartbeat(round=1))
     assert log.leader == "n2"
-    assert log.decided == decided
+    assert log.durable_commit_index == committed
     # Nor is it defended against the next leader.
-    other = Record(KIND_DATA, Encoded(b"other"), decided + 1, log.term).stored(GROUP)
-    append = pb.AppendEntries(prev_index=decided, prev_term=2, commit_index=decided + 1, records=[other])
+    other = Record(KIND_DATA, Encoded(b"other"), committed + 1, log.term).stored(GROUP)
+    append = pb.AppendEntries(prev_index=committed, prev_term=2, commit_index=committed + 1, records=[other])
     group.forge("n2", "n1", term=log.term, append=append)
-    assert log.last == (decided + 1, log.term)
-    assert log.decided == decided, "it is not on the disk"
+    assert log.last == (committed + 1, log.term)
+    assert log.durable_commit_index == committed, "it is not on the disk"
     group.store("n1")
     assert group.applied["n1"][-1].payload.encode() == b"other"

@@ -15,11 +15,11 @@ from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.versions import Item, encode_version, suffix_of
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, answer, differs, mend, own_slice, survey
 from cortado.store.node.requests import Remembered, encode_remembered
 from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
 from cortado.store.node.snapshots.marker import Marker, marker_key
-from cortado.store.node.state import AppliedState
 from support.damage import turn
 from support.engines import open_lmdb
 

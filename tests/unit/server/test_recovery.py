@@ -14,8 +14,8 @@ from cortado.raft.records import HardState, decode_stored
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
-from cortado.store.node.state import AppliedState
 from cortado.store.server.recovery import GROUP_ID, force_new_cluster, open_stopped, reset_term, stored_log, survey
 
 N1, N2, N3 = (Member(f"n{i}", f"127.0.0.1:{i}", f"disk-{i}") for i in (1, 2, 3))

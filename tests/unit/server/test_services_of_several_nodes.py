@@ -57,7 +57,7 @@ def test_followers_serve_stale_reads_and_times_that_are_closed_and_send_others_t
 
 
 def test_what_was_acknowledged_of_the_catalogue_is_there_for_the_next_call() -> None:
-    """Acknowledged is decided, and applied a little later: here it takes its time."""
+    """Acknowledged is committed, and applied a little later: here it takes its time."""
     world = World()
 
     async def scenario() -> None:

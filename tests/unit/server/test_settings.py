@@ -178,7 +178,7 @@ def test_a_file_holds_what_flags_and_variables_hold(tmp_path: Path) -> None:
         ("[limits]\nwrites-max = 1", 1, "limits in", "is no setting"),
         ("[raft]\nentry-bytes-max = 5", 2, "raft.entry-bytes-max in", "must be at least 5309440, with limit.command-"),
         ("[raft]\nmax-drift-ppm = 500000", 2, "raft.max-drift-ppm in", "must be between 0 and 499999"),
-        ("[limit]\nturn-bytes-max = 7000000", 2, "limit.turn-bytes-max in", "must be at most 6224896"),
+        ("[limit]\nbatch-bytes-max = 7000000", 2, "limit.batch-bytes-max in", "must be at most 6224896"),
         ("node-id = '-a'", 1, "node-id in", "must consist of letters"),
         ("cluster-id = 'ü'", 1, "cluster-id in", "must be at most 100 ASCII characters"),
         ("listen = '0.0.0.0:1'\ninsecure = true", 0, "--advertise", "must be given"),

@@ -49,7 +49,7 @@ def log_base(replica: Replica) -> bytes | None:
 
 
 def has_installed(replica: Replica) -> bool:
-    return bool(replica.turns.resumed) and not replica.snapshots.is_installing and replica.is_readable()
+    return bool(replica.driver.resumed) and not replica.snapshots.is_installing and replica.is_readable()
 
 
 def test_a_follower_gets_the_leaders_state_and_its_log_goes_on_behind_it() -> None:
@@ -61,7 +61,7 @@ def test_a_follower_gets_the_leaders_state_and_its_log_goes_on_behind_it() -> No
         assert (meta.index, meta.term) == (NEW, 3)
         assert log_base(follower) == b"%d" % NEW
         assert follower.log.installs == [meta]
-        assert follower.turns.resumed == [stored_state(leader.engine)]
+        assert follower.driver.resumed == [stored_state(leader.engine)]
         await until(lambda: follower.spools.names() == [], follower)
         await stop_all(leader, follower)
 
@@ -100,7 +100,7 @@ def test_the_old_state_serves_until_all_of_the_new_one_is_here() -> None:
         meta = await offer(leader, follower)
         await until(lambda: network.fetches, follower)
         assert follower.is_readable()
-        assert not follower.turns.is_paused
+        assert not follower.driver.is_paused
         assert contents(follower.engine) == before
         network.break_after = [meta.size_bytes - 1]
         network.hold.set()
@@ -121,7 +121,7 @@ def test_from_the_first_transaction_to_the_last_nothing_can_be_read() -> None:
             now = contents(follower.engine)
             is_state = now in (before, after)
             assert is_state or not follower.is_readable()
-            assert is_state or follower.turns.is_paused
+            assert is_state or follower.driver.is_paused
             seen.add(is_state)
             await asyncio.sleep(0)
         assert seen == {True, False}, "the installation was not seen in the middle"
@@ -211,7 +211,7 @@ def test_a_newer_offer_takes_the_place_of_the_one_that_is_being_fetched() -> Non
 
 @pytest.mark.parametrize("jobs", [None, 1, 4, 9])
 def test_an_offer_that_comes_during_an_installation_waits_for_its_end(jobs: int | None) -> None:
-    """``jobs``: transactions that are done when it comes; None: it comes while the turns are being paused."""
+    """``jobs``: transactions that are done when it comes; None: it comes while the driver is being paused."""
 
     async def scenario() -> None:
         network = Network()
@@ -227,7 +227,7 @@ def test_an_offer_that_comes_during_an_installation_waits_for_its_end(jobs: int 
             follower.snapshots.poll()
 
         if jobs is None:
-            follower.turns.on_pause = arrives
+            follower.driver.on_pause = arrives
         else:
             follower.storage.jobs_max = jobs
             await until(lambda: follower.storage.jobs == jobs, follower)
@@ -269,12 +269,12 @@ def test_a_follower_that_caught_up_by_its_log_installs_nothing() -> None:
         meta = await offer(leader, follower)
 
         def caught_up() -> None:
-            follower.log.decided = meta.index
+            follower.log.durable_commit_index = meta.index
 
-        follower.turns.on_pause = caught_up
-        await until(lambda: follower.turns.resumed, follower)
+        follower.driver.on_pause = caught_up
+        await until(lambda: follower.driver.resumed, follower)
         assert contents(follower.engine) == before
-        assert follower.turns.resumed == [stored_state(follower.engine)]
+        assert follower.driver.resumed == [stored_state(follower.engine)]
         assert follower.log.installs == []
         assert has_installed(follower)
         await stop_all(leader, follower)
@@ -289,9 +289,9 @@ def test_a_fetch_ends_where_the_log_caught_up() -> None:
         network.hold = asyncio.Event()
         meta = await offer(leader, follower)
         await until(lambda: network.fetches, follower)
-        follower.log.decided = meta.index
+        follower.log.durable_commit_index = meta.index
         await until(lambda: follower.snapshots.progress is None, follower)
-        assert follower.turns.resumed == []
+        assert follower.driver.resumed == []
         await stop_all(leader, follower)
 
     run(scenario)
@@ -324,8 +324,8 @@ def test_killed_at_any_transaction_it_has_the_old_state_or_gets_the_new_one(comm
         else:
             # Nobody else is there: the spool that was synced before is enough.
             assert follower.is_readable() == (contents(engine) == after)
-            assert follower.turns.is_paused == (contents(engine) != after)
-            await until(lambda: follower.is_readable() and not follower.turns.is_paused, follower)
+            assert follower.driver.is_paused == (contents(engine) != after)
+            await until(lambda: follower.is_readable() and not follower.driver.is_paused, follower)
             assert contents(engine) == after
             assert log_base(follower) == b"%d" % NEW
         await until(lambda: follower.spools.names() == [], follower)
@@ -350,12 +350,12 @@ def test_a_marker_without_its_file_keeps_the_replica_out_until_another_state_is_
         await until(lambda: len(network.fetches) > 8, follower)
         assert not follower.is_readable()
         assert follower.snapshots.unreadable
-        assert follower.turns.is_paused
+        assert follower.driver.is_paused
         assert "is fetched anew" in follower.snapshots.unreadable
         network.members["n1"] = leader
         await until(follower.is_readable, follower)
         assert contents(engine) == contents(leader.engine)
-        assert follower.turns.resumed == [stored_state(leader.engine)]
+        assert follower.driver.resumed == [stored_state(leader.engine)]
         await stop_all(leader, follower)
 
     run(scenario)
@@ -389,7 +389,7 @@ def test_a_file_that_is_damaged_while_it_is_installed_is_replaced() -> None:
             assert isinstance(follower.spools, MemorySpools)
             follower.spools.damage(f"in-{meta.snapshot_id}", meta.size_bytes - 500)
 
-        follower.turns.on_pause = damage
+        follower.driver.on_pause = damage
         await until(lambda: has_installed(follower), follower)
         assert contents(follower.engine) == contents(leader.engine)
         assert [each.snapshot_id == meta.snapshot_id for each in follower.log.installs] == [True]
@@ -424,7 +424,7 @@ def test_a_state_that_can_never_fit_leaves_the_old_one_serving() -> None:
         before = contents(engine)
         engine.limit_bytes = 20_000
         await offer(leader, follower)
-        await until(lambda: len(follower.turns.resumed) > 2, follower)
+        await until(lambda: len(follower.driver.resumed) > 2, follower)
         assert contents(engine) == before
         await until(follower.is_readable, follower)
         progress = follower.snapshots.progress
@@ -465,7 +465,7 @@ def test_a_spool_of_another_cluster_is_refused_before_its_state() -> None:
         await until(lambda: len(network.fetches) == 2, follower)
         await until(lambda: follower.snapshots.progress is None, follower)
         assert network.sent_bytes < meta.size_bytes
-        assert follower.turns.resumed == []
+        assert follower.driver.resumed == []
         await stop_all(leader, follower)
 
     run(scenario)
@@ -494,7 +494,7 @@ def test_a_stop_in_the_middle_of_an_installation_is_taken_up_by_the_next_start()
         await offer(leader, follower)
         await until(lambda: engine.commits == 6, follower)
         await follower.restart()
-        await until(lambda: follower.is_readable() and follower.turns.resumed, follower)
+        await until(lambda: follower.is_readable() and follower.driver.resumed, follower)
         assert contents(engine) == contents(leader.engine)
         await stop_all(leader, follower)
 

@@ -1,4 +1,4 @@
-"""Writes through a node: one commit a turn, order, what rests on what, no room, and the end."""
+"""Writes through a node: one commit a batch, order, what rests on what, no room, and the end."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_arrives_while_the_disk_is_busy_sees_what_is_in_flight_and_becomes_
         async with running_node(engine) as node:
             engine.hold()
             first = asyncio.ensure_future(node.write(increment("n")))
-            await until(lambda: engine.held == 1, "the first turn is being stored")
+            await until(lambda: engine.held == 1, "the first batch is being stored")
             rest = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(10)]
             await asyncio.sleep(0)
             commits = engine.commits
@@ -115,7 +115,7 @@ def test_a_refusal_that_rested_on_a_write_without_room_is_worked_out_again() -> 
     run(scenario)
 
 
-def test_without_room_the_turn_is_refused_whole_and_what_built_on_it_starts_from_what_is_durable() -> None:
+def test_without_room_the_batch_is_refused_whole_and_what_built_on_it_starts_from_what_is_durable() -> None:
     async def scenario() -> None:
         engine = TrickyEngine()
         async with running_node(engine) as node:
@@ -220,10 +220,10 @@ def test_one_write_may_not_change_more_than_an_entry_may_hold() -> None:
     run(scenario)
 
 
-def test_a_turn_is_bounded_in_commands_and_bytes() -> None:
+def test_a_batch_is_bounded_in_commands_and_bytes() -> None:
     async def scenario() -> None:
         engine = TrickyEngine()
-        async with running_node(engine, limits=NodeLimits(turn_commands_max=4, turn_bytes_max=10_000)) as node:
+        async with running_node(engine, limits=NodeLimits(batch_commands_max=4, batch_bytes_max=10_000)) as node:
             before = engine.commits
             await asyncio.gather(*(node.write(increment("n")) for _ in range(16)))
             assert engine.commits - before == 4
@@ -256,16 +256,16 @@ def test_past_the_bound_of_writes_in_flight_the_answer_comes_at_once_with_a_dela
 def test_a_caller_who_leaves_before_evaluation_writes_nothing() -> None:
     async def scenario() -> None:
         engine = TrickyEngine()
-        async with running_node(engine, limits=NodeLimits(turn_commands_max=1)) as node:
+        async with running_node(engine, limits=NodeLimits(batch_commands_max=1)) as node:
             engine.hold()
             storing = asyncio.ensure_future(node.write(increment("n")))
             await until(lambda: engine.held == 1, "the first write is being stored")
-            open_turn = asyncio.ensure_future(node.write(increment("n")))
+            open_batch = asyncio.ensure_future(node.write(increment("n")))
             waiting = asyncio.ensure_future(node.write(increment("n")))
             await asyncio.sleep(0.01)
             waiting.cancel()
             engine.release()
-            await asyncio.gather(storing, open_turn)
+            await asyncio.gather(storing, open_batch)
             await until(lambda: node.status().queues[0].count == 0, "everything left")
             assert read(node, "n") == b"2"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.versions import Item
-from cortado.store.node.watching.order import engine_key, size_of
+from cortado.store.node.changefeed.order import engine_key, size_of
 
 
 @dataclass(frozen=True, slots=True)

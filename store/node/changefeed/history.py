@@ -10,7 +10,7 @@ next pass begins there::
 Each window is complete up to its end, so changes leave in the order of commits however many there are. A pass reads
 keys alone, in slices with a transaction each; values are read when they are sent. It costs one look at each version in
 the range: a far larger range than what changed in it is a reason to come back while
-:mod:`cortado.store.node.watching.recent` still has it.
+:mod:`cortado.store.node.changefeed.recent` still has it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cortado.store.clock.timestamp import LOGICAL_MAX, TIMESTAMP_BYTES, WALL_MS_
 from cortado.store.engine.interface import Engine, ReadTransaction, Space
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item, decode_version, suffix_of, timestamp_of
-from cortado.store.node.watching.order import place_of
+from cortado.store.node.changefeed.order import place_of
 
 KEYS_PER_STEP: Final = 10_000
 ITEMS_PER_READ: Final = 1_000

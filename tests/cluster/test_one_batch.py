@@ -1,4 +1,4 @@
-"""Sixty-four callers in one turn of the node: one document, one unique value, nothing lost, one winner."""
+"""Sixty-four callers in one batch of the node: one document, one unique value, nothing lost, one winner."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def applied_index(wire: Wire) -> int:
     return int(wire.cluster.Status(cluster_pb2.StatusRequest(), timeout=10).applied_index)
 
 
-def test_sixty_four_callers_in_one_turn_lose_nothing_and_one_takes_the_unique_value(
+def test_sixty_four_callers_in_one_batch_lose_nothing_and_one_takes_the_unique_value(
     server: ServerProcess, wire: Wire
 ) -> None:
     put(wire, 0, None).result()
@@ -82,7 +82,7 @@ def test_sixty_four_callers_in_one_turn_lose_nothing_and_one_takes_the_unique_va
         assert ended.count(None) == 1, "one winner"
         assert {type(from_rpc_error(error)) for error in ended if error is not None} == {UniqueViolation}
     # All updates and two winners wrote; who was refused did not.
-    assert applied_index(wire) - before < CALLERS + 2, "some callers shared a turn"
+    assert applied_index(wire) - before < CALLERS + 2, "some callers shared a batch"
 
     found = wire.documents.Get(documents_pb2.GetDocumentRequest(table=TABLE, key=int_key(0), format=JSON)).found
     document = json.loads(found.document.json)
@@ -113,7 +113,7 @@ def in_one_message(wire: Wire, requests: list[documents_pb2.UpdateDocumentReques
     return [ended[number] for number in range(1, len(calls) + 1)]
 
 
-def test_a_unique_value_that_is_given_up_in_a_turn_can_be_taken_in_it(server: ServerProcess, wire: Wire) -> None:
+def test_a_unique_value_that_is_given_up_in_a_batch_can_be_taken_in_it(server: ServerProcess, wire: Wire) -> None:
     put(wire, 0, "the baton").result()
     for number in range(1, CALLERS):
         put(wire, number, None).result()
@@ -125,7 +125,7 @@ def test_a_unique_value_that_is_given_up_in_a_turn_can_be_taken_in_it(server: Se
         for holder, name in ((number, None), (number + 1, "the baton"))
     ]
     assert all(in_one_message(wire, steps))
-    assert applied_index(wire) - before < CALLERS, "in some turn it was given up and taken"
+    assert applied_index(wire) - before < CALLERS, "in some batch it was given up and taken"
     with Client(server.endpoint) as client:
         (holder,) = client.table("d.t").scan(index="by_name", prefix=("the baton",))
         assert holder.value["id"] == CALLERS - 1

@@ -18,7 +18,7 @@ BUCKET_MS: Final = 5_000
 BUCKETS: Final = 12
 
 
-class LoopLag:
+class LoopDelay:
     """Measures one loop from :meth:`start` to :meth:`stop`."""
 
     def __init__(self, monotonic_ms: Callable[[], float]) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for what a turn may bring about: asked after each turn, so nobody polls."""
+"""Waiting for what a round may bring about: asked after each round, so nobody polls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from cortado.errors import CortadoError
 
 
-class Watchers:
+class Conditions:
     """Everybody who waits for a condition of the node's state."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -27,7 +27,7 @@ class Watchers:
         return watcher
 
     def look(self) -> None:
-        """After a turn: tell those whose condition holds now."""
+        """After a round: tell those whose condition holds now."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -40,7 +40,7 @@ class Watchers:
                 self._waiting.append((condition, watcher))
 
     def fail(self, error: CortadoError) -> None:
-        """No turn follows: tell those whose condition holds, and end the others with ``error``."""
+        """No round follows: tell those whose condition holds, and end the others with ``error``."""
         self.look()
         waiting, self._waiting = self._waiting, []
         for _, watcher in waiting:

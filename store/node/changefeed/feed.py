@@ -7,7 +7,7 @@
 The *position* is the timestamp of the last applied entry: every change at or below it was handed out here, and none at
 or below it will ever follow, since timestamps rise along the log and an entry is handed out only once it is applied. So
 a queue that was attached at one position and read to its end at another has exactly what lies between them. What is
-decided and not applied yet is above the position.
+committed and not applied yet is above the position.
 
 Three things keep a queue from being complete, and each detaches it, which its watch notices and makes good from the
 engine: it overflows, all queues together do, or the whole state was replaced (a snapshot was installed), of which no
@@ -22,10 +22,10 @@ from collections.abc import Callable, Sequence
 from cortado.invariants import invariant
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.versions import Item
+from cortado.store.node.changefeed.order import in_order, size_of
+from cortado.store.node.changefeed.ranges import RangeIndex
+from cortado.store.node.changefeed.recent import Applied, RecentChanges
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.watching.order import in_order, size_of
-from cortado.store.node.watching.ranges import RangeIndex
-from cortado.store.node.watching.recent import Applied, RecentChanges
 
 
 class WatchQueue:

@@ -25,10 +25,10 @@ from cortado.store.engine.interface import Engine
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.admission import Gate
+from cortado.store.node.changefeed.feed import ChangeFeed, WatchQueue
+from cortado.store.node.changefeed.history import HistoryPass, read_changes, read_previous
+from cortado.store.node.changefeed.watch import Watch
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.watching.feed import ChangeFeed, WatchQueue
-from cortado.store.node.watching.history import HistoryPass, read_changes, read_previous
-from cortado.store.node.watching.watch import Watch
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Turns that do only what there is to do: what they leave out is done when it matters, and soon enough."""
+"""Driver that do only what there is to do: what they leave out is done when it matters, and soon enough."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from support.node_world import World
 from support.nodes import increment, put, read
 
 
-def test_a_leaders_own_disk_and_the_last_acknowledgement_are_no_turns_of_a_lone_write() -> None:
+def test_a_leaders_own_disk_and_the_last_acknowledgement_are_no_rounds_of_a_lone_write() -> None:
     """One appends it, one counts the acknowledgement that decides it."""
     world = World()
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
-        turns, taken = n1.parts.turns, []
+        driver, taken = n1.parts.driver, []
         for number in range(10):
             await world.sleep(5)
-            before = turns.measures.turns
+            before = driver.measures.rounds
             await n1.write(put("k", b"%d" % number))
-            taken.append(turns.measures.turns - before)
+            taken.append(driver.measures.rounds - before)
         # But for heartbeats, which come when they do.
         assert sorted(taken)[len(taken) // 2] == 2
 
@@ -48,25 +48,25 @@ def test_the_last_acknowledgement_is_heard_soon_though_nobody_waits_for_it() -> 
     world.run(scenario)
 
 
-def test_what_comes_while_the_disk_is_busy_is_evaluated_without_a_whole_turn_and_becomes_one_entry() -> None:
+def test_what_comes_while_the_disk_is_busy_is_evaluated_without_a_whole_round_and_becomes_one_entry() -> None:
     world = World()
 
     async def scenario() -> None:
         n1, n2, _ = await world.grow("n1", "n2", "n3")
         storage = world.places["n1"].disk
-        turns = n1.parts.turns
+        driver = n1.parts.driver
         storage.hold()
         first = asyncio.ensure_future(n1.write(increment("n")))
-        await world.until(lambda: storage.waiting == 1, "the first turn is being stored")
+        await world.until(lambda: storage.waiting == 1, "the first batch is being stored")
         last = n1.parts.log.last[0]
         rest = []
-        before = turns.measures.turns
+        before = driver.measures.rounds
         for _ in range(10):
             rest.append(asyncio.ensure_future(n1.write(increment("n"))))
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-        assert turns.measures.turns == before
-        assert turns.pipeline.open_commands == 10
+        assert driver.measures.rounds == before
+        assert driver.pipeline.open_commands == 10
         storage.release()
         results = await asyncio.gather(first, *rest)
         assert [result.value for result in results] == list(range(1, 12))

@@ -1,19 +1,19 @@
 """Linearizable answers: what a leader must hear before it may say what it sees.
 
-A leader that was cut off does not know it. So before it answers from its state it asks, in one *round* of heartbeats
-for all who wait, whether a majority still follows it. What was decided when the round began is what a read must see::
+A leader that was cut off does not know it. So before it answers from its state it asks, in one round of heartbeats,
+for all who wait, whether a majority still follows it. What was committed when the round began is what a read must see::
 
     ask() ─┐ all that arrived      begin()                    settle()
     ask() ─┼────────────────► round 7, index 41 ── confirmed ──► read: once 41 is applied     (visible in the engine)
-    rest() ┘ in one turn                          (same term) `─► refusal: once 41 is decided
+    rest() ┘                                      (same term) `─► refusal: once 41 is committed
 
-- *A read* is answered at the last applied timestamp, once everything that was decided when its round began is applied.
-  Whatever was acknowledged before the read was asked for is decided, here or by an earlier leader; of the latter
-  everything is applied before this leader's first own entry.
+- *A read* is answered at the last applied timestamp, once everything that was committed when its round began is
+  applied. Whatever was acknowledged before the read was asked for is committed, here or by an earlier leader; of the
+  latter everything is applied before this leader's first own entry.
 - *A refusal, and a write without an effect*, is a read too: it says something about the newest state, appended entries
-  included. It rests on all that was appended when it was worked out, so it waits until that is decided, and for a round
-  that began after. (An entry that it rests on being decided is not enough: a majority may have acknowledged it before
-  another leader came, which changed what the refusal speaks of.)
+  included. It rests on all that was appended when it was worked out, so it waits until that is committed, and for a
+  round that began after. (An entry that it rests on being committed is not enough: a majority may have acknowledged it
+  before another leader came, which changed what the refusal speaks of.)
 
 Leadership lost ends all of them with NotLeader. A group of one confirms each round at once.
 """
@@ -30,19 +30,19 @@ from cortado.errors import CortadoError
 from cortado.invariants import invariant
 from cortado.raft.log import ReplicatedLog
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.proposals import Answer
-from cortado.store.node.state import AppliedState
 
 Waiting: TypeAlias = "asyncio.Future[Timestamp]"
 
 
 @dataclass(slots=True, eq=False)
 class _Round:
-    """``decided`` and ``appended`` are indexes at its beginning, ``acknowledged_ts`` is the last commit that a caller
+    """``committed`` and ``appended`` are indexes at its beginning, ``acknowledged_ts`` is the last commit that a caller
     had been told of."""
 
     number: int
-    decided: int
+    committed: int
     appended: int
     acknowledged_ts: Timestamp
     reads: Sequence[Waiting]
@@ -50,7 +50,7 @@ class _Round:
 
 
 @dataclass(slots=True, eq=False)
-class ReadRounds:
+class ReadIndex:
     """Everybody who waits for a round. ``leave`` gives a resting answer to its proposal."""
 
     loop: asyncio.AbstractEventLoop
@@ -94,9 +94,9 @@ class ReadRounds:
         if not self._asked and not self._resting:
             return
         log = self.log
-        decided, appended = log.decided, log.last[0]
-        invariant(decided <= appended, "what is decided is appended", decided, appended)
-        begun = _Round(log.read_round(), decided, appended, acknowledged_ts, self._asked, self._resting)
+        committed, appended = log.durable_commit_index, log.last[0]
+        invariant(committed <= appended, "what is committed is appended", committed, appended)
+        begun = _Round(log.read_round(), committed, appended, acknowledged_ts, self._asked, self._resting)
         self._asked, self._resting = [], []
         self._rounds.append(begun)
         self.begun += 1
@@ -112,10 +112,10 @@ class ReadRounds:
                     self._reads.append(each)
                 if each.refusals:
                     self._refusals.append(each)
-        while self._refusals and self._refusals[0].appended <= self.log.decided:
+        while self._refusals and self._refusals[0].appended <= self.log.durable_commit_index:
             for answer in self._refusals.popleft().refusals:
                 self.leave(answer)
-        while self._reads and self._reads[0].decided <= applied.index:
+        while self._reads and self._reads[0].committed <= applied.index:
             each = self._reads.popleft()
             is_seen = each.acknowledged_ts <= applied.last_ts
             invariant(is_seen, "a read sees what was acknowledged before its round", each.acknowledged_ts, applied)

@@ -8,9 +8,9 @@
      `────────────────────────────────────────────────────────────────┘
 
 ``sent`` is the timestamp up to which everything was handed over. Whatever happens to the queue, the watch attaches it
-again at the position of that moment, and catches up from ``sent``: so nothing is left out. Changes have one total order
-(:mod:`cortado.store.node.watching.order`), and what is at or below the last one handed over is passed over: so nothing
-comes twice, wherever a commit was cut in two.
+again at the position of that moment, and catches up from ``sent``: so nothing is left out. Changes have one total
+order (:mod:`cortado.store.node.changefeed.order`), and what is at or below the last one handed over is passed over: so
+nothing comes twice, wherever a commit was cut in two.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import Final, Protocol, TypeVar
 from cortado.errors import CortadoError
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.versions import Item
-from cortado.store.node.watching.feed import ChangeFeed, WatchQueue
-from cortado.store.node.watching.history import HistoryPass, Window
-from cortado.store.node.watching.order import place_after, place_of, ts_of
+from cortado.store.node.changefeed.feed import ChangeFeed, WatchQueue
+from cortado.store.node.changefeed.history import HistoryPass, Window
+from cortado.store.node.changefeed.order import place_after, place_of, ts_of
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class History(Protocol):
         """See :class:`HistoryPass`."""
 
     def read(self, keys: list[bytes], *, bytes_max: int) -> list[Item]:
-        """See :func:`~cortado.store.node.watching.history.read_changes`."""
+        """See :func:`~cortado.store.node.changefeed.history.read_changes`."""
 
     async def run(self, step: Callable[[], T]) -> T:
         """Run one slice off the loop."""

@@ -1,4 +1,4 @@
-"""What an entry of the log says: final bytes, worked out by the leader for all commands of one turn.
+"""What an entry of the log says: final bytes, worked out by the leader for all commands of one batch.
 
 ::
 
@@ -48,7 +48,7 @@ ENTRY_OVERHEAD_BYTES: Final = READS_BYTES_MAX + (1 << 10)
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """All that one turn changes. A :class:`~cortado.raft.log.Payload`.
+    """All that one batch changes. A :class:`~cortado.raft.log.Payload`.
 
     ``items`` are engine keys and values, ``results`` request ids and their records, each in key order.
     ``request_floor``: ids below it are forgotten; empty where none is. ``epoch`` 0: none begins; another one begins at

@@ -7,17 +7,17 @@
       replica             |  what is in flight|  the ceiling    |  TimestampInFuture
 
 - *The newest* (linearizable): the leader alone, at the last applied timestamp, after a round in which a majority has
-  answered it (:mod:`cortado.store.node.rounds`).
+  answered it (:mod:`cortado.store.node.read_index`).
 - *At or below the last applied timestamp*: everything that will ever be there is there, since timestamps rise strictly
   along the log. Any replica.
 - *Above it*: the leader alone. Its clock moves forward, so that it gives no later write a timestamp at or below the
   read's; then the entries in flight are waited for, some of which may be below it. That promise must bind later
   leaders, too, so it is kept below a replicated *ceiling*, above which each leader begins. The ceiling is raised a
   little ahead, only when a read needs it: an idle group writes nothing.
-- *Stale*: any replica, at its last applied timestamp, if that contains everything decided until the bound asked for.
+- *Stale*: any replica, at its last applied timestamp, if that contains everything committed until the bound asked for.
 
 Why a deposed leader that does not know it yet may serve a read above the log without a round: the ceiling that covers
-the read was decided in this leader's term or before, so every later leader holds it. So each write
+the read was committed in this leader's term or before, so every later leader holds it. So each write
 of theirs is above the ceiling, and above the read. What is at or below the read is in this leader's own log, which it
 has waited for (had it been lost with its leadership, the read would have ended with NotLeader), or came from earlier
 leaders, of whom everything is applied. Where the ceiling must be raised first, that is an entry which a majority takes.
@@ -33,7 +33,7 @@ from cortado.errors import ClockOutOfBounds, OutcomeUnknown, TimestampInFuture, 
 from cortado.invariants import invariant
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
-from cortado.store.node.turns import Turns
+from cortado.store.node.driver import Driver
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +44,18 @@ class Stale:
 
 
 class ReadPoints:
-    """Finds the timestamp to read at. ``raise_ceiling`` returns when the new ceiling is decided."""
+    """Finds the timestamp to read at. ``raise_ceiling`` returns when the new ceiling is committed."""
 
     def __init__(
         self,
-        turns: Turns,
+        driver: Driver,
         clock: Clock,
         *,
         ceiling_ahead_ms: int,
         monotonic_ms: Callable[[], float],
         raise_ceiling: Callable[[Timestamp], Awaitable[None]],
     ) -> None:
-        self._turns = turns
+        self._driver = driver
         self._clock = clock
         self._ceiling_ahead_ms = ceiling_ahead_ms
         self._monotonic_ms = monotonic_ms
@@ -69,22 +69,22 @@ class ReadPoints:
 
         Raises TimestampInFuture, NotLeader, ResourceExhausted where the ceiling can't be raised.
         """
-        turns = self._turns
-        if at <= turns.applied.last_ts:
+        driver = self._driver
+        if at <= driver.applied.last_ts:
             return at
-        turns.check_running()
-        if turns.led_term is None:
-            raise turns.not_leader()
-        term = turns.led_term
+        driver.check_running()
+        if driver.leadership.term is None:
+            raise driver.leadership.not_leader()
+        term = driver.leadership.term
         # Before its term's first entry is applied, a leader does not know yet where its predecessors ended.
-        await turns.until(lambda: turns.may_evaluate or turns.led_term != term)
+        await driver.until(lambda: driver.leadership.is_ready or driver.leadership.term != term)
         self._check_leads(term)
-        if at <= turns.applied.last_ts:
+        if at <= driver.applied.last_ts:
             return at
         self._advance_clock(at)
-        newest = turns.pipeline.newest_in_flight
+        newest = driver.pipeline.newest_in_flight
         if newest is not None:
-            await turns.until(lambda: newest.has_ended)
+            await driver.until(lambda: newest.has_ended)
             self._check_leads(term)
         await self._keep_below_ceiling(at, term)
         return at
@@ -94,12 +94,12 @@ class ReadPoints:
 
         Raises Unavailable elsewhere, saying how stale this replica is.
         """
-        turns = self._turns
-        fresh_ms = turns.log.fresh_as_of_ms
+        driver = self._driver
+        fresh_ms = driver.log.fresh_as_of_ms
         if fresh_ms is not None and fresh_ms >= self._monotonic_ms() - stale.ms:
-            return turns.applied.last_ts
-        if turns.leads or turns.is_alone:
-            return await turns.read()
+            return driver.applied.last_ts
+        if driver.leadership.is_elected or driver.is_alone:
+            return await driver.read()
         if fresh_ms is None:
             problem = "it is not known how stale this replica is: it has heard of no leader"
         else:
@@ -108,8 +108,8 @@ class ReadPoints:
         raise Unavailable(problem)
 
     def _check_leads(self, term: int) -> None:
-        if self._turns.led_term != term:
-            raise self._turns.not_leader()
+        if self._driver.leadership.term != term:
+            raise self._driver.leadership.not_leader()
 
     def _advance_clock(self, at: Timestamp) -> None:
         now = self._clock.reading()
@@ -125,7 +125,7 @@ class ReadPoints:
         async with self._raising:
             # A ceiling that another leader raised binds those after it, not what it has written itself.
             self._check_leads(term)
-            applied = self._turns.applied
+            applied = self._driver.applied
             if at > applied.last_ts and at > applied.ceiling:
                 # Bounded by our clock: else reads at earlier leaders' ceilings would carry each later one further.
                 ahead_ms = min(at.wall_ms, self._clock.physical_ms + self._clock.max_offset_ms)
@@ -134,7 +134,7 @@ class ReadPoints:
                     await self._raise_ceiling(max(at, Timestamp(at.epoch, wall_ms, 0)))
                 except OutcomeUnknown as lost:
                     # Of the ceiling, that is; of the read it is known that it was not served.
-                    raise self._turns.not_leader() from lost
-                # A leader that was deposed since has forgotten what it appended; the ceiling is decided all the same.
-                is_covered = self._turns.led_term != term or at <= self._turns.pipeline.ceiling
+                    raise self._driver.leadership.not_leader() from lost
+                # A leader that was deposed since has forgotten what it appended; the ceiling is committed all the same.
+                is_covered = self._driver.leadership.term != term or at <= self._driver.pipeline.ceiling
                 invariant(is_covered, "the ceiling covers what is read ahead of the log", at)

@@ -1,7 +1,7 @@
 """The one thread that writes: LMDB wants a write transaction begun and committed on the same thread.
 
 It takes one job at a time, runs it off the event loop, and brings the outcome back into the loop. While it syncs, the
-loop collects and evaluates the next turn.
+loop collects and evaluates the next batch.
 """
 
 from __future__ import annotations

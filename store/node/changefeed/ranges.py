@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 from cortado.store.mvcc.versions import Item
-from cortado.store.node.watching.order import engine_key
+from cortado.store.node.changefeed.order import engine_key
 
 T = TypeVar("T")
 

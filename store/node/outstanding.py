@@ -19,16 +19,16 @@ from typing import Final
 from cortado.errors import ResourceExhausted
 from cortado.invariants import invariant
 from cortado.raft.log import Ready, ReplicatedLog
-from cortado.store.node.state import AppliedState
+from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.storage import Storage
-from cortado.store.observe.measures import StoringMeasures
+from cortado.store.node.storage_thread import Storage
+from cortado.store.observe.measures import TransactionMeasures
 
 RETRY_MS_MIN: Final = 100.0
 RETRY_MS_MAX: Final = 1_000.0
 
 
-class Storing:
+class Outstanding:
     """Gives work to the storage thread, one Ready at a time. The callbacks come on the loop."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Storing:
         self._ready: Ready | None = None
         self._last_index = 0
         self._retry_ms = RETRY_MS_MIN
-        self.measures = StoringMeasures()
+        self.measures = TransactionMeasures()
         self._handed_ms = 0.0
         self.is_busy = False
         """The storage thread has a job."""

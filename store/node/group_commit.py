@@ -1,0 +1,135 @@
+"""Group commit: when a leader acts on what it has, and when it waits a moment so that more is done at once.
+
+::
+
+    committed: 32 answered ──► they ask again, one after the other, within milliseconds
+                    │ open batch: what came meanwhile  + 1 + 1 + 1 ...  ──► closed: all are back, or the time is over
+
+What an entry costs is the same for one command and for sixty: a round, messages to and from each member, a sync on
+each. A leader that closes a batch as soon as its disk is free splits callers who wait for each other's batches into
+groups that never meet. So the open batch waits while an earlier one is not committed, and then for as many callers as
+were just answered, but never longer than ``CLOSE_WAIT_MS`` after its first command. Measured with 64 callers on three
+nodes of one machine: twice as many puts in a batch, for three quarters of the CPU time, and sooner answered.
+
+Many callers make two batches that alternate: one is evaluated while the other is on its way to the disks, so that
+neither the processors nor the disks wait for each other. So a batch that holds half of all callers there are is closed
+at once, where that is at least ``HALF_CALLERS_MIN``. With 64 of them two batches did 7,000 puts a second where one did
+4,900, for no more CPU time; with fewer callers what each entry costs is too much for it.
+
+A lone caller never waits: nothing is in flight, and whoever was answered is back. Where callers do not come back soon
+(half of those who were answered last did not), nobody waits for them.
+
+Two more things wait for company, each for a moment of its own: entries that are committed and that nobody waits to see
+applied, for a transaction that has more to store; and peers' last acknowledgements, for a round that has more to do.
+
+All of it is pure: times come in as monotonic milliseconds, and one deadline comes out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+CLOSE_WAIT_MS: Final = 5.0
+"""So long after its first command an open batch is closed in any case. More helps machines on which a client needs long
+to hear its answers; it is also what a put may wait in vain."""
+ENOUGH_BYTES: Final = 64 << 10
+"""Beyond it what an entry costs is little beside what it holds."""
+HALF_CALLERS_MIN: Final = 24
+"""So many callers are enough for one of two batches. Less would pay for an entry with too few of them."""
+APPLY_WAIT_MS: Final = 10.0
+"""So long what is committed waits for an entry to be stored with it."""
+LISTEN_WAIT_MS: Final = 2.0
+"""So long what peers say waits for a round that has more to do."""
+
+
+class GroupCommit:
+    """Decides what waits, and until when."""
+
+    def __init__(self) -> None:
+        self._opened_ms = math.inf
+        self._answered = 0
+        self._answered_ms = -math.inf
+        self._back = 0
+        self._come_back = True
+        self._close_due_ms = math.inf
+        self._apply_due_ms = math.inf
+        self._listen_due_ms = math.inf
+
+    # --- what it is told ---------------------------------------------------------------------------------------
+
+    def proposed(self, now_ms: float) -> None:
+        """A caller came."""
+        if now_ms < self._answered_ms + CLOSE_WAIT_MS:
+            self._back += 1
+
+    def answered(self, callers: int, now_ms: float) -> None:
+        """So many callers were told that their writes are committed."""
+        self._come_back = 2 * self._back >= self._answered
+        self._answered, self._answered_ms, self._back = callers, now_ms, 0
+
+    def closed(self) -> None:
+        """The open batch was appended: what follows begins another one."""
+        self._opened_ms = math.inf
+
+    def round_begins(self) -> None:
+        """All that waits for a round is looked at again."""
+        self._close_due_ms = self._listen_due_ms = math.inf
+
+    # --- what it decides ---------------------------------------------------------------------------------------
+
+    @property
+    def due_ms(self) -> float:
+        """When the first of what waits must be done; infinite where nothing waits."""
+        return min(self._close_due_ms, self._apply_due_ms, self._listen_due_ms)
+
+    @property
+    def keeps_batch_open(self) -> bool:
+        """Whether the open batch waits, as was decided last."""
+        return self._close_due_ms < math.inf
+
+    def hold_batch(self, due_ms: float) -> None:
+        """The open batch waits until then for another reason."""
+        self._close_due_ms = due_ms
+
+    def may_close(self, commands: int, size_bytes: int, now_ms: float, *, uncommitted: int) -> bool:
+        """Whether to append the open batch now. ``uncommitted`` callers wait for batches before it."""
+        due_ms = self._close_at_ms(commands, size_bytes, now_ms, uncommitted)
+        if due_ms <= now_ms:
+            return True
+        self._close_due_ms = due_ms
+        return False
+
+    def may_apply_later(self, now_ms: float, *, is_wanted: bool) -> bool:
+        """Whether to put off applying what is committed; not where that ``is_wanted`` now."""
+        if not is_wanted and self._apply_due_ms == math.inf:
+            self._apply_due_ms = now_ms + APPLY_WAIT_MS
+        if not is_wanted and now_ms < self._apply_due_ms:
+            return True
+        self._apply_due_ms = math.inf
+        return False
+
+    def listen_later(self, now_ms: float) -> bool:
+        """Put off looking at messages of which nothing is expected. True where they are the first that wait."""
+        if self._listen_due_ms < math.inf:
+            return False
+        self._listen_due_ms = now_ms + LISTEN_WAIT_MS
+        return True
+
+    def _close_at_ms(self, commands: int, size_bytes: int, now_ms: float, uncommitted: int) -> float:
+        """When the open batch is to be closed at the latest; ``now_ms`` where it may be closed now."""
+        if self._opened_ms == math.inf:
+            self._opened_ms = now_ms
+        if size_bytes >= ENOUGH_BYTES or self._is_half(commands, uncommitted, now_ms):
+            return now_ms
+        due_ms = self._opened_ms + CLOSE_WAIT_MS
+        if not uncommitted:
+            if not self._come_back or self._back >= self._answered:
+                return now_ms
+            due_ms = min(due_ms, self._answered_ms + CLOSE_WAIT_MS)
+        return max(due_ms, now_ms)
+
+    def _is_half(self, commands: int, uncommitted: int, now_ms: float) -> bool:
+        """Whether half of all callers that are known of are in the open batch."""
+        coming = self._answered - self._back if now_ms < self._answered_ms + CLOSE_WAIT_MS else 0
+        return commands >= HALF_CALLERS_MIN and commands >= uncommitted + max(coming, 0)

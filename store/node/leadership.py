@@ -1,0 +1,151 @@
+"""Who leads, worked out from what the log says: a pure function of it, with the events of what changed.
+
+::
+
+    FOLLOWER ──── the log names this node as leader ────► ELECTED
+       ▲                                                     │  its first own entry of the term is applied
+       │◄──────────── another leader, or another term ───────┤
+       │                                                     ▼
+       `◄──────────── another leader, or another term ──── READY        evaluates writes, answers reads
+
+An elected leader may not evaluate yet: what an earlier leader had committed may wait to be applied, and timestamps that
+it gave out lie below what that says.
+
+The order of events is fixed: a term of our own is lost before the next one is gained, so that nothing appended in one
+is answered in the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+from cortado.errors import NotLeader
+from cortado.raft.log import ReplicatedLog
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """This node leads ``term`` no longer."""
+
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """This node was elected in ``term``."""
+
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class Established:
+    """Everything before the term that this node leads is applied here."""
+
+
+Event: TypeAlias = Lost | Elected | Established
+
+
+class _Role(Enum):
+    FOLLOWER = auto()
+    ELECTED = auto()
+    READY = auto()
+
+
+class Leadership:
+    """One group's leadership, as this node has seen it last."""
+
+    def __init__(self, node_id: str, log: ReplicatedLog) -> None:
+        self._node_id = node_id
+        self._log = log
+        self._role = _Role.FOLLOWER
+        self._term = 0
+        self._seen_leader = ""
+        self._transferee = ""
+        self._vetoes: set[str] = set()
+        self.changes = 0
+        """How often another leader was seen, since the start."""
+
+    # --- what it is --------------------------------------------------------------------------------------------
+
+    @property
+    def is_elected(self) -> bool:
+        """True from the election to its loss; evaluating begins later, with the first own entry applied."""
+        return self._role is not _Role.FOLLOWER
+
+    @property
+    def is_ready(self) -> bool:
+        """True from the first own entry of the term that is applied."""
+        return self._role is _Role.READY
+
+    @property
+    def term(self) -> int | None:
+        """The term that this node leads; None where it does not."""
+        return None if self._role is _Role.FOLLOWER else self._term
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the log still says that this node leads the term that it was elected in."""
+        return self.is_elected and self._log.leader == self._node_id and self._log.term == self._term
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether there is a leader, and :meth:`observe` would tell nothing new."""
+        log, leader = self._log, self._log.leader
+        if not leader or leader != self._seen_leader:
+            return False
+        if leader != self._node_id:
+            return not self.is_elected
+        return self.is_ready and log.is_leader and log.term == self._term
+
+    @property
+    def vetoes(self) -> frozenset[str]:
+        """Why this node may not lead; empty where it may."""
+        return frozenset(self._vetoes)
+
+    def not_leader(self) -> NotLeader:
+        """The error for a caller who must go elsewhere, with the leader's address as far as it is known."""
+        leader = self._log.leader
+        if leader in ("", self._node_id):
+            leader = self._transferee
+        member = self._log.configuration.member(leader)
+        if member is None:
+            return NotLeader("no leader is known here")
+        return NotLeader("this node does not lead", leader=member.address)
+
+    # --- what happens ------------------------------------------------------------------------------------------
+
+    def observe(self) -> list[Event]:
+        """What changed since it was asked last, in the order in which it is to be acted on."""
+        log = self._log
+        leader = log.leader
+        events: list[Event] = []
+        if leader and leader != self._seen_leader:
+            self._seen_leader = leader
+            self.changes += 1
+        if self.is_elected and not self.is_current:
+            events.append(Lost(self._term))
+            self._role = _Role.FOLLOWER
+        if leader == self._node_id:
+            if self._role is _Role.FOLLOWER:
+                self._role, self._term = _Role.ELECTED, log.term
+                events.append(Elected(self._term))
+            if self._role is _Role.ELECTED and log.is_leader:
+                self._role, self._transferee = _Role.READY, ""
+                events.append(Established())
+        elif leader:
+            self._transferee = ""
+        return events
+
+    def veto(self, reason: str, is_held: bool) -> bool:
+        """Keep this node from leading for ``reason``, or no longer. True where that is new."""
+        if is_held == (reason in self._vetoes):
+            return False
+        (self._vetoes.add if is_held else self._vetoes.discard)(reason)
+        self._log.may_lead = not self._vetoes
+        return True
+
+    def transferring(self, to: str) -> None:
+        """A transfer to ``to`` has begun: callers are sent there as soon as this node does not lead any more."""
+        self._transferee = to

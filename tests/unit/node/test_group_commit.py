@@ -1,0 +1,136 @@
+"""How long an open batch waits for more, and for whom it does not; what else waits for a round or a transaction."""
+
+from __future__ import annotations
+
+import math
+
+from cortado.store.node.group_commit import (
+    APPLY_WAIT_MS,
+    CLOSE_WAIT_MS,
+    ENOUGH_BYTES,
+    HALF_CALLERS_MIN,
+    LISTEN_WAIT_MS,
+    GroupCommit,
+)
+
+
+def close_at_ms(waits: GroupCommit, commands: int, size_bytes: int, now_ms: float, uncommitted: int) -> float:
+    """When the open batch is closed, as a round decides that begins now."""
+    waits.round_begins()
+    if waits.may_close(commands, size_bytes, now_ms, uncommitted=uncommitted):
+        assert not waits.keeps_batch_open
+        return now_ms
+    assert waits.keeps_batch_open
+    return waits.due_ms
+
+
+def test_a_caller_alone_never_waits() -> None:
+    waits = GroupCommit()
+    now_ms = 0.0
+    for _ in range(10):
+        waits.proposed(now_ms)
+        assert close_at_ms(waits, 2, 100, now_ms, 0) == now_ms
+        waits.closed()
+        waits.answered(1, now_ms + 1)
+        now_ms += 2
+
+
+def test_a_batch_waits_for_the_one_before_and_then_for_those_who_were_answered() -> None:
+    waits = GroupCommit()
+    waits.proposed(0)
+    waits.proposed(0)
+    assert close_at_ms(waits, 2, 100, 0, 0) == 0
+    waits.closed()
+    waits.proposed(1)
+    assert close_at_ms(waits, 2, 100, 1, 2) == 1 + CLOSE_WAIT_MS
+    waits.answered(2, 2)
+    assert close_at_ms(waits, 2, 100, 2, 0) > 2
+    waits.proposed(3)
+    assert close_at_ms(waits, 2, 100, 3, 0) > 3
+    waits.proposed(4)
+    assert close_at_ms(waits, 2, 100, 4, 0) == 4
+
+
+def test_no_batch_waits_longer_than_its_bound() -> None:
+    waits = GroupCommit()
+    assert close_at_ms(waits, 2, 100, 10, 2) == 10 + CLOSE_WAIT_MS
+    waits.answered(50, 11)
+    assert close_at_ms(waits, 2, 100, 12, 0) == 10 + CLOSE_WAIT_MS
+    late_ms = 10 + CLOSE_WAIT_MS
+    assert close_at_ms(waits, 2, 100, late_ms, 2) == late_ms
+
+
+def test_who_was_answered_long_ago_is_not_waited_for() -> None:
+    waits = GroupCommit()
+    waits.answered(50, 0)
+    assert close_at_ms(waits, 2, 100, 1_000, 0) == 1_000
+
+
+def test_callers_who_do_not_come_back_are_not_waited_for_the_next_time() -> None:
+    waits = GroupCommit()
+    waits.answered(50, 0)
+    waits.proposed(1)
+    waits.answered(1, 100)
+    assert close_at_ms(waits, 2, 100, 101, 0) == 101
+    waits.proposed(101)
+    waits.answered(50, 102)
+    assert close_at_ms(waits, 2, 100, 103, 0) > 103
+
+
+def test_a_large_batch_waits_for_nobody() -> None:
+    waits = GroupCommit()
+    assert close_at_ms(waits, 2, ENOUGH_BYTES, 5, 2) == 5
+
+
+def test_half_of_many_callers_are_a_batch_while_the_other_half_is_on_its_way() -> None:
+    waits = GroupCommit()
+    half = HALF_CALLERS_MIN
+    for _ in range(half - 1):
+        waits.proposed(1)
+    assert close_at_ms(waits, half - 1, 100, 1, half) > 1
+    waits.proposed(1)
+    assert close_at_ms(waits, half, 100, 1, half) == 1
+    assert close_at_ms(waits, half, 100, 1, half + 1) > 1
+
+
+def test_who_was_answered_just_now_counts_as_one_of_the_callers_there_are() -> None:
+    waits = GroupCommit()
+    half = HALF_CALLERS_MIN
+    waits.answered(2 * half, 0)
+    for back in range(1, half + 1):
+        waits.proposed(1)
+        due_ms = close_at_ms(waits, back, 100, 1, 0)
+        assert (due_ms == 1) == (back == half)
+    waits.closed()
+    assert close_at_ms(waits, half - 1, 100, 2, half) > 2
+
+
+# --- what else waits -------------------------------------------------------------------------------------------------
+
+
+def test_what_nobody_waits_to_see_applied_waits_for_so_long_and_no_longer() -> None:
+    waits = GroupCommit()
+    assert waits.may_apply_later(10, is_wanted=False)
+    assert waits.due_ms == 10 + APPLY_WAIT_MS
+    assert waits.may_apply_later(12, is_wanted=False)
+    assert waits.due_ms == 10 + APPLY_WAIT_MS, "since it began to wait"
+    assert not waits.may_apply_later(10 + APPLY_WAIT_MS, is_wanted=False)
+    assert waits.may_apply_later(30, is_wanted=False)
+    assert not waits.may_apply_later(31, is_wanted=True)
+    assert waits.due_ms == math.inf
+
+
+def test_late_acknowledgements_wait_for_the_next_round() -> None:
+    waits = GroupCommit()
+    assert waits.listen_later(5)
+    assert not waits.listen_later(6), "others wait already"
+    assert waits.due_ms == 5 + LISTEN_WAIT_MS
+    waits.round_begins()
+    assert waits.due_ms == math.inf
+
+
+def test_a_batch_that_is_held_for_another_reason_keeps_the_deadline_of_that() -> None:
+    waits = GroupCommit()
+    waits.hold_batch(70)
+    assert waits.keeps_batch_open
+    assert waits.due_ms == 70
