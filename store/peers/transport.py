@@ -324,7 +324,8 @@ class PeerTransport:
 
     async def _keep_dialling(self, peer: _Peer) -> None:
         backoff_ms: float = self.limits.backoff_ms_min
-        while True:
+        # gRPC may end a call with an error of its own where its task was cancelled.
+        while not self._is_closed and peer.dialling is asyncio.current_task():
             while peer.link is not None:
                 await peer.change()
             if self.node_id > peer.node_id and await self._is_linked_soon(peer):
