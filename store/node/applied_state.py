@@ -18,7 +18,7 @@ import google_crc32c
 
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.node.requests import REQUEST_ID_BYTES
+from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 
 FORMAT: Final = 2
 _LAYOUT: Final = struct.Struct(">BQQ12s12s12s20sQQ")

@@ -31,7 +31,7 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.seen import NO_READS, Reads
 from cortado.store.mvcc.versions import Item
-from cortado.store.node.requests import REQUEST_ID_BYTES
+from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 from cortado.store.packing import cut, cut_equal, join
 
 FORMAT: Final = 6

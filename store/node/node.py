@@ -55,7 +55,6 @@ from cortado.store.node.compaction import Compaction
 from cortado.store.node.controls import accepted_loss, epoch_after, higher_ceiling
 from cortado.store.node.driver import Driver
 from cortado.store.node.examining import Examiner, lost
-from cortado.store.node.known_requests import KnownRequests, Submitted
 from cortado.store.node.limits import NodeLimits, check_bound
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
 from cortado.store.node.loop_delay import LoopDelay
@@ -67,6 +66,7 @@ from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResu
 from cortado.store.node.read_timestamps import ReadPoints, Stale
 from cortado.store.node.repair.ranges import Answer, Ask, answer
 from cortado.store.node.repair.repairs import Repairs
+from cortado.store.node.request_table.lookup import KnownRequests, Submitted
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.snapshots.spools import SpoolDirectory

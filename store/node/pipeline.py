@@ -46,12 +46,13 @@ from cortado.store.clock.timestamp import EPOCH_MAX, ZERO, Timestamp
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
 from cortado.store.mvcc.seen import Seen
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.forgetting import Forgetting
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_entry import command_bytes
 from cortado.store.node.overlay import Layer, OverlayReader
 from cortado.store.node.proposals import Answer, Batch, Outcome, Proposal, WriteResult
-from cortado.store.node.requests import Memory, Remembered
+from cortado.store.node.request_table.floor import Memory
+from cortado.store.node.request_table.forgetting import Forgetting
+from cortado.store.node.request_table.records import Remembered
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.observe.measures import WriteMeasures
 

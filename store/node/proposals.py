@@ -16,7 +16,8 @@ from cortado.store.mvcc.seen import NO_READS, Seen
 from cortado.store.mvcc.versions import Item, encode_version, encode_versions
 from cortado.store.node.log_entry import READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
-from cortado.store.node.requests import NOTHING_FORGOTTEN, Forgotten, Remembered, encode_remembered
+from cortado.store.node.request_table.floor import NOTHING_FORGOTTEN, Forgotten
+from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.observe.measures import EntryTimes
 
 EncodeReply: TypeAlias = Callable[[Timestamp, object], bytes]

@@ -33,7 +33,7 @@ from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.recent import Applied
 from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.repair.ranges import give_up
-from cortado.store.node.requests import REQUEST_ID_BYTES, Remembered, answer_of
+from cortado.store.node.request_table.records import REQUEST_ID_BYTES, Remembered, answer_of
 
 # How many records are looked at in one piece while those below a floor are counted and deleted.
 _PAGE_ITEMS: Final = 1_024

@@ -14,7 +14,7 @@ from cortado.proto.internal.peers_pb2 import Hello, ReadRangeRequest, ReadRangeR
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import KEY_BYTES_MAX, Space
 from cortado.store.node.repair.ranges import Answer, Ask
-from cortado.store.node.requests import REQUEST_ID_BYTES
+from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 from cortado.store.packing import cut, join
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.interface import PeerLimits

@@ -32,7 +32,7 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.node.admission import GatePlace
 from cortado.store.node.budget import CHUNK_COST, ROW_BYTES, Held
 from cortado.store.node.proposals import Proposal, WriteResult
-from cortado.store.node.requests import HASH_BYTES
+from cortado.store.node.request_table.records import HASH_BYTES
 from cortado.store.rpc_errors import to_row_error
 from cortado.store.server.document_messages import bulk_chunk
 from cortado.store.tables.bulk import evaluate_bulk

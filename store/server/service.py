@@ -15,7 +15,7 @@ from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.node.node import Node
-from cortado.store.node.requests import HASH_BYTES
+from cortado.store.node.request_table.records import HASH_BYTES
 from cortado.store.server.convert import read_at, timestamp_message
 
 SLICE_ROWS_MAX: Final = 4_000

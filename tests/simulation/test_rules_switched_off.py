@@ -19,7 +19,7 @@ from cortado.store.node import state_machine
 from cortado.store.node.driver import Driver
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.read_index import ReadIndex
-from cortado.store.node.requests import answer_of
+from cortado.store.node.request_table.records import answer_of
 from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.state_machine import StateMachine
 from support.simulation.cluster import Cluster

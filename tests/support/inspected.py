@@ -17,7 +17,7 @@ from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import Item, encode_versions
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.log_entry import LogEntry
-from cortado.store.node.requests import Remembered, encode_remembered
+from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.server.inspection.log import read_log
 from cortado.store.server.inspection.state import Stored

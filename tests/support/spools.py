@@ -21,7 +21,7 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.repair.ranges import Answer
-from cortado.store.node.requests import Remembered, encode_remembered
+from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.snapshots import Snapshots

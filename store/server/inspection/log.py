@@ -35,7 +35,7 @@ from cortado.store.keys.decoded import KeyNames
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, timestamp_of
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.log_entry import LogEntry
-from cortado.store.node.requests import decode_remembered
+from cortado.store.node.request_table.records import decode_remembered
 from cortado.store.node.snapshots.marker import applied_key, marker_key
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import timestamp_message

@@ -29,7 +29,7 @@ from cortado.store.mvcc.damage import damaged_keys
 from cortado.store.mvcc.reader import suffix_from
 from cortado.store.mvcc.versions import DELETE, PUT, RESIDUE, checksum, suffix_of
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.requests import decode_remembered
+from cortado.store.node.request_table.records import decode_remembered
 from cortado.store.node.snapshots.marker import Marker
 from cortado.store.server.convert import timestamp_value
 from cortado.store.server.inspection.state import Stored, bounded, stored_key

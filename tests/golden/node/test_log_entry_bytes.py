@@ -13,7 +13,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.seen import NOTHING, Reads
 from cortado.store.mvcc.versions import encode_versions, suffix_of
 from cortado.store.node.log_entry import FORMAT, LogEntry
-from cortado.store.node.requests import Remembered, encode_remembered
+from cortado.store.node.request_table.records import Remembered, encode_remembered
 
 GOLDEN = Path(__file__).with_name("log_entry.hex")
 

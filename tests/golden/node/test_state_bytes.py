@@ -10,7 +10,7 @@ import pytest
 from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.requests import Remembered, decode_remembered, encode_remembered
+from cortado.store.node.request_table.records import Remembered, decode_remembered, encode_remembered
 
 STATE_GOLDEN = Path(__file__).with_name("applied_state.hex")
 REQUEST_GOLDEN = Path(__file__).with_name("remembered_request.hex")

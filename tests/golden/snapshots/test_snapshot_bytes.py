@@ -14,7 +14,7 @@ from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.requests import Remembered, encode_remembered
+from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
 from cortado.store.node.snapshots.settings import SnapshotSettings

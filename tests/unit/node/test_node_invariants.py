@@ -19,11 +19,11 @@ from cortado.store.engine.memory import MemoryEngine
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.driver import Driver
-from cortado.store.node.forgetting import Forgetting
 from cortado.store.node.node import Node
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.read_index import ReadIndex
-from cortado.store.node.requests import Forgotten
+from cortado.store.node.request_table.floor import Forgotten
+from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.state_machine import StateMachine
 from support.nodes import NOW_MS, SetClock, put, run, running_node
 

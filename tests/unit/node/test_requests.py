@@ -13,14 +13,8 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node
-from cortado.store.node.requests import (
-    Memory,
-    Remembered,
-    Remembering,
-    decode_remembered,
-    encode_remembered,
-    to_forget,
-)
+from cortado.store.node.request_table.floor import Memory, Remembering, to_forget
+from cortado.store.node.request_table.records import Remembered, decode_remembered, encode_remembered
 from support.nodes import SetClock, TrickyEngine, increment, read, run, running_node, until
 
 HASH = b"h" * 16

@@ -17,7 +17,7 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.versions import Item, encode_version, suffix_of
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, answer, differs, mend, own_slice, survey
-from cortado.store.node.requests import Remembered, encode_remembered
+from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
 from cortado.store.node.snapshots.marker import Marker, marker_key
 from support.damage import turn

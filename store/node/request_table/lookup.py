@@ -11,7 +11,7 @@ from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.driver import Driver
 from cortado.store.node.proposals import Proposal, WriteResult
-from cortado.store.node.requests import check_form, check_not_ahead, check_same_request
+from cortado.store.node.request_table.records import check_form, check_not_ahead, check_same_request
 from cortado.store.node.state_machine import StateMachine
 
 Submitted: TypeAlias = Proposal | WriteResult

@@ -1,28 +1,14 @@
-"""The request table: a repeated write has one effect, and the first one's answer.
+"""One record of the request table: its id, its bytes, and what it says of a request that is asked again.
 
-A caller who got no answer sends the same request with the same id again. The id is 20 bytes: a timestamp that this
-cluster gave out (12), then random bytes (8). The result of each request is written in the transaction that applies it,
-so it is remembered exactly if it happened::
+::
 
     request id 20  ->  hash of the request 16 | commit timestamp 12 | reply | CRC-32C 4 (little-endian, id and value)
 
-- The same id with the same hash gets the remembered reply. Nothing is executed.
-- The same id with another hash is InvalidArgument: the caller reuses ids.
-- Ids sort by their timestamps, so the oldest are the first in the table. They are forgotten by age and by count: the
-  leader decides (:func:`to_forget`) and says so in the entry, as a *floor*, to just above the last one forgotten; every
-  replica deletes what is below. So bounds may differ from node to node, and tables do not. An id below the floor may
-  belong to a request that happened or not: OutcomeUnknown, *too old*, and never executed. One whose entry was on its
-  way when the floor rose above it is remembered all the same, until the floor rises again.
-- An idle group forgets nothing, so the floor stays below every timestamp that a caller can have seen since.
-- Only a leader that has applied everything before its term looks here, so over a change of leader the table misses
-  nothing. What is in flight is not in the table yet: the node keeps it in mind until it is applied, answered or not.
-
-Refusals are not remembered: they changed nothing, and the same request is worked out again.
+The id is a timestamp that this cluster gave out (12), then random bytes (8), so ids sort by their timestamps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,9 +20,6 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 
 REQUEST_ID_BYTES: Final = 20
 HASH_BYTES: Final = 16
-
-# How many are forgotten per entry at most, beyond as many as it adds: what piled up goes in bounded transactions.
-FORGOTTEN_PER_ENTRY_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,58 +98,3 @@ def check_same_request(request_hash: bytes, first_hash: bytes) -> None:
     """Raises InvalidArgument where one id names two requests."""
     if request_hash.ljust(HASH_BYTES, b"\0") != first_hash.ljust(HASH_BYTES, b"\0"):
         raise InvalidArgument("request_id", "was used for another request before")
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """How much is remembered: for ``remember_ms`` of the log's time, and at most so many results and bytes of them."""
-
-    remember_ms: int
-    requests_max: int
-    bytes_max: int
-
-
-@dataclass(frozen=True, slots=True)
-class Remembering:
-    """The state that decides what is forgotten: the log's time, and how much the table holds with what is in flight."""
-
-    last_ts: Timestamp
-    epoch_began: Timestamp
-    requests: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What an entry forgets: everything below ``floor`` (empty: nothing), which is so many records and bytes."""
-
-    floor: bytes = b""
-    requests: int = 0
-    bytes: int = 0
-
-
-NOTHING_FORGOTTEN: Final = Forgotten()
-
-
-def to_forget(oldest: Iterable[tuple[bytes, int]], state: Remembering, memory: Memory) -> list[tuple[bytes, int]]:
-    """Which of the ``oldest`` (id, bytes), in their order, go: what is too old, and what is too much."""
-    forgotten: list[tuple[bytes, int]] = []
-    excess_requests = state.requests - memory.requests_max
-    excess_bytes = state.bytes - memory.bytes_max
-    for request_id, size_bytes in oldest:
-        ts = Timestamp.from_bytes(request_id[:TIMESTAMP_BYTES])
-        # Wall times of two epochs cannot be compared; those of an earlier one age with the new one.
-        began_ms = ts.wall_ms if ts.epoch == state.last_ts.epoch else state.epoch_began.wall_ms
-        is_too_old = state.last_ts.wall_ms - began_ms > memory.remember_ms
-        if not is_too_old and excess_requests <= 0 and excess_bytes <= 0:
-            break
-        forgotten.append((request_id, size_bytes))
-        excess_requests -= 1
-        excess_bytes -= size_bytes
-    return forgotten
-
-
-def floor_above(request_id: bytes) -> bytes:
-    """The smallest id above ``request_id``: the floor once it is forgotten."""
-    # There is no id of all ones: a timestamp so large is refused.
-    return (int.from_bytes(request_id) + 1).to_bytes(REQUEST_ID_BYTES)
