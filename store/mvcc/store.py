@@ -94,13 +94,14 @@ class VersionStore:
     ) -> list[Version | None]:
         """:meth:`get` for each, of one state and in the order asked; see :meth:`Reader.get_many` for ``max_bytes``."""
         read_suffix = suffix_of(ts)
+        doubted = self.suspect
         with self.tree_reported(), self._engine.read() as txn:
             items = txn.seek_many(Space.DATA, (key + read_suffix for key in keys), max_bytes=max_bytes)
         self.check_readable(ts)
         keys = keys[: len(items)]
-        if self.suspect:
+        if doubted or self.suspect:
             for key, item in zip(keys, items, strict=True):
-                self.check_trusted(key + read_suffix, ABOVE_KEYS if item is None else item[0])
+                self.check_trusted(key + read_suffix, ABOVE_KEYS if item is None else item[0], doubted)
         for key, item in zip(keys, items, strict=True):
             if item is not None and item[0] < key:
                 raise self.disordered(item[0])
@@ -163,11 +164,17 @@ class VersionStore:
         with self._suspects_change:
             self.suspect = tuple(each for each in self.suspect if each.start < start or each.end > end or each in but)
 
-    def check_trusted(self, start: bytes, end: bytes) -> None:
-        """Raises DataLoss where something in ``[start, end)`` is known to be damaged."""
-        for each in self.suspect:
+    def check_trusted(self, start: bytes, end: bytes, doubted: tuple[Damage, ...]) -> None:
+        """Raises DataLoss where something in ``[start, end)`` is known to be damaged. To be asked after the read.
+
+        ``doubted`` is what was suspect *before* the read's transaction began: what was repaired and is trusted since,
+        the read may not have seen.
+        """
+        suspect = self.suspect
+        for each in (*suspect, *doubted):
             if each.start < end and start < each.end:
-                self.on_damage(each)
+                if each in suspect:
+                    self.on_damage(each)
                 raise DataLoss(each.what, "stored items beside it are damaged, and what they were is not known yet")
 
     # --- ranges ------------------------------------------------------------------------------------------------
@@ -189,6 +196,7 @@ class VersionStore:
         at one more, so it takes a bounded time. The next slice begins (reversed: ends) at the chunk's ``resume``.
         """
         read_suffix = suffix_of(ts)
+        doubted = self.suspect
         with self.tree_reported(), self._engine.read() as txn:
             page = txn.page(Space.DATA, start, end, reverse=reverse, max_items=max_rows, max_bytes=max_bytes)
             keys, values = page.keys, page.values
@@ -199,8 +207,8 @@ class VersionStore:
                 _complete_last_key(txn, keys, values, read_suffix, reverse=reverse)
         self.check_readable(ts)
         low, high = (start, end) if resume is None else (resume, end) if reverse else (start, resume)
-        if self.suspect:
-            self.check_trusted(low, high)
+        if doubted or self.suspect:
+            self.check_trusted(low, high, doubted)
         if reverse:
             keys.reverse()
             values.reverse()
@@ -261,15 +269,16 @@ class Snapshot:
 
     def get(self, key: LogicalKey) -> Version | None:
         store = self._store
+        doubted = store.suspect
         try:
             item = self._seek(key + self._read_suffix)
         except DataLoss as damage:
             store.on_damage(Damage.of_tree(damage))
             raise
-        if store.safepoint is not ZERO or store.unreadable or store.suspect:
+        if store.safepoint is not ZERO or store.unreadable or doubted or store.suspect:
             store.check_readable(self._read_ts)
             # What a search passed over lies before what it found.
-            store.check_trusted(key + self._read_suffix, ABOVE_KEYS if item is None else item[0])
+            store.check_trusted(key + self._read_suffix, ABOVE_KEYS if item is None else item[0], doubted)
         if item is None:
             if self._seen is not None:
                 self._seen.note(key, NOTHING)

@@ -21,7 +21,7 @@ from typing import Final
 
 from cortado.errors import Unavailable
 from cortado.store.clock.timestamp import LOGICAL_MAX, TIMESTAMP_BYTES, WALL_MS_MAX, ZERO, Timestamp
-from cortado.store.engine.interface import Engine, ReadTransaction, Space
+from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item, decode_version, suffix_of, timestamp_of
 from cortado.store.node.changefeed.order import place_of
@@ -66,12 +66,15 @@ class HistoryPass:
     def step(self) -> bool:
         """Look at the next versions. True once the range is done.
 
-        Raises SnapshotTooOld where history that this needs is gone, Unavailable while a snapshot replaces the state.
+        Raises SnapshotTooOld where history that this needs is gone, Unavailable while a snapshot replaces the state,
+        DataLoss where a change may be missing, or lie under another key or timestamp.
         """
+        start, doubted = self._position, self._store.suspect
         with self._engine.read() as txn:
-            keys, exhausted = txn.keys(Space.DATA, self._position, self._end, max_items=KEYS_PER_STEP)
+            keys, exhausted = txn.keys(Space.DATA, start, self._end, max_items=KEYS_PER_STEP)
         # From the very beginning means: everything that is there.
         self._store.check_readable(self._until if self._after == ZERO else self._after)
+        self._store.check_trusted(start, self._end if exhausted else next_key(keys[-1]), doubted)
         # Inverted: the newest wanted version has the smallest suffix.
         newest, too_old = suffix_of(self._until), suffix_of(self._after)
         self._found += [key for key in keys if newest <= key[-TIMESTAMP_BYTES:] < too_old]
@@ -109,6 +112,7 @@ def read_changes(engine: Engine, store: VersionStore, keys: Sequence[bytes], *, 
     """
     items: list[Item] = []
     size_bytes = 0
+    doubted = store.suspect
     with engine.read() as txn:
         for key in keys[:ITEMS_PER_READ]:
             item = txn.seek(Space.DATA, key)
@@ -120,6 +124,8 @@ def read_changes(engine: Engine, store: VersionStore, keys: Sequence[bytes], *, 
                 break
     if not items:
         store.check_readable(timestamp_of(keys[0][-TIMESTAMP_BYTES:]))
+        # Beside a key that is out of its order, a search does not find what a pass over all keys came by.
+        store.check_trusted(keys[0], next_key(keys[0]), doubted)
         raise Unavailable("a change that was about to be sent is not stored here any more", retry_delay_ms=1_000)
     store.check_intact([key for key, _ in items], [value for _, value in items])
     return items
@@ -133,9 +139,11 @@ def read_previous(engine: Engine, store: VersionStore, items: Sequence[Item], *,
     """
     found: list[Item | None] = []
     size_bytes = 0
+    doubted = store.suspect
     with engine.read() as txn:
         for key, _ in items:
-            older = _older(txn, key)
+            older, seen_to = _older(txn, key)
+            store.check_trusted(key, seen_to, doubted)
             found.append(older)
             size_bytes += 0 if older is None else len(older[1])
             if size_bytes > bytes_max:
@@ -153,11 +161,13 @@ def next_key(engine_key: bytes) -> bytes:
     return (int.from_bytes(engine_key) + 1).to_bytes(len(engine_key))
 
 
-def _older(txn: ReadTransaction, engine_key: bytes) -> Item | None:
+def _older(txn: ReadTransaction, engine_key: bytes) -> tuple[Item | None, bytes]:
+    """The version before, and up to which key nothing else may lie for that to be right."""
     item = txn.seek(Space.DATA, next_key(engine_key))
-    if item is None or item[0][:-TIMESTAMP_BYTES] != engine_key[:-TIMESTAMP_BYTES]:
-        return None
-    return item
+    if item is None:
+        return None, ABOVE_KEYS
+    is_older = item[0][:-TIMESTAMP_BYTES] == engine_key[:-TIMESTAMP_BYTES]
+    return (item if is_older else None), item[0]
 
 
 def _before(ts: Timestamp) -> Timestamp:

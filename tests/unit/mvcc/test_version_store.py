@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from cortado.errors import DataLoss, SnapshotTooOld
 from cortado.store.clock.timestamp import LARGEST, ZERO, Timestamp
-from cortado.store.engine.interface import Engine, Space
+from cortado.store.engine.interface import Engine, ReadTransaction, Space
 from cortado.store.keys.keyspace import kv_key, kv_range, row_key, row_range
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 from cortado.store.mvcc.damage import Damage
@@ -318,3 +320,63 @@ def test_whoever_repairs_hears_of_each_damaged_version_by_its_key(engine: Engine
                 store.scan_chunk(START, END, at(9))
     numbers = [1] if read == "get" else [1, 3]
     assert reported == [Damage.at(Space.DATA, key(number) + suffix_of(at(1))) for number in numbers]
+
+
+class _RepairedMeanwhile:
+    """An engine beside whose every read a repair ends: what was missing is there, and its range is trusted again."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.repair: Callable[[], None] = lambda: None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    @contextmanager
+    def read(self) -> Iterator[ReadTransaction]:
+        with self._engine.read() as txn:
+            yield txn
+        self.repair()
+
+    def point_reader(self, space: Space) -> Callable[[bytes], tuple[bytes, bytes] | None]:
+        seek = self._engine.point_reader(space)
+
+        def read(start: bytes) -> tuple[bytes, bytes] | None:
+            found = seek(start)
+            self.repair()
+            return found
+
+        return read
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda store: store.get(key(1), at(9)),
+        lambda store: store.get_many([key(0), key(1)], at(9)),
+        lambda store: store.scan_chunk(START, END, at(9)),
+        lambda store: store.scan_chunk(START, END, at(9), reverse=True),
+    ],
+    ids=["get", "multi-get", "scan", "reversed scan"],
+)
+def test_a_read_that_began_before_a_repair_does_not_miss_what_it_brought(
+    engine: Engine, read: Callable[[VersionStore], object]
+) -> None:
+    beside = _RepairedMeanwhile(engine)
+    store = VersionStore(cast(Engine, beside))
+    put(engine, store, at(1), k0=b"0", k2=b"2")
+    store.distrust(Damage(Space.DATA, key(0) + b"\xff" * 13, key(2), "k1, which lies elsewhere"))
+    met: list[Damage] = []
+    store.on_damage = met.append
+
+    def repair() -> None:
+        put(engine, store, at(1), k1=b"1")
+        store.trust(START, END)
+
+    beside.repair = repair
+    with pytest.raises(DataLoss):
+        read(store)
+    assert met == [], "it is repaired already"
+    found = store.get(key(1), at(9))
+    assert found is not None
+    assert found.payload == b"1"

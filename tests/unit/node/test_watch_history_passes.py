@@ -140,6 +140,46 @@ def test_damage_is_found_and_reported() -> None:
     assert reported == [Damage.at(Space.DATA, engine_key)]
 
 
+def doubted(versions: Versions, start: bytes, end: bytes) -> None:
+    """A version between the two has a key or a timestamp that nobody knows any more."""
+    versions.store.distrust(Damage(Space.DATA, start, end, "a turned key"))
+
+
+def test_a_range_in_which_a_change_may_hide_is_data_loss_and_never_a_gap() -> None:
+    versions = Versions()
+    versions.commit(3, a=b"1", c=b"1", e=b"1")
+    # As a search sees it where a bit of b@3's timestamp turned: nothing of it lies between 1 and 9.
+    doubted(versions, key("b"), key("c"))
+    with pytest.raises(DataLoss):
+        versions.search(at(1), at(9)).step()
+    beside = HistoryPass(versions.engine, versions.store, key("c"), ALL[1], at(1), at(9), events_max=10)
+    assert beside.step()
+    assert len(beside.window().keys) == 2
+
+
+def test_a_change_that_a_search_misses_beside_a_stray_is_data_loss_and_not_asked_for_again() -> None:
+    versions = Versions()
+    versions.commit(3, a=b"1")
+    keys = versions.keys(ZERO, at(9))
+    with versions.engine.write() as txn:
+        txn.delete(Space.DATA, keys[0])
+    doubted(versions, b"", key("b"))
+    with pytest.raises(DataLoss):
+        read_changes(versions.engine, versions.store, keys, bytes_max=10_000)
+
+
+def test_a_previous_value_that_may_hide_is_data_loss() -> None:
+    versions = Versions()
+    versions.commit(1, a=b"1")
+    versions.commit(3, a=b"3", b=b"3")
+    a1, a3, b3 = (item[0] for item in sorted(versions.items, key=lambda item: place_of(item[0])))
+    items = {item[0]: item for item in versions.items}
+    doubted(versions, next_key(a3), a1)
+    with pytest.raises(DataLoss):
+        read_previous(versions.engine, versions.store, [items[a3]], bytes_max=10_000)
+    assert read_previous(versions.engine, versions.store, [items[b3]], bytes_max=10_000) == [None]
+
+
 def test_the_previous_value_is_the_one_that_a_change_replaced() -> None:
     versions = Versions()
     versions.commit(1, a=b"1", b=b"1")
