@@ -1,17 +1,30 @@
 """One replica of a replicated log: the adapter around PySyncObj, assembled.
 
-::
+A :class:`RaftLog` is a core without I/O, in the manner of etcd's ``raft.Node``: the node gives it proposals, messages
+and time, and takes what is to be done as values (:mod:`~cortado.raft.log`). The order is what matters, and the node's
+driver keeps it::
+
+    step(sender, body) ...                         what arrived
+    append(payload) ...                            at the leader: what was proposed
+    tick(now_ms)
+    outbox()   ->  messages that may leave at once
+    ready()    ->  one synced transaction: writes + committed entries, applied
+    synced(ready)
+    outbox()   ->  messages that waited for it
+    durable_commit_index   callers of entries up to here may be answered
+
+Nothing that depends on a Ready's ``writes`` leaves the node before they are durable: ``outbox`` holds it back. At most
+one Ready is outstanding. A log knows nothing of tables, of gRPC, or of what a payload means.
+
+Inside, each room has a file, and this one orders their calls, hands over what is committed, and keeps the log's
+window::
 
     step ─► standing, bounds, terms ─► elections ─┐                          ┌─► outbox (held until durable)
                                        following ─┼─► engine (PySyncObj) ─► journal ─► ready ─► synced
                                        replication┘                          └─► committed entries
     tick ─► timers of all of them
 
-Each room has a file: :mod:`~cortado.raft.standing`, :mod:`~cortado.raft.bounds`, :mod:`~cortado.raft.elections`,
-:mod:`~cortado.raft.following`, :mod:`~cortado.raft.replication`,
-:mod:`~cortado.raft.reads`, :mod:`~cortado.raft.transfer`, :mod:`~cortado.raft.membership`; this one orders their calls,
-hands over what is committed, and keeps the log's window. ``docs/adr/0008-raft-over-pysyncobj.md`` says what the adapter
-must never let the engine see, and why.
+``docs/adr/0008-raft-over-pysyncobj.md`` says what the adapter must never let the engine see, and why.
 """
 
 from __future__ import annotations
@@ -82,7 +95,7 @@ _BOUNDS = MessageBounds(
 
 
 class RaftLog:
-    """A :class:`~cortado.raft.log.ReplicatedLog` of any number of members."""
+    """A group's log. All calls come from one thread, the node's loop. Times are monotonic milliseconds."""
 
     def __init__(
         self,
@@ -149,23 +162,29 @@ class RaftLog:
 
     @property
     def is_leader(self) -> bool:
+        """True where this node leads, has applied an entry of its own term, and no hand-over is under way: only then
+        may commands be evaluated and appended."""
         core = self._core
         return core.is_leading and core.has_applied_own_term and not self._transfer.target
 
     @property
     def leader(self) -> str:
+        """The leader's node id, possibly our own; empty while none is known."""
         return self._core.engine.leader if self._elections.is_led else ""
 
     @property
     def last(self) -> tuple[int, int]:
+        """Index and term of the last entry, applied or not."""
         return self._core.journal.last
 
     @property
     def durable_commit_index(self) -> int:
+        """Every entry up to this index is committed and durable on a majority: it will never be taken back."""
         return self._core.durable_commit_index
 
     @property
     def configuration(self) -> Configuration:
+        """The newest one in the log, committed or not."""
         return self._core.configuration
 
     def configuration_at(self, index: int) -> Configuration:
@@ -210,6 +229,7 @@ class RaftLog:
 
     @property
     def progress(self) -> Sequence[PeerProgress]:
+        """At the leader, one for each other member; empty elsewhere."""
         return self._replication.progress() if self._core.is_leading else ()
 
     @property
@@ -227,7 +247,8 @@ class RaftLog:
     # --- input ------------------------------------------------------------------------------------------------------
 
     def append(self, payload: Payload, *, is_examined: bool = False) -> Entry:
-        """Append at the leader. Followers examine what ``is_examined`` before they keep it.
+        """Append at the leader; the entry follows :attr:`last` directly. Followers ask :attr:`examine` whether they
+        may keep one that ``is_examined``.
 
         Raises NotLeader, and TooLarge over the bound of an entry."""
         self._check_leads()
@@ -281,7 +302,8 @@ class RaftLog:
         return entry
 
     def step(self, sender: str, body: bytes) -> None:
-        """Take a message. Raises DataLoss where a leader contradicts what was committed here: the node must stop."""
+        """Take a message from a peer. Malformed or stale ones change nothing. Raises DataLoss where a leader
+        contradicts what was committed here: the node must stop."""
         try:
             _BOUNDS.check(body)
             message = pb.RaftMessage.FromString(body)
@@ -345,6 +367,7 @@ class RaftLog:
             self._elections.campaign(is_transfer=True)
 
     def tick(self, now_ms: float) -> None:
+        """Let time pass, and do what is due."""
         core = self._core
         core.now_ms = max(core.now_ms, now_ms)
         core.engine.set_time(core.now_ms)
@@ -394,6 +417,7 @@ class RaftLog:
 
     @property
     def next_tick_ms(self) -> float:
+        """When the next :meth:`tick` is due, at the latest."""
         core = self._core
         if not core.is_leading:
             if core.heard_of_leader:
@@ -450,6 +474,7 @@ class RaftLog:
     # --- output -----------------------------------------------------------------------------------------------------
 
     def outbox(self) -> Sequence[Message]:
+        """Messages that may leave now. Each is handed over once."""
         self._send_entries()
         return self._core.outbox.take()
 
@@ -464,10 +489,13 @@ class RaftLog:
 
     @property
     def has_writes(self) -> bool:
+        """Whether the log itself has something to be made durable: entries, a term, a vote. False where the next
+        Ready would only apply what is committed. Not to be asked while a Ready is outstanding."""
         journal = self._core.journal
         return journal.is_dirty or self._keeps_entries() != journal.keeps_entries
 
     def ready(self) -> Ready:
+        """What is to be made durable and applied now; falsy where there is nothing. Each entry is handed over once."""
         if self._outstanding is not None:
             return Ready()
         core, journal = self._core, self._core.journal
@@ -509,6 +537,7 @@ class RaftLog:
         return not is_all_handed if core.is_leading else journal.keeps_entries or not is_all_handed
 
     def synced(self, ready: Ready) -> None:
+        """The node's word that ``ready`` is durable and its committed entries are applied."""
         core = self._core
         invariant(self._outstanding is ready, "the Ready that became durable is the outstanding one")
         self._outstanding = None
@@ -531,6 +560,9 @@ class RaftLog:
                 self._changed()
 
     def withdraw(self, ready: Ready) -> bool:
+        """The node could not store ``ready`` (there is no room). True: nobody else can hold its entries, so they and
+        all after them are taken back, and :attr:`last` is again the last durable entry. False: they stand; the node
+        must try the same Ready again, whole, or stop."""
         core = self._core
         invariant(self._outstanding is ready, "the Ready that is withdrawn is the outstanding one")
         # A term or a configuration that others may know of stands. So do entries that are stored: they were committed
@@ -550,8 +582,12 @@ class RaftLog:
     # --- linearizable reads -------------------------------------------------------------------------------------------
 
     def read_round(self) -> int:
-        """See :class:`~cortado.raft.log.ReplicatedLog`. With a lease, the next tick confirms it: the tick brings the
-        time, and a lease must not be judged by an old one."""
+        """Join a round of heartbeats that has not begun yet, and return its number. A read that was asked for before
+        may be answered from the state at :attr:`durable_commit_index` (or later) as soon as :attr:`confirmed_round` has
+        reached it *in the same term*. Raises NotLeader.
+
+        With a lease, the next tick confirms it: the tick brings the time, and a lease must not be judged by an old
+        one."""
         core, rounds = self._core, self._replication.rounds
         if not core.is_leading or not core.has_applied_own_term:
             raise self._not_leader()
@@ -562,29 +598,37 @@ class RaftLog:
 
     @property
     def confirmed_round(self) -> int:
+        """A majority has answered the leader in this round: nobody else led when it began."""
         return self._replication.rounds.confirmed
 
     @property
     def fresh_as_of_ms(self) -> float | None:
+        """What is applied here contains everything that was committed at this local time, whatever the network did (a
+        time of ours that the leader echoed). None where nothing is known. At a leader: of its last confirmed round."""
         return self._core.freshness.as_of_ms
 
-    # --- membership ---------------------------------------------------------------------------------------------------
+    # --- membership, one change at a time; each raises NotLeader, InvalidArgument or Unavailable ---------------------
 
     def add_learner(self, member: Member) -> Entry | None:
+        """Announce a member that has no data directory yet. None where it is announced already, with this address."""
         self._check_leads()
         configuration = self._membership.add_learner(member)
         return None if configuration is None else self._configure(configuration)
 
     def bind(self, node_id: str, storage_id: str, address: str) -> Entry | None:
+        """A member's data directory presents itself: remember ``storage_id`` where none is known, and a new address.
+        None where both are known already. Raises InvalidArgument where another data directory is known by this id."""
         self._check_leads()
         configuration = self._membership.bind(node_id, storage_id, address)
         return None if configuration is None else self._configure(configuration)
 
     def promote(self, node_id: str) -> Entry:
+        """Make a learner that has caught up a voter."""
         self._check_leads()
         return self._configure(self._membership.promote(node_id))
 
     def remove(self, node_id: str) -> Entry:
+        """Remove a member other than ourselves."""
         self._check_leads()
         return self._configure(self._membership.remove(node_id))
 
@@ -603,11 +647,15 @@ class RaftLog:
     # --- leadership ---------------------------------------------------------------------------------------------------
 
     def transfer(self, to: str = "") -> str:
+        """Begin to hand leadership to the voter ``to`` (empty: the one that is furthest), and return its id. Nothing
+        can be appended until it has happened or an election timeout has passed. Raises as the membership calls."""
         self._check_leads()
         return self._transfer.begin(to)
 
     @property
     def may_lead(self) -> bool:
+        """False keeps this node from campaigning (its clock is wrong, it is installing a snapshot, it stops), and a
+        leader from staying one where another voter can take over."""
         return self._core.may_lead
 
     @may_lead.setter
@@ -630,6 +678,8 @@ class RaftLog:
     # --- compaction and snapshots -------------------------------------------------------------------------------------
 
     def compact(self, index: int) -> None:
+        """Entries up to ``index``, which are applied here, may go, but for those kept for followers that are a little
+        behind. The deletes come with a later Ready."""
         core, journal = self._core, self._core.journal
         if not journal.keeps_entries:
             return
@@ -651,20 +701,25 @@ class RaftLog:
 
     @property
     def snapshot_needs(self) -> Sequence[str]:
+        """At the leader: members whose next entry is gone."""
         return self._replication.snapshot_needs() if self._core.is_leading else ()
 
     def offer_snapshot(self, to: str, meta: SnapshotMeta) -> None:
+        """Tell a member, again and again until it needs it no longer, where to fetch a state."""
         if self._core.is_leading:
             self._replication.offer(to, meta)
 
     @property
     def snapshot_offer(self) -> SnapshotOffer | None:
+        """On a replica that fell behind: what the leader of its term offers now."""
         core, offer = self._core, self._following.offer
         if offer is None or offer.sender != core.engine.leader or offer.meta.index <= core.durable_commit_index:
             return None
         return offer
 
     def install(self, meta: SnapshotMeta) -> Sequence[tuple[bytes, bytes | None]]:
+        """The writes that reset the log to ``meta``, for the last transaction of an installation. Nothing changes in
+        memory before :meth:`installed`. No Ready may be outstanding."""
         is_ahead = meta.index > self._core.applied[0]
         invariant(self._outstanding is None, "no Ready is outstanding where a snapshot is installed")
         invariant(is_ahead, "a snapshot that is installed is ahead of what is applied", meta.index, self._core.applied)
@@ -672,6 +727,7 @@ class RaftLog:
         return writes
 
     def installed(self, meta: SnapshotMeta) -> None:
+        """That transaction is durable: the log begins after ``meta.index``, and goes on from there."""
         core, commit_index = self._core, self._core.engine.commit_index
         core.engine.set_time(core.now_ms)
         if meta.term > core.journal.term:

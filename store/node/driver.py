@@ -40,7 +40,8 @@ from typing import Final
 from cortado.errors import CortadoError, DataLoss, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
-from cortado.raft.log import Ready, ReplicatedLog
+from cortado.raft.group import RaftLog
+from cortado.raft.log import Ready
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.alarm import Alarm
@@ -74,7 +75,7 @@ class Driver:
         loop: asyncio.AbstractEventLoop,
         node_id: str,
         group_id: int,
-        log: ReplicatedLog,
+        log: RaftLog,
         clock: Clock,
         machine: StateMachine,
         storage: Storage,

@@ -22,7 +22,7 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from cortado.errors import NotLeader
-from cortado.raft.log import ReplicatedLog
+from cortado.raft.group import RaftLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _Role(Enum):
 class Leadership:
     """One group's leadership, as this node has seen it last."""
 
-    def __init__(self, node_id: str, log: ReplicatedLog) -> None:
+    def __init__(self, node_id: str, log: RaftLog) -> None:
         self._node_id = node_id
         self._log = log
         self._role = _Role.FOLLOWER

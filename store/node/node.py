@@ -2,7 +2,7 @@
 
 ::
 
-    services ──► Node ── write(evaluate) ──► Driver ──► ReplicatedLog ──► Storage ──► StateMachine ──► Engine
+    services ──► Node ── write(evaluate) ──► Driver ──► RaftLog ──► Storage ──► StateMachine ──► Engine
                   │                           │  ▲
                   │                 Transport ◄  └─ receive(): what peers send
                   ├── linearize(), resolve_read(at) ─► ReadPoints, ReadIndex

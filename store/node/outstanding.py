@@ -18,7 +18,8 @@ from typing import Final
 
 from cortado.errors import ResourceExhausted
 from cortado.invariants import invariant
-from cortado.raft.log import Ready, ReplicatedLog
+from cortado.raft.group import RaftLog
+from cortado.raft.log import Ready
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.node.storage_thread import Storage
@@ -34,7 +35,7 @@ class Outstanding:
     def __init__(
         self,
         *,
-        log: ReplicatedLog,
+        log: RaftLog,
         machine: StateMachine,
         storage: Storage,
         monotonic_ms: Callable[[], float],

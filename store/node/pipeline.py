@@ -40,7 +40,7 @@ from cortado.errors import (
     Unavailable,
 )
 from cortado.invariants import invariant
-from cortado.raft.log import ReplicatedLog
+from cortado.raft.group import RaftLog
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import EPOCH_MAX, ZERO, Timestamp
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
@@ -65,7 +65,7 @@ class Pipeline:
     def __init__(
         self,
         *,
-        log: ReplicatedLog,
+        log: RaftLog,
         clock: Clock,
         machine: StateMachine,
         limits: NodeLimits,

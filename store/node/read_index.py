@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 from cortado.errors import CortadoError
 from cortado.invariants import invariant
-from cortado.raft.log import ReplicatedLog
+from cortado.raft.group import RaftLog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.proposals import Answer
@@ -54,7 +54,7 @@ class ReadIndex:
     """Everybody who waits for a round. ``leave`` gives a resting answer to its proposal."""
 
     loop: asyncio.AbstractEventLoop
-    log: ReplicatedLog
+    log: RaftLog
     leave: Callable[[Answer], None]
     begun: int = 0
     """Rounds since the start."""

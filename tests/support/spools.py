@@ -12,7 +12,8 @@ from typing import TypeVar, cast
 
 from cortado.errors import CortadoError, Internal, NotFound, Unavailable
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.log import PeerProgress, ReplicatedLog, SnapshotMeta, SnapshotOffer
+from cortado.raft.group import RaftLog
+from cortado.raft.log import PeerProgress, SnapshotMeta, SnapshotOffer
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space, WriteTransaction
 from cortado.store.engine.memory import MemoryEngine
@@ -120,7 +121,7 @@ class CountingEngine(MemoryEngine):
 
 
 class FakeLog:
-    """The part of a :class:`~cortado.raft.log.ReplicatedLog` that snapshots use."""
+    """The part of a :class:`~cortado.raft.group.RaftLog` that snapshots use."""
 
     def __init__(self, node_id: str) -> None:
         self.node_id = node_id
@@ -294,7 +295,7 @@ class Replica:
         self.scan_steps = 0
         self.snapshots = Snapshots(
             engine=self.engine,
-            log=cast(ReplicatedLog, self.log),
+            log=cast(RaftLog, self.log),
             cluster_id=self.cluster_id,
             node_id=self.node_id,
             group_id=GROUP,

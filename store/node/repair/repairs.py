@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unavailable
 from cortado.raft.configuration import Member
-from cortado.raft.log import ReplicatedLog
+from cortado.raft.group import RaftLog
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage, item_text
@@ -98,7 +98,7 @@ class Repairs:
         *,
         engine: Engine,
         versions: VersionStore,
-        log: ReplicatedLog,
+        log: RaftLog,
         node_id: str,
         of: GroupRange,
         transport: Transport,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cortado.errors import Unavailable
 from cortado.raft.configuration import Configuration
-from cortado.raft.log import ReplicatedLog
+from cortado.raft.group import RaftLog
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.snapshots.group_range import GroupRange
@@ -41,7 +41,7 @@ class Snapshots:
         self,
         *,
         engine: Engine,
-        log: ReplicatedLog,
+        log: RaftLog,
         cluster_id: str,
         node_id: str,
         group_id: int,

@@ -33,7 +33,8 @@ from typing import Final
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from cortado.raft.configuration import Configuration
-from cortado.raft.log import ReplicatedLog, SnapshotMeta
+from cortado.raft.group import RaftLog
+from cortado.raft.log import SnapshotMeta
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.applied_state import AppliedState
@@ -77,7 +78,7 @@ class SnapshotSource:
         self,
         *,
         engine: Engine,
-        log: ReplicatedLog,
+        log: RaftLog,
         spools: SpoolDirectory,
         of: GroupRange,
         cluster_id: str,

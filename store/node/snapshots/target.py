@@ -28,7 +28,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from cortado.errors import CortadoError, DataLoss, ResourceExhausted, Unavailable
 from cortado.invariants import invariant
-from cortado.raft.log import ReplicatedLog, SnapshotMeta
+from cortado.raft.group import RaftLog
+from cortado.raft.log import SnapshotMeta
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.applied_state import AppliedState
@@ -104,7 +105,7 @@ class SnapshotTarget:
         self,
         *,
         engine: Engine,
-        log: ReplicatedLog,
+        log: RaftLog,
         node_id: str,
         spools: SpoolDirectory,
         of: GroupRange,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.log import ReplicatedLog
+from cortado.raft.group import RaftLog
 from cortado.store.node.leadership import Elected, Established, Leadership, Lost
 
 MEMBERS = tuple(Member(f"n{number}", f"host:{number}", f"s{number}") for number in (1, 2, 3))
@@ -23,7 +23,7 @@ class SaidByTheLog:
 
 def leadership() -> tuple[Leadership, SaidByTheLog]:
     said = SaidByTheLog()
-    return Leadership("n1", cast(ReplicatedLog, said)), said
+    return Leadership("n1", cast(RaftLog, said)), said
 
 
 def test_a_leader_is_elected_and_then_established_with_its_first_own_entry() -> None:
