@@ -83,6 +83,15 @@ class NodeLimits:
     watch_close_ms: int = 1_000
     watch_leaderless_ms: int = 5_000
 
+    def check(self, entry_bytes_max: int) -> None:
+        """Raises InvalidArgument for limits that do not fit each other, or an entry of the log."""
+        for name in ("command_bytes_max", "batch_bytes_max"):
+            check_bound(f"limits.{name}", getattr(self, name), 1, entry_bytes_max)
+        check_bound(
+            "limits.entries_in_flight_bytes_max", self.entries_in_flight_bytes_max, self.entry_bytes_max, 1 << 40
+        )
+        check_bound("limits.in_flight_bytes_max", self.in_flight_bytes_max, self.in_flight_bytes_min, 1 << 40)
+
     @property
     def entry_bytes_max(self) -> int:
         """What one batch may write: several commands, or a single one that is larger."""

@@ -27,17 +27,17 @@ class Membership:
     async def add(self, node_id: str, address: str) -> Configuration:
         """Announce a learner."""
         self._check_leads()
-        return await self._decided(self._driver.log.add_learner(Member(node_id, address)))
+        return await self._made(self._driver.log.add_learner(Member(node_id, address)))
 
     async def bind(self, node_id: str, storage_id: str, address: str) -> Configuration:
         """Bind a member's id to its data directory, and learn its address."""
         self._check_leads()
-        return await self._decided(self._driver.log.bind(node_id, storage_id, address))
+        return await self._made(self._driver.log.bind(node_id, storage_id, address))
 
     async def promote(self, node_id: str) -> Configuration:
         """Make a learner a voter."""
         self._check_leads()
-        return await self._decided(self._driver.log.promote(node_id))
+        return await self._made(self._driver.log.promote(node_id))
 
     async def remove(self, node_id: str) -> Configuration:
         """Remove a member. A leader that is to remove itself hands over first, and answers NotLeader: the next one
@@ -55,7 +55,7 @@ class Membership:
                 # Of the hand-over, that is: nobody was removed.
                 raise Unavailable(unknown.problem) from unknown
             raise self._driver.leadership.not_leader()
-        return await self._decided(self._driver.log.remove(node_id))
+        return await self._made(self._driver.log.remove(node_id))
 
     async def committed(self) -> Configuration:
         """The members by what is committed, once all that the log holds now is. Raises NotLeader, and Unavailable where
@@ -93,7 +93,7 @@ class Membership:
         if not self._driver.leadership.is_elected:
             raise self._driver.leadership.not_leader()
 
-    async def _decided(self, entry: Entry | None) -> Configuration:
+    async def _made(self, entry: Entry | None) -> Configuration:
         driver = self._driver
         # Where nothing is left to be changed, the change that did it may still be uncommitted.
         index, term = driver.log.last if entry is None else (entry.index, entry.term)

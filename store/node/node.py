@@ -7,8 +7,8 @@
                   │                 Transport ◄  └─ receive(): what peers send
                   ├── linearize(), resolve_read(at) ─► ReadPoints, ReadIndex
                   ├── reader(ts), scan_chunk ► VersionStore   point reads on the loop
-                  ├── scan(step) ───────────► the scan thread, a slice at a time
-                  └── add_member() ... transfer_leader() ─► Membership
+                  ├── host ─────────────────► what the process has once: clock, gates, budget, the scan thread
+                  └── members ──────────────► Membership: add, promote, remove, transfer
 
 Time, randomness, disk and network come in by the door: ``host_time`` knows the wall clock, ``monotonic_ms`` measures
 durations; on a loop with virtual time, with a storage and an executor that run in place, a node is a deterministic
@@ -20,8 +20,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as random_module
-from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Callable, Sequence, Set
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -38,9 +38,8 @@ from cortado.raft.group import RaftLog
 from cortado.raft.log import PeerProgress
 from cortado.raft.settings import RaftSettings
 from cortado.store.catalog.catalog import Catalog, CatalogCache
-from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
+from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.host_time import HostTime
-from cortado.store.clock.spans import exact_span_text
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, KEY_BYTES_MAX, Engine
 from cortado.store.mvcc.damage import Damage
@@ -49,19 +48,18 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.admission import Gate
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.budget import Budget, Share
+from cortado.store.node.budget import Share
 from cortado.store.node.changefeed.watches import Watches
 from cortado.store.node.compaction import Compaction
 from cortado.store.node.controls import accepted_loss, epoch_after, higher_ceiling
 from cortado.store.node.driver import Driver
 from cortado.store.node.examining import Examiner, lost
-from cortado.store.node.limits import NodeLimits, check_bound
+from cortado.store.node.host import Host
+from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
-from cortado.store.node.loop_delay import LoopDelay
 from cortado.store.node.membership import Membership
 from cortado.store.node.opening import open_log
 from cortado.store.node.patrol import Patrol
-from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResult
 from cortado.store.node.read_timestamps import ReadPoints, Stale
 from cortado.store.node.repair.ranges import Answer, Ask, answer
@@ -83,7 +81,6 @@ _LOG: Final = logging.getLogger(__name__)
 _ROOM_BYTES: Final = 64 << 10
 
 _BAD_CLOCK: Final = "clock"
-_CLOCK_LOOK_MS: Final = 500.0
 _STOPPING: Final = "stopping"
 _INSTALLING: Final = "installing"
 CAUGHT_UP_S: Final = 5.0
@@ -145,42 +142,30 @@ class Node:
         """
         self.identity = identity
         self.address = address
-        self.limits = limits or NodeLimits()
         self.settings = raft or RaftSettings()
         self.settings.check()
-        entry_bytes_max = self.settings.entry_bytes_max - ENTRY_OVERHEAD_BYTES
-        for name in ("command_bytes_max", "batch_bytes_max"):
-            check_bound(f"limits.{name}", getattr(self.limits, name), 1, entry_bytes_max)
-        in_flight_max = self.limits.entries_in_flight_bytes_max
-        check_bound("limits.entries_in_flight_bytes_max", in_flight_max, self.limits.entry_bytes_max, 1 << 40)
-        budget_max, budget_min = self.limits.in_flight_bytes_max, self.limits.in_flight_bytes_min
-        check_bound("limits.in_flight_bytes_max", budget_max, budget_min, 1 << 40)
-        self.budget = Budget(self.limits)
+        limits = limits or NodeLimits()
+        limits.check(self.settings.entry_bytes_max - ENTRY_OVERHEAD_BYTES)
         self.store = VersionStore(engine)
-        self._engine = engine
         self._group_id = group_id
         self._is_joining = joining
         self._transport = transport or NoPeers()
         self._make_storage = storage
         self._spools = spools
         self._random = random or random_module.Random(f"{identity.node_id} {monotonic_ms()}")
-        self.monotonic_ms = monotonic_ms
         self._machine = StateMachine(engine, self.store, group_id=group_id)
         state = self._machine.state
-        # Above everything that was ever committed or promised here, whatever the physical clock says.
-        self.clock = Clock(host_time.now_ms, last=max(state.last_ts, state.ceiling), max_offset_ms=max_clock_offset_ms)
-        self.host_time = host_time
-        self._peer_clocks = PeerClocks(max_clock_offset_ms)
-        self._clock_alarm: asyncio.TimerHandle | None = None
-        self._said_jump = False
+        self.host = Host(
+            engine,
+            node_id=identity.node_id,
+            host_time=host_time,
+            monotonic_ms=monotonic_ms,
+            limits=limits,
+            max_clock_offset_ms=max_clock_offset_ms,
+            last_ts=max(state.last_ts, state.ceiling),
+            run_scan=run_scan,
+        )
         self._catalog_cache = CatalogCache()
-        self.writes = Gate("writes", count_max=self.limits.writes_max, bytes_max=self.limits.write_bytes_max)
-        self.reads = Gate("reads", count_max=self.limits.reads_max)
-        self.scans = Gate("scans", count_max=self.limits.scans_max)
-        self.bulk_streams = Gate("bulk streams", count_max=self.limits.bulk_streams_max)
-        self.lag = LoopDelay(monotonic_ms)
-        self._run_scan = run_scan or ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
-        self._started_ms = monotonic_ms()
         self._is_stopping = False
         self.snapshots: Snapshots | None = None
         """Set by :meth:`start` where there is a place for spools; what peers are sent comes from there."""
@@ -191,7 +176,8 @@ class Node:
         self._driver: Driver
         self._read_points: ReadPoints
         self._known_requests: KnownRequests
-        self._members: Membership
+        self.members: Membership
+        """Changes of who belongs to the group, and of who leads it."""
         self.examiner: Examiner
         self.patrol: Patrol
         """Reads all that is stored again and again."""
@@ -211,34 +197,34 @@ class Node:
         self._loop = asyncio.get_running_loop()
         self._failed = self._loop.create_future()
         self._log = open_log(
-            self._engine,
+            self.host.engine,
             self._machine,
             member=Member(self.identity.node_id, self.address, self.identity.storage_id),
             group_id=self._group_id,
             joining=self._is_joining,
             settings=self.settings,
             source=self._random,
-            now_ms=self.monotonic_ms(),
+            now_ms=self.host.monotonic_ms(),
         )
         self._storage = self._make_storage(self._loop)
         self._driver = driver = self._make_driver()
         self._read_points = ReadPoints(
             driver,
-            self.clock,
-            ceiling_ahead_ms=self.limits.ceiling_ahead_ms,
-            monotonic_ms=self.monotonic_ms,
+            self.host.clock,
+            ceiling_ahead_ms=self.host.limits.ceiling_ahead_ms,
+            monotonic_ms=self.host.monotonic_ms,
             raise_ceiling=self._raise_ceiling,
         )
-        self._known_requests = KnownRequests(driver, self._machine, self.clock)
-        self._members = Membership(driver, self.identity.node_id)
+        self._known_requests = KnownRequests(driver, self._machine, self.host.clock)
+        self.members = Membership(driver, self.identity.node_id)
         self.watches = self._make_watches()
         self.repairs = self._make_repairs()
         self.patrol = self._make_patrol()
         self.store.on_damage = self._met_damage
-        self.lag.start(self._loop)
+        self.host.start(self._loop)
         # Of two nodes nobody can say whose clock is right; of three, at once, two can.
-        driver.on_configured = self._compare_clocks
-        self._look_at_clock()
+        driver.on_configured = self.host.clock_watch.compare
+        self.host.clock_watch.start(self._voters, lambda is_off: driver.veto(_BAD_CLOCK, is_off))
         if self._spools is not None:
             self.snapshots = snapshots = self._make_snapshots(self._spools)
             await self.snapshots.start()
@@ -247,11 +233,11 @@ class Node:
         self.examiner = Examiner(self.store, self._lacks)
         self._log.examine = self.examiner.examine
         driver.on_doubt = lambda stored_key: self._lacks(lost(stored_key), stored_key)
-        for each in self._engine.disordered:
+        for each in self.host.engine.disordered:
             damage = Damage.of_disorder(each)
             _LOG.critical("what is stored here is damaged: %s", damage.what)
             self._patrol_found(damage)
-        await self.patrol.walk(self.limits.walk_ms)
+        await self.patrol.walk(self.host.limits.walk_ms)
         self.patrol.start()
         driver.schedule()
         if driver.is_alone:
@@ -265,18 +251,18 @@ class Node:
             node_id=self.identity.node_id,
             group_id=self._group_id,
             log=self._log,
-            clock=self.clock,
+            clock=self.host.clock,
             machine=self._machine,
             storage=self._storage,
             transport=self._transport,
-            limits=self.limits,
+            limits=self.host.limits,
             compaction=Compaction(
                 self._log,
                 self.settings,
-                held_bytes_max=self.limits.held_bytes_max,
+                held_bytes_max=self.host.limits.held_bytes_max,
                 applied_index=self._machine.state.index,
             ),
-            monotonic_ms=self.monotonic_ms,
+            monotonic_ms=self.host.monotonic_ms,
             on_leading=self._leads,
             on_lost=self._catalog_cache.clear,
             on_failure=self._fail,
@@ -285,45 +271,45 @@ class Node:
     def _make_watches(self) -> Watches:
         driver = self._driver
         return Watches(
-            engine=self._engine,
+            engine=self.host.engine,
             store=self.store,
-            limits=self.limits,
+            limits=self.host.limits,
             feed=driver.feed,
-            run_scan=self.scan,
+            run_scan=self.host.scan,
             has_leader=lambda: self._log.leader != "",
             is_idle_for=self._is_idle_for,
-            close_time=lambda: self._raise_ceiling(self.clock.now()),
+            close_time=lambda: self._raise_ceiling(self.host.clock.now()),
         )
 
     def _make_patrol(self) -> Patrol:
         return Patrol(
-            self._engine,
-            pass_ms=self.limits.patrol_ms,
-            run_scan=self.scan,
+            self.host.engine,
+            pass_ms=self.host.limits.patrol_ms,
+            run_scan=self.host.scan,
             is_readable=lambda: not self.store.unreadable,
             on_damage=self._patrol_found,
-            monotonic_ms=self.monotonic_ms,
+            monotonic_ms=self.host.monotonic_ms,
         )
 
     def _is_idle_for(self, ms: int) -> bool:
         """Whether this node leads, and nothing was written for ``ms``, or is about to be."""
         driver = self._driver
         is_idle = driver.leadership.is_ready and driver.pipeline.newest_in_flight is None
-        return is_idle and self.clock.physical_ms - driver.applied.last_ts.wall_ms >= ms
+        return is_idle and self.host.clock.physical_ms - driver.applied.last_ts.wall_ms >= ms
 
     def _make_repairs(self) -> Repairs:
         driver = self._driver
         return Repairs(
-            engine=self._engine,
+            engine=self.host.engine,
             versions=self.store,
             log=self._log,
             node_id=self.identity.node_id,
             of=GroupRange(self._group_id),
             transport=self._transport,
             storage=self._storage,
-            run_scan=self.scan,
+            run_scan=self.host.scan,
             applied_index=lambda: driver.applied.index,
-            monotonic_ms=self.monotonic_ms,
+            monotonic_ms=self.host.monotonic_ms,
             random_=self._random,
             on_repaired=self._catalog_cache.clear,
             on_failure=driver.fail,
@@ -332,7 +318,7 @@ class Node:
     def _make_snapshots(self, spools: SpoolDirectory) -> Snapshots:
         log = self._log
         return Snapshots(
-            engine=self._engine,
+            engine=self.host.engine,
             log=log,
             cluster_id=self.identity.cluster_id,
             node_id=self.identity.node_id,
@@ -341,12 +327,12 @@ class Node:
             transport=self._transport,
             driver=self._driver,
             storage=self._storage,
-            run_scan=self.scan,
+            run_scan=self.host.scan,
             lost=self.repairs.lost,
             on_damage=self._damaged,
             configuration_at=log.configuration_at,
             first_index=lambda: log.base[0] + 1,
-            monotonic_ms=self.monotonic_ms,
+            monotonic_ms=self.host.monotonic_ms,
             random_=self._random,
             on_change=self._snapshots_changed,
             on_failure=self._driver.fail,
@@ -399,16 +385,13 @@ class Node:
         if self.snapshots is not None:
             await self.snapshots.stop()
         await self._driver.close()
-        self.lag.stop()
-        if self._clock_alarm is not None:
-            self._clock_alarm.cancel()
         self._storage.stop()
-        self._run_scan.shutdown(wait=True, cancel_futures=True)
+        self.host.stop()
 
     async def _hand_over(self) -> None:
         if self._driver.leadership.is_ready and not self._driver.is_alone:
             try:
-                _LOG.info("handed leadership over to %s", await self._members.transfer())
+                _LOG.info("handed leadership over to %s", await self.members.transfer())
             except CortadoError as refused:
                 _LOG.warning("leadership was not handed over: %s", refused)
 
@@ -478,47 +461,17 @@ class Node:
         if group_id != self._group_id:
             raise NotFound("group", str(group_id))
         self._check_serving()
-        found = await self.scan(lambda: answer(self._engine, GroupRange(group_id), ask))
+        found = await self.host.scan(lambda: answer(self.host.engine, GroupRange(group_id), ask))
         for key in found.damaged:
             self._damaged(Damage.at(ask.space, key))
         return found
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
         """A peer's physical clock minus our monotonic one lies between these."""
-        if self._peer_clocks.observe(node_id, low_ms, high_ms, self.monotonic_ms()):
-            self._compare_clocks()
+        self.host.clock_watch.observe(node_id, low_ms, high_ms)
 
-    def _compare_clocks(self) -> None:
-        """Follow a jump that a majority confirms; do not lead with a clock that is out of bounds with a majority."""
-        now_ms, clocks, time = self.monotonic_ms(), self._peer_clocks, self.host_time
-        wall_ms, line_ms = time.offsets_ms()
-        voters = {each.node_id for each in self._log.configuration.voters}
-        others = voters - {self.identity.node_id}
-        if time.jump_ms() and clocks.are_for(voters, now_ms, wall_ms, line_ms):
-            time.follow_wall()
-            _LOG.warning("the wall clock was set, as most nodes' clocks confirm: it is followed")
-        elif not others and time.follow_wall_alone():
-            _LOG.warning("the wall clock was set, and went on evenly since then: it is followed")
-        time.peers_say(clocks.majority(others, now_ms) if len(others) < len(voters) else None)
-        is_off = clocks.is_out_of_bounds(voters, now_ms, wall_ms)
-        if self._driver.veto(_BAD_CLOCK, is_off) and is_off:
-            _LOG.warning("this host's clock is off by more than max-clock-offset-ms from most nodes': set it right")
-        self._say_jump()
-
-    def _say_jump(self) -> None:
-        jump_ms = self.host_time.jump_ms()
-        if jump_ms and not self._said_jump:
-            _LOG.warning(
-                "the wall clock jumped by %s, which the monotonic clock does not confirm: it is not followed before "
-                "most nodes' clocks confirm it",
-                exact_span_text(round(jump_ms)),
-            )
-        self._said_jump = jump_ms != 0
-
-    def _look_at_clock(self) -> None:
-        """Now and then, also where nobody asks for the time and no peer speaks."""
-        self._compare_clocks()
-        self._clock_alarm = self._loop.call_later(_CLOCK_LOOK_MS / 1000, self._look_at_clock)
+    def _voters(self) -> Set[str]:
+        return {each.node_id for each in self._log.configuration.voters}
 
     # --- writes ------------------------------------------------------------------------------------------------
 
@@ -571,9 +524,9 @@ class Node:
                 if known is not None:
                     return known
                 evaluate = self._known_requests.admit(evaluate, request_id)
-            self._engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES)
+            self.host.engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES)
             if not held:
-                held.append(self.writes.take(size_bytes))
+                held.append(self.host.writes.take(size_bytes))
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)
             self._driver.propose(proposal)
             held = []
@@ -675,10 +628,6 @@ class Node:
         """The catalogue as ``reader`` sees it, read through a cache that all readers share."""
         return Catalog(reader, self._catalog_cache)
 
-    async def scan(self, step: Callable[[], T]) -> T:
-        """Run one bounded slice of a scan on the scan thread; slices of all scans take driver."""
-        return await self._loop.run_in_executor(self._run_scan, step)
-
     # --- members -----------------------------------------------------------------------------------------------
 
     @property
@@ -690,29 +639,9 @@ class Node:
         """At the leader, how far each other member is; empty elsewhere."""
         return self._log.progress
 
-    async def add_member(self, node_id: str, address: str) -> Configuration:
-        """Announce a learner, which then joins. For this and the following see :class:`Membership`."""
-        return await self._members.add(node_id, address)
-
-    async def committed_members(self) -> Configuration:
-        """Who belongs to the group by what is committed, once all that the log holds now is."""
-        return await self._members.committed()
-
     async def bind_member(self, node_id: str, storage_id: str, address: str) -> Configuration:
-        """A member's data directory presents itself."""
-        return await self._members.bind(node_id, storage_id, address)
-
-    async def promote_member(self, node_id: str) -> Configuration:
-        """Make a learner that has caught up a voter."""
-        return await self._members.promote(node_id)
-
-    async def remove_member(self, node_id: str) -> Configuration:
-        """Remove a member; a leader that is to remove itself hands over and answers NotLeader."""
-        return await self._members.remove(node_id)
-
-    async def transfer_leader(self, to: str = "") -> str:
-        """Hand leadership over; returns the id of the new leader."""
-        return await self._members.transfer(to)
+        """A member's data directory presents itself, through a peer."""
+        return await self.members.bind(node_id, storage_id, address)
 
     async def rebuild(self) -> None:
         """Compare everything here with another member's, the leader's first, and make it the same.
@@ -756,15 +685,11 @@ class Node:
     # --- what an operator asks ---------------------------------------------------------------------------------
 
     @property
-    def engine(self) -> Engine:
-        """All that this node has stored, to be looked at as it lies there. Nobody but the node writes to it."""
-        return self._engine
-
-    @property
     def queues(self) -> tuple[Gate | Share, ...]:
         """What stands before each queue of requests."""
-        gates = (self.writes, self.reads, self.scans, self.bulk_streams, self.watches.gate)
-        return (*gates, self.budget.calls, self.budget.chunks)
+        host = self.host
+        gates = (host.writes, host.reads, host.scans, host.bulk_streams, self.watches.gate)
+        return (*gates, host.budget.calls, host.budget.chunks)
 
     @property
     def parts(self) -> NodeParts:
@@ -799,10 +724,10 @@ class Node:
 
     def status(self) -> NodeStatus:
         """Use and limits of everything bounded."""
-        use = self._engine.use()
+        use = self.host.engine.use()
         refused_for = self._driver.refused_for
         try:
-            self._engine.admit(_ROOM_BYTES)
+            self.host.engine.admit(_ROOM_BYTES)
         except ResourceExhausted as full:
             refused_for = full.message()
         leader = self.leader
@@ -815,13 +740,13 @@ class Node:
             leader_address="" if leader is None else leader.address,
             applied_index=self._driver.applied.index,
             last_index=self._log.last[0],
-            uptime_ms=int(self.monotonic_ms() - self._started_ms),
+            uptime_ms=self.host.uptime_ms,
             map_used_bytes=use.used_bytes,
             map_limit_bytes=use.limit_bytes,
-            disk_free_bytes=self._engine.disk_free_bytes(),
+            disk_free_bytes=self.host.engine.disk_free_bytes(),
             queues=[queue.use() for queue in self.queues],
-            loop_lag_ms_max=self.lag.max_ms(),
-            clock_offsets=self._peer_clocks.offsets(self.monotonic_ms(), self.host_time.offsets_ms()[0]),
+            loop_lag_ms_max=self.host.loop_delay.max_ms(),
+            clock_offsets=self.host.clock_watch.offsets(),
             snapshot="" if self.snapshots is None else snapshot_text(self.snapshots.progress),
             unreadable=self.store.unreadable,
             slowed=self._driver.compaction.slowed,

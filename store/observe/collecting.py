@@ -145,9 +145,9 @@ def _writes_and_reads(sources: Sources) -> Iterator[Found]:
     yield "entry_commit_seconds", (), writes.committing
     yield "entry_apply_seconds", (), writes.applying
     yield "entries_in_flight", (), in_flight
-    yield "entries_in_flight_limit", (), node.limits.entries_in_flight_max
+    yield "entries_in_flight_limit", (), node.host.limits.entries_in_flight_max
     yield "entries_in_flight_bytes", (), driver.pipeline.appended_bytes
-    yield "entries_in_flight_bytes_limit", (), node.limits.entries_in_flight_bytes_max
+    yield "entries_in_flight_bytes_limit", (), node.host.limits.entries_in_flight_bytes_max
     pacing = driver.compaction.pacing
     yield "writes_slowed", (), pacing.rate != inf
     yield "writes_slowed_seconds_total", (), pacing.delayed_ms / _MS
@@ -236,7 +236,7 @@ def _peers(sources: Sources) -> Iterator[Found]:
 
 
 def _clock(sources: Sources, status: NodeStatus) -> Iterator[Found]:
-    clock, applied, time = sources.node.clock, sources.node.applied, sources.node.host_time
+    clock, applied, time = sources.node.host.clock, sources.node.applied, sources.node.host.host_time
     for each in status.clock_offsets:
         yield "clock_offset_low_seconds", (each.node_id,), each.low_ms / _MS
         yield "clock_offset_high_seconds", (each.node_id,), each.high_ms / _MS
@@ -288,7 +288,7 @@ def _process() -> Iterator[Found]:
 
 
 def _loop_and_certificates(sources: Sources) -> Iterator[Found]:
-    lag = sources.node.lag
+    lag = sources.node.host.loop_delay
     yield "loop_lag_seconds", (), lag.delays
     yield "loop_lag_max_seconds", (), lag.max_ms() / _MS
     if sources.certificates is not None:

@@ -72,7 +72,7 @@ class BulkStream:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._node = service.node
-        self._slots = asyncio.Semaphore(self._node.limits.bulk_chunks_max)
+        self._slots = asyncio.Semaphore(self._node.host.limits.bulk_chunks_max)
         self._answers: asyncio.Queue[asyncio.Future[WriteResult] | None] = asyncio.Queue()
         self._newest: Proposal | None = None
         self._is_broken = False
@@ -113,11 +113,11 @@ class BulkStream:
                 message = request.chunk
                 del request
                 size_bytes = message.ByteSize()
-                held = self._node.budget.chunks.add(size_bytes)
+                held = self._node.host.budget.chunks.add(size_bytes)
                 try:
                     await self._slots.acquire()
                     cost_bytes = CHUNK_COST * size_bytes + ROW_BYTES * _rows_of(message)
-                    await self._node.budget.chunks.enter(held, cost_bytes)
+                    await self._node.host.budget.chunks.enter(held, cost_bytes)
                     arrived = _Arrived.of(start, message, size_bytes)
                     # The chunk has its own copy of the rows.
                     del message
@@ -150,7 +150,7 @@ class BulkStream:
                 errors=_row_errors(value.errors),
             ).SerializeToString()
 
-        await self._node.writes.wait(arrived.size_bytes)
+        await self._node.host.writes.wait(arrived.size_bytes)
         before = self._newest
         submitted = self._node.submit(
             evaluate,
@@ -158,7 +158,7 @@ class BulkStream:
             request_id=arrived.request_id,
             request_hash=arrived.request_hash,
             encode_reply=encode_reply,
-            places=(GatePlace(self._node.writes, arrived.size_bytes), held),
+            places=(GatePlace(self._node.host.writes, arrived.size_bytes), held),
         )
         self._newest = submitted if isinstance(submitted, Proposal) else None
         return asyncio.ensure_future(self._node.answer(submitted))
@@ -169,7 +169,7 @@ class BulkStream:
         catalog = self._service.catalog()
         try:
             if isinstance(chunk.rows, JsonRows):  # Read one by one, in up to seconds: beside the loop.
-                return await self._node.scan(lambda: prepare_chunk(catalog, chunk))
+                return await self._node.host.scan(lambda: prepare_chunk(catalog, chunk))
             return prepare_chunk(catalog, chunk)
         except CortadoError:
             return None

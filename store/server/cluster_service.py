@@ -73,7 +73,7 @@ class ClusterService(Service):
 
     async def clock(self, request: cluster_pb2.ClockRequest) -> Message:
         self._check_leads(request.at_leader, "only the leader's time will do")
-        clock, time = self.node.clock, self.node.host_time
+        clock, time = self.node.host.clock, self.node.host.host_time
         last_applied = self.node.read_ts()
         return cluster_pb2.ClockResponse(
             header=self.header(last_applied),
@@ -114,7 +114,7 @@ class ClusterService(Service):
 
     async def members(self, request: cluster_pb2.MembersRequest) -> Message:
         self._check_leads(request.at_leader, "only the leader knows how far each member is")
-        configuration = await self.node.committed_members() if request.committed else self.node.configuration
+        configuration = await self.node.members.committed() if request.committed else self.node.configuration
         status = self.node.status()
         return cluster_pb2.MembersResponse(
             header=self.header(self.node.read_ts()),
@@ -125,17 +125,17 @@ class ClusterService(Service):
     async def add_member(self, request: cluster_pb2.AddMemberRequest) -> Message:
         node_id = check_name(request.node_id, "node_id")
         address = check_address("address", request.address)
-        return self._changed(await self.node.add_member(node_id, address))
+        return self._changed(await self.node.members.add(node_id, address))
 
     async def promote_member(self, request: cluster_pb2.PromoteMemberRequest) -> Message:
-        return self._changed(await self.node.promote_member(check_name(request.node_id, "node_id")))
+        return self._changed(await self.node.members.promote(check_name(request.node_id, "node_id")))
 
     async def remove_member(self, request: cluster_pb2.RemoveMemberRequest) -> Message:
-        return self._changed(await self.node.remove_member(check_name(request.node_id, "node_id")))
+        return self._changed(await self.node.members.remove(check_name(request.node_id, "node_id")))
 
     async def transfer_leader(self, request: cluster_pb2.TransferLeaderRequest) -> Message:
         to = check_name(request.to_node_id, "to_node_id") if request.to_node_id else ""
-        leader = await self.node.transfer_leader(to)
+        leader = await self.node.members.transfer(to)
         return cluster_pb2.TransferLeaderResponse(header=self.header(self.node.read_ts()), leader=leader)
 
     async def rebuild_replica(self, request: cluster_pb2.RebuildReplicaRequest) -> Message:

@@ -59,7 +59,7 @@ class DocumentsService(Service):
     # --- by key ------------------------------------------------------------------------------------------------
 
     async def get(self, request: documents_pb2.GetDocumentRequest) -> Message:
-        with self.node.reads.place():
+        with self.node.host.reads.place():
             read_ts = await self.read_ts(request.at)
             view = self._view(request.table)
             check_form(view, request.format, request.schema_id)
@@ -71,18 +71,18 @@ class DocumentsService(Service):
         count = len(request.keys)
         if count > BATCH_ROWS_MAX:
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
-        with self.node.reads.place():
+        with self.node.host.reads.place():
             read_ts = await self.read_ts(request.at)
             if count <= _KEYS_ON_THE_LOOP:
                 return self._multi_get(request, read_ts)
-            return await self.node.scan(lambda: self._multi_get(request, read_ts))
+            return await self.node.host.scan(lambda: self._multi_get(request, read_ts))
 
     def _multi_get(self, request: documents_pb2.MultiGetRequest, read_ts: Timestamp) -> Message:
         view = self._view(request.table)
         check_form(view, request.format, request.schema_id)
         keys = [key_values(key, view.table.key, f"keys[{i}]") for i, key in enumerate(request.keys)]
         reply = documents_pb2.MultiGetResponse(header=self.header(read_ts))
-        until_ms = self.node.monotonic_ms() + SLICE_MS_MAX
+        until_ms = self.node.host.monotonic_ms() + SLICE_MS_MAX
         size_bytes = 0
         for row in get_many(self.node.reader(read_ts), view, keys):
             found = documents_pb2.FoundDocument()
@@ -90,7 +90,7 @@ class DocumentsService(Service):
                 found = found_message(view, row, request.format, request.schema_id)
             size_bytes += found.ByteSize() + _FOUND_BYTES
             if request.may_stop_early:
-                if reply.found and (size_bytes > SLICE_BYTES_MAX or self.node.monotonic_ms() > until_ms):
+                if reply.found and (size_bytes > SLICE_BYTES_MAX or self.node.host.monotonic_ms() > until_ms):
                     break
             elif size_bytes > MESSAGE_BYTES_MAX:
                 problem = f"would have more than {MESSAGE_BYTES_MAX} bytes: ask for fewer keys, or set may_stop_early"
@@ -190,22 +190,22 @@ class DocumentsService(Service):
         reading = zip(documents, prepare_documents(self.catalog(), list(documents.values())), strict=False)
 
         def slice_of_them() -> bool:
-            until_ms = self.node.monotonic_ms() + SLICE_MS_MAX
+            until_ms = self.node.host.monotonic_ms() + SLICE_MS_MAX
             for place, document in reading:
                 prepared[place] = document
-                if self.node.monotonic_ms() > until_ms:
+                if self.node.host.monotonic_ms() > until_ms:
                     return True
             return False
 
-        with self.node.reads.place():
-            while await self.node.scan(slice_of_them):
+        with self.node.host.reads.place():
+            while await self.node.host.scan(slice_of_them):
                 pass
         return prepared
 
     # --- in bulk -----------------------------------------------------------------------------------------------
 
     async def bulk(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
-        with self.node.bulk_streams.place():
+        with self.node.host.bulk_streams.place():
             async with aclosing(BulkStream(self).replies(requests)) as replies:
                 async for reply in replies:
                     yield reply
@@ -213,7 +213,7 @@ class DocumentsService(Service):
     # --- by range ----------------------------------------------------------------------------------------------
 
     async def scan(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[bytes, None]:
-        with self.node.scans.place():
+        with self.node.host.scans.place():
             if request.page_token:
                 await self.node.caught_up()
             else:
@@ -236,12 +236,12 @@ class DocumentsService(Service):
         parts = check_parts(request.parts)
         if request.range.HasField("prefix"):
             raise InvalidArgument("range.prefix", "cannot be split: give lower and upper")
-        with self.node.scans.place():
+        with self.node.host.scans.place():
             read_ts = await self.read_ts(request.at)
             view = self._view(request.table)
             lower, upper, _ = range_bounds(request.range, view.table.key)
             counting = self.node.store.split(*scan_range(view.table, None, lower, upper), parts, read_ts)
-            while not await self.node.scan(counting.step):
+            while not await self.node.host.scan(counting.step):
                 pass
             found = table_parts(view, counting.parts(), lower, upper)
         return documents_pb2.SplitResponse(
@@ -272,7 +272,7 @@ class _ScanSteps:
                 rows=SLICE_ROWS_MAX if page_left is None else min(SLICE_ROWS_MAX, page_left),
                 bytes=SLICE_BYTES_MAX,
                 ms=SLICE_MS_MAX,
-                clock_ms=self._service.node.monotonic_ms,
+                clock_ms=self._service.node.host.monotonic_ms,
             )
             page = scan_step(self._service.node.store, self._plan, token, budget)
             reply = documents_pb2.ScanResponse(

@@ -83,7 +83,7 @@ async def _hand_over(served: Served) -> None:
     """Let another voter lead, where there is one, so that writes go on without waiting for an election."""
     if served.node.status().role != "leader" or not _has_voters_connected(served):
         return
-    handing = asyncio.ensure_future(served.node.transfer_leader())
+    handing = asyncio.ensure_future(served.node.members.transfer())
     gone = asyncio.ensure_future(_voters_gone(served))
     try:
         # It takes a round trip or two. Where it does not, an election is as quick.
@@ -115,5 +115,5 @@ async def _voters_gone(served: Served) -> None:
 
 async def _writes_answered(served: Served, ending: asyncio.Future[None]) -> None:
     """What was accepted here needs the peers to be committed. Returns when nothing is left, or the grace is over."""
-    while served.node.writes.use().count > 0 and not ending.done():
+    while served.node.host.writes.use().count > 0 and not ending.done():
         await asyncio.sleep(DRAIN_POLL_S)

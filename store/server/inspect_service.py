@@ -30,7 +30,7 @@ class InspectService(Service):
 
     def __init__(self, node: Node) -> None:
         super().__init__(node)
-        self._stored = Stored(node.engine, node.monotonic_ms)
+        self._stored = Stored(node.host.engine, node.host.monotonic_ms)
 
     async def read_log(self, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
         return await self._look(lambda: read_log(self._stored, request))
@@ -55,8 +55,8 @@ class InspectService(Service):
         return reply
 
     async def _look(self, look: Callable[[], M]) -> M:
-        with self.node.scans.place():
-            reply = await self.node.scan(look)
+        with self.node.host.scans.place():
+            reply = await self.node.host.scan(look)
         reply.header.CopyFrom(self.header(self.node.read_ts()))
         return reply
 

@@ -41,7 +41,7 @@ class KeyValueService(Service):
     """Bytes by bytes, in namespaces."""
 
     async def get(self, request: kv_pb2.KvGetRequest) -> Message:
-        with self.node.reads.place():
+        with self.node.host.reads.place():
             read_ts = await self.read_ts(request.at)
             pair = get(self.node.reader(read_ts), request.namespace, request.key)
         return kv_pb2.KvGetResponse(header=self.header(read_ts), pair=None if pair is None else _pair(pair))
@@ -93,7 +93,7 @@ class KeyValueService(Service):
         return await self.write(request, request.request_id, evaluate, reply)
 
     async def scan(self, request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
-        with self.node.scans.place():
+        with self.node.host.scans.place():
             scan = await self._plan(request)
             async with aclosing(
                 self.stream(self._step(scan, request.page_size or None, packed=request.packed))
@@ -103,7 +103,7 @@ class KeyValueService(Service):
 
     async def scan_page(self, request: kv_pb2.KvScanRequest) -> bytes:
         # On the loop: it is bounded, and two changes of thread would cost a good part of what the reading does.
-        with self.node.reads.place():
+        with self.node.host.reads.place():
             scan = await self._plan(request)
             rows_max = min(request.page_size or PAGE_PAIRS_MAX, PAGE_PAIRS_MAX)
             found = read_slice(self.node.store, scan, rows_max=rows_max, bytes_max=PAGE_BYTES_MAX)

@@ -36,7 +36,7 @@ class SchemasService(Service):
     async def register(self, request: schemas_pb2.RegisterSchemaRequest) -> bytes:
         # Compared with all versions here, it is only looked up when the write is evaluated. A refusal here is final.
         catalog = self.catalog(await self.newest())
-        await self.node.scan(lambda: check_schema(catalog, request.subject, request.schema))
+        await self.node.host.scan(lambda: check_schema(catalog, request.subject, request.schema))
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
             return register_schema(self.node.catalog(reader), request.subject, request.schema)
@@ -97,7 +97,7 @@ class SchemasService(Service):
         read_ts = await self.newest()
         catalog = self.catalog(read_ts)
         mode = None if request.mode == schemas_pb2.COMPATIBILITY_MODE_UNSPECIFIED else _mode_value(request.mode)
-        check = await self.node.scan(lambda: check_schema(catalog, request.subject, request.schema, mode))
+        check = await self.node.host.scan(lambda: check_schema(catalog, request.subject, request.schema, mode))
         return schemas_pb2.CheckSchemaResponse(
             header=self.header(read_ts),
             compatible=check.compatible,

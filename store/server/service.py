@@ -63,7 +63,7 @@ class Service:
     async def read_ts(self, at: common_pb2.ReadAt) -> Timestamp:
         """The timestamp that a request's ``at`` means. Raises InvalidArgument, TimestampInFuture, NotLeader,
         Unavailable."""
-        return await self.node.resolve_read(read_at(at, self.node.clock.epoch))
+        return await self.node.resolve_read(read_at(at, self.node.host.clock.epoch))
 
     async def write(
         self,
@@ -92,9 +92,9 @@ class Service:
             while step is not None or ahead is not None:
                 if ahead is None:
                     assert step is not None
-                    ahead = asyncio.ensure_future(self.node.scan(step))
+                    ahead = asyncio.ensure_future(self.node.host.scan(step))
                 reply, step = await ahead
-                ahead = None if step is None else asyncio.ensure_future(self.node.scan(step))
+                ahead = None if step is None else asyncio.ensure_future(self.node.host.scan(step))
                 yield reply
                 step = None
         finally:

@@ -211,9 +211,9 @@ def _register(
         (_descriptor(statistics_pb2, "Statistics"), statistics),
     ]
     requests = observing.requests
-    calls = CallsService(services, requests=requests, budget=node.budget.calls)
+    calls = CallsService(services, requests=requests, budget=node.host.budget.calls)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
-    receiving = Receiving(node.budget.calls)
+    receiving = Receiving(node.host.budget.calls)
     handlers = [rpc_handler(descriptor, servicer, requests, receiving) for descriptor, servicer in services]
     server.add_generic_rpc_handlers(handlers)
     server.add_generic_rpc_handlers([PeersService(node, transport).handler()])

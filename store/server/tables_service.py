@@ -84,7 +84,7 @@ class TablesService(Service):
         return tables_pb2.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
 
     async def check_table(self, request: tables_pb2.CheckTableRequest) -> AsyncGenerator[bytes, None]:
-        with self.node.scans.place():
+        with self.node.host.scans.place():
             read_ts = await self.read_ts(request.at)
             plan = plan_check(self.catalog(), request.database, request.name, read_ts)
             async with aclosing(self.stream(self._step(plan, None, 0, 0))) as replies:

@@ -122,7 +122,7 @@ class WatchService(Service):
 
         if len(items) <= _ON_LOOP_MAX:
             return _in_parts(encoded, 0, len(items))
-        return await self.node.scan(lambda: _in_parts(encoded, 0, len(items)))
+        return await self.node.host.scan(lambda: _in_parts(encoded, 0, len(items)))
 
     async def _state(
         self, watch: Watch, start: LogicalKey, end: LogicalKey, shape: bytes, replies: Replies
@@ -146,7 +146,7 @@ class WatchService(Service):
 
             return _in_parts(encoded, 0, len(chunk.keys)), chunk.resume
 
-        return await self.node.scan(make)
+        return await self.node.host.scan(make)
 
     # --- where it begins ---------------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class WatchService(Service):
                 raise InvalidArgument("options.page_token", "is for a watch with initial_state")
             token = decode_token(options.page_token, shape)
             return await self.node.resolve_read(token.read_ts), LogicalKey(token.resume_within(*bounds))
-        after = read_at(options.after, self.node.clock.epoch, "options.after")
+        after = read_at(options.after, self.node.host.clock.epoch, "options.after")
         if isinstance(after, Stale):
             raise InvalidArgument("options.after.stale_ms", "cannot be watched from: give a timestamp, or none")
         if after is None:
@@ -184,7 +184,7 @@ class WatchService(Service):
 
     def _check_not_ahead(self, after: Timestamp) -> None:
         """A watch after a time that is far from here would be silent until then."""
-        node, clock = self.node, self.node.clock
+        node, clock = self.node, self.node.host.clock
         newest = max(node.read_ts(), clock.last)
         bound_ms = max(newest.wall_ms, clock.physical_ms) + clock.max_offset_ms
         if after.epoch <= newest.epoch and after.wall_ms <= bound_ms:

@@ -192,7 +192,7 @@ class Place:
         self.disk.hold()
         self.node._driver._is_closed = True
         self.node._driver._alarm.cancel()
-        self.node.lag.stop()
+        self.node.host.loop_delay.stop()
 
     async def stop(self) -> None:
         await self.node.stop()
@@ -280,7 +280,7 @@ class World:
         """A new learner."""
         place = self.place(node_id)
         leader = self.leader()
-        await leader.add_member(node_id, place.address)
+        await leader.members.add(node_id, place.address)
         place.joined = await leader.bind_member(node_id, place.storage_id, place.address)
         return await place.start()
 
@@ -290,7 +290,7 @@ class World:
             lambda: place.node.applied.index >= self.leader().applied.index > 0, f"{node_id} has caught up"
         )
         await self.until(lambda: self._progress(node_id) >= self.leader().applied.index, "the leader knows")
-        await self.leader().promote_member(node_id)
+        await self.leader().members.promote(node_id)
 
     def _progress(self, node_id: str) -> int:
         found = [each.match_index for each in self.leader().member_progress() if each.member.node_id == node_id]
@@ -336,7 +336,7 @@ class World:
 
     def tell_clock(self, node: Node, peer: str, low_ms: float, high_ms: float) -> None:
         """Let ``node`` hear that the peer's wall clock minus its own lies between these."""
-        own_ms, _ = node.host_time.offsets_ms()
+        own_ms, _ = node.host.host_time.offsets_ms()
         node.observe_peer_clock(peer, low_ms + own_ms, high_ms + own_ms)
 
     def cut_off(self, node_id: str) -> None:

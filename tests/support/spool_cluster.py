@@ -247,7 +247,7 @@ async def three_nodes() -> AsyncIterator[SpoolCluster]:
     await first.start()
     try:
         for name in ("n2", "n3"):
-            cluster.members[name].joined = await first.node.add_member(name, f"{name}:7621")
+            cluster.members[name].joined = await first.node.members.add(name, f"{name}:7621")
             await cluster.members[name].start()
             await first.node.bind_member(name, f"disk of {name}", f"{name}:7621")
             await _promoted(first, name)
@@ -262,7 +262,7 @@ async def _promoted(leader: Member, name: str) -> None:
     deadline = time.monotonic() + WAIT_S
     while True:
         try:
-            await leader.node.promote_member(name)
+            await leader.node.members.promote(name)
             return
         except (Unavailable, NotFound):
             assert time.monotonic() < deadline, f"{name} never caught up"

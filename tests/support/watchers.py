@@ -27,7 +27,7 @@ def seen_of(item: Item) -> Seen:
 
 def committed_in(node: Node, start: bytes = b"", end: bytes = b"") -> list[Seen]:
     """Every version that a node's engine holds of a range of user keys."""
-    with node._engine.read() as txn:
+    with node.host.engine.read() as txn:
         page = txn.page(Space.DATA, *kv_range(NAMESPACE, start, end), max_items=1_000_000, max_bytes=1 << 30)
     return [seen_of(item) for item in zip(page.keys, page.values, strict=True)]
 

@@ -143,7 +143,7 @@ async def play(operations: list[tuple[str, str | int]]) -> None:
             case "clock":
                 world.clock.now_ms += int(argument)
             case "bump":
-                bumps.append(asyncio.ensure_future(node.bump_epoch(node.clock.epoch)))
+                bumps.append(asyncio.ensure_future(node.bump_epoch(node.host.clock.epoch)))
             case "restart":
                 await world.settle()
                 world.engine.failures.clear()

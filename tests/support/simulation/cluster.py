@@ -113,7 +113,7 @@ class Cluster:
         while True:
             lives = [life for life in self.lives() if life.is_listening]
             # The next one may have begun in the log.
-            epochs = {life.node.clock.epoch + ahead for life in lives for ahead in (0, 1)}
+            epochs = {life.node.host.clock.epoch + ahead for life in lives for ahead in (0, 1)}
             for voters in {life.node.configuration.voters for life in lives} - {()}:
                 clocks = [self.hosts[each.node_id].clock for each in voters]
                 self.true_time.look(self.now_ms, clocks, epochs)
@@ -214,7 +214,7 @@ class Cluster:
         """Announce a node, start it on its empty disk, and bind the two: it is a learner then."""
         host = self.hosts.get(node_id) or self.add_host(node_id)
         added = await self.at_leader(
-            f"add {node_id}", lambda node: node.add_member(node_id, host.address), until_ms=until_ms
+            f"add {node_id}", lambda node: node.members.add(node_id, host.address), until_ms=until_ms
         )
         # It may be there already: an earlier try whose answer was lost.
         bound = await self.at_leader(
@@ -239,7 +239,7 @@ class Cluster:
                 return True
             await self.at_leader(
                 f"promote {node_id}",
-                lambda node: node.promote_member(node_id),
+                lambda node: node.members.promote(node_id),
                 until_ms=min(until_ms, self.now_ms + 500),
                 quietly=True,
             )
@@ -249,7 +249,7 @@ class Cluster:
 
     async def remove(self, node_id: str, *, until_ms: float) -> bool:
         """Remove a member; its process is stopped when it is out."""
-        await self.at_leader(f"remove {node_id}", lambda node: node.remove_member(node_id), until_ms=until_ms)
+        await self.at_leader(f"remove {node_id}", lambda node: node.members.remove(node_id), until_ms=until_ms)
         leader = self.leader()
         if leader is None or leader.node.configuration.member(node_id) is not None:
             return False

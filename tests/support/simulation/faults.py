@@ -395,7 +395,7 @@ class Nemesis:
         if leader is None:
             return
         self._note("epoch bump")
-        epoch = leader.node.clock.epoch
+        epoch = leader.node.host.clock.epoch
         if epoch < EPOCH_MAX:
             await self._cluster.at_leader(
                 "bump epoch",
@@ -414,7 +414,7 @@ class Nemesis:
         to = self._random.choice(["", *voters])
         self._note("leader transfer", f"from {leader.node_id} to {to or 'any'}")
         try:
-            await self._cluster.rpc(leader.node_id, lambda node: node.transfer_leader(to), 3_000)
+            await self._cluster.rpc(leader.node_id, lambda node: node.members.transfer(to), 3_000)
             self._cluster.counts["leader transfers done"] += 1
         except (CortadoError, Refused, Lost) as error:
             self._cluster.note(f"transfer: {error!r}")

@@ -234,7 +234,7 @@ class Client:
             ahead_ms = self._random.randrange(0, 200)
 
             async def resolve_ahead(node: Node) -> Timestamp:
-                now = node.clock.now()
+                now = node.host.clock.now()
                 return await node.resolve_read(Timestamp(now.epoch, now.wall_ms + ahead_ms, self._random.randrange(9)))
 
             await self._read("ahead", self._pick(), keys, resolve_ahead)

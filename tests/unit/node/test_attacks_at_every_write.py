@@ -58,7 +58,7 @@ class Story:
             self._arm(world.places["n1"])
         await self._write("alone")
         place = world.place("n2")
-        await n1.add_member("n2", place.address)
+        await n1.members.add("n2", place.address)
         place.joined = await n1.bind_member("n2", place.storage_id, place.address)
         await place.start()
         if self.victim == "n2":
@@ -68,10 +68,10 @@ class Story:
         await self._write("with a voter")
         if self.shrinks:
             writing = [asyncio.ensure_future(self._write(f"beside {number}")) for number in range(3)]
-            await n1.remove_member("n2")
+            await n1.members.remove("n2")
             await asyncio.gather(*writing)
         else:
-            await n1.transfer_leader("n2")
+            await n1.members.transfer("n2")
         await self._write("last")
 
     async def tell(self) -> bool:
@@ -147,7 +147,7 @@ class WithoutRoom(Story):
         ts = await led.linearize()
         missing = [name for name in self.answered if read(led, name, ts) != name.encode()]
         assert not missing, f"answered, and lost: {missing}"
-        assert led.writes.use().count == 0
+        assert led.host.writes.use().count == 0
         return self.has_crashed
 
 

@@ -28,7 +28,7 @@ def test_a_group_that_shrinks_to_one_reads_what_it_has_answered() -> None:
         await world.until(lambda: disk.done > before and disk.is_idle, "its own disk has the write")
         assert not writing.done()
         disk.hold()
-        removing = asyncio.ensure_future(n1.remove_member("n2"))
+        removing = asyncio.ensure_future(n1.members.remove("n2"))
         await world.sleep(50)
         newest = asyncio.ensure_future(n1.linearize())
         await world.sleep(50)
@@ -73,7 +73,7 @@ def test_an_address_that_is_anothers_keeps_nobody_from_leading() -> None:
         place.address = world.places["n3"].address
         n2 = await place.start()
         await world.sleep(3_000)
-        await world.leader().transfer_leader("n2")
+        await world.leader().members.transfer("n2")
         led = await world.led()
         assert led is n2
         assert (await led.write(increment("a"), size_bytes=1)).value == 1

@@ -87,14 +87,14 @@ def test_a_read_at_a_time_waits_for_the_write_that_heads_the_next_batch() -> Non
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
         # It raises the ceiling, so that below it nothing but what is in flight is waited for.
-        await n1.resolve_read(n1.clock.now())
+        await n1.resolve_read(n1.host.clock.now())
         disk, pipeline = world.places["n1"].disk, n1.parts.driver.pipeline
         disk.hold()
         writes = [asyncio.ensure_future(n1.write(increment("n")))]
         await world.until(lambda: disk.waiting == 1, "the first batch is being stored")
         writes += [asyncio.ensure_future(n1.write(grow("k"), size_bytes=50)) for _ in range(3)]
         await world.until(lambda: pipeline.is_full, "one is more than the open batch has room for")
-        reading = asyncio.ensure_future(n1.resolve_read(n1.clock.now()))
+        reading = asyncio.ensure_future(n1.resolve_read(n1.host.clock.now()))
         await world.sleep(1)
         for _ in range(2):
             disk.let_one_through()

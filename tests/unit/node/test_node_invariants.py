@@ -58,8 +58,8 @@ def apply_what_is_not_committed(_node: Node, patch: pytest.MonkeyPatch) -> None:
 
 
 def turn_the_clock_back(node: Node, _patch: pytest.MonkeyPatch) -> None:
-    node.clock._last = ZERO
-    node.clock._read_physical_ms = lambda: NOW_MS - 1_000
+    node.host.clock._last = ZERO
+    node.host.clock._read_physical_ms = lambda: NOW_MS - 1_000
 
 
 def lose_a_layer(node: Node, _patch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_a_read_ahead_of_the_log_is_not_served_above_the_ceiling() -> None:
 
             node._read_points._raise_ceiling = forget
             with broken("the ceiling covers what is read ahead of the log"):
-                await node.resolve_read(node.clock.now())
+                await node.resolve_read(node.host.clock.now())
 
     run(scenario)
 
@@ -156,7 +156,7 @@ def test_a_read_ahead_of_the_log_is_not_served_above_the_clock(monkeypatch: pyte
     async def scenario() -> None:
         async with running_node() as node:
             monkeypatch.setattr(Clock, "update", lambda _clock, _at: None)
-            at = node.clock.last
+            at = node.host.clock.last
             with broken("later writes sort above what is read"):
                 await node.resolve_read(Timestamp(at.epoch, at.wall_ms + 100, 0))
 
@@ -250,7 +250,9 @@ def test_a_floor_of_requests_is_above_the_ones_before_it(monkeypatch: pytest.Mon
         async with running_node() as node:
             floor = node._driver.applied.request_floor
             monkeypatch.setattr(Forgetting, "_choose", lambda *_: replace(Forgotten(b"", 0, 0), floor=floor))
-            write = asyncio.ensure_future(node.write(put("k", b"v"), request_id=bytes(node.clock.last) + b"\1" * 8))
+            write = asyncio.ensure_future(
+                node.write(put("k", b"v"), request_id=bytes(node.host.clock.last) + b"\1" * 8)
+            )
             await assert_stopped(node, "a floor of requests is above the ones before it")
             await asyncio.wait_for(asyncio.gather(write, return_exceptions=True), 10)
 

@@ -134,10 +134,10 @@ def test_a_transfer_under_load_refuses_nothing_that_another_try_does_not_do() ->
 
         callers = [asyncio.ensure_future(caller()) for _ in range(8)]
         await world.sleep(50)
-        assert await nodes["n1"].transfer_leader("n3") == "n3"
+        assert await nodes["n1"].members.transfer("n3") == "n3"
         await world.sleep(50)
         assert nodes["n1"].status().role == "follower"
-        assert await nodes["n3"].transfer_leader() in ("n1", "n2")
+        assert await nodes["n3"].members.transfer() in ("n1", "n2")
         await world.sleep(50)
         done.set()
         await asyncio.gather(*callers)
@@ -172,13 +172,13 @@ def test_a_leader_that_is_to_be_removed_hands_over_and_the_next_one_removes_it()
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         with pytest.raises(NotLeader) as elsewhere:
-            await n1.remove_member("n1")
+            await n1.members.remove("n1")
         leader = await world.led(but="n1")
         assert elsewhere.value.leader == leader.address
-        configuration = await leader.remove_member("n1")
+        configuration = await leader.members.remove("n1")
         assert [each.node_id for each in configuration.voters] == ["n2", "n3"]
         with pytest.raises(InvalidArgument):
-            await leader.remove_member("n9")
+            await leader.members.remove("n9")
 
     world.run(scenario)
 
@@ -189,7 +189,7 @@ def test_the_only_voter_cannot_be_removed() -> None:
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
         with pytest.raises(InvalidArgument, match="only voter"):
-            await n1.remove_member("n1")
+            await n1.members.remove("n1")
 
     world.run(scenario)
 
@@ -292,7 +292,7 @@ def test_a_new_epoch_holds_on_every_node_and_under_every_later_leader() -> None:
         assert before.ts < bumped.ts < after.ts
         assert (bumped.ts.epoch, after.ts.epoch) == (1, 1)
         await world.settled()
-        assert [node.clock.epoch for node in (n1, n2, n3)] == [1, 1, 1]
+        assert [node.host.clock.epoch for node in (n1, n2, n3)] == [1, 1, 1]
         world.places["n1"].crash()
         leader = await world.led(but="n1")
         again = await leader.write(increment("n"))
@@ -321,7 +321,7 @@ def test_a_node_whose_clock_is_wrong_against_a_majority_gives_up_leadership_and_
         await world.led(but=leader.identity.node_id)
         assert world.leader() is other
         world.tell_clock(n1, "n2", -10, 10)
-        await other.transfer_leader("n1")
+        await other.members.transfer("n1")
         assert world.leader() is n1
 
     world.run(scenario)
@@ -347,10 +347,10 @@ def test_a_leader_whose_clock_jumps_issues_the_time_that_went_by_until_most_cloc
         hears(n1, -3_600_000)
         await world.led(but="n1")
         assert "the wall clock jumped by 3600000 ms (60 min), which the monotonic clock does not confirm" in caplog.text
-        assert n1.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
+        assert n1.host.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
         hears(n1, 0)
-        assert n1.host_time.jump_ms() == 0, "all hosts slept: their clocks agree"
-        assert n1.clock.reading().wall_ms - before.wall_ms >= 3_600_000
+        assert n1.host.host_time.jump_ms() == 0, "all hosts slept: their clocks agree"
+        assert n1.host.clock.reading().wall_ms - before.wall_ms >= 3_600_000
 
     world.run(scenario)
 
@@ -360,13 +360,13 @@ def test_a_wall_clock_that_jumps_before_an_exchange_is_reported_does_not_confirm
 
     async def scenario() -> None:
         n1, _n2, _n3 = await world.grow("n1", "n2", "n3")
-        own_ms, _ = n1.host_time.offsets_ms()
+        own_ms, _ = n1.host.host_time.offsets_ms()
         world.places["n1"].wall_offset_ms = 3_600_000
         for peer in ("n2", "n3"):
             # As it was measured, a moment ago.
             n1.observe_peer_clock(peer, own_ms - 1, own_ms + 1)
         await world.led(but="n1")
-        assert n1.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
+        assert n1.host.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
 
     world.run(scenario)
 
@@ -381,8 +381,8 @@ def test_a_node_that_was_started_with_a_wrong_clock_issues_the_time_of_most() ->
         n2 = await world.places["n2"].start()
         for peer in ("n1", "n3"):
             world.tell_clock(n2, peer, -3_600_001, -3_599_999)
-        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms <= 251
-        assert n2.host_time.jump_ms() == 0
+        assert n2.host.clock.reading().wall_ms - n1.host.clock.reading().wall_ms <= 251
+        assert n2.host.host_time.jump_ms() == 0
 
     world.run(scenario)
 
@@ -396,12 +396,14 @@ def test_a_node_with_a_wrong_clock_issues_the_time_of_most_from_the_moment_that_
         world.places["n2"].wall_offset_ms = 600_000
         n2 = await world.places["n2"].start()
         world.tell_clock(n2, "n1", -600_001, -599_999)
-        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms > 500_000, "of two, nobody can say who is right"
+        assert n2.host.clock.reading().wall_ms - n1.host.clock.reading().wall_ms > 500_000, (
+            "of two, nobody can say who is right"
+        )
         await world.join("n3")
         await world.promote("n3")
         await world.until(lambda: len(n2.configuration.voters) == 3, "n2 knows of n3")
         await world.settled()
-        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms <= 251
+        assert n2.host.clock.reading().wall_ms - n1.host.clock.reading().wall_ms <= 251
 
     world.run(scenario)
 
@@ -454,7 +456,7 @@ def test_a_new_leader_looks_for_no_request_before_it_has_applied_all() -> None:
         n1, n2, _ = await world.grow("n1", "n2", "n3")
         id_ = bytes(n1.read_ts()) + bytes(8)
         await n1.write(increment("n"), request_id=id_, request_hash=b"h" * 16)
-        moving = asyncio.ensure_future(n1.transfer_leader("n2"))
+        moving = asyncio.ensure_future(n1.members.transfer("n2"))
         await world.until(lambda: n2.status().role == "leader", "it leads")
         assert not n2.ready
         with pytest.raises(Unavailable, match="not ready yet"):

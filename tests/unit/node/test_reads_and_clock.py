@@ -174,7 +174,7 @@ def test_a_second_bump_by_mistake_is_refused() -> None:
         async with running_node() as node:
             outcomes = await asyncio.gather(*(node.bump_epoch(0) for _ in range(5)), return_exceptions=True)
             assert sum(isinstance(each, InvalidArgument) for each in outcomes) == 4
-            assert node.clock.epoch == 1
+            assert node.host.clock.epoch == 1
 
     run(scenario)
 

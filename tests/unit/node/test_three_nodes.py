@@ -63,7 +63,7 @@ def test_a_follower_sends_callers_to_the_leaders_address() -> None:
 
     async def scenario() -> None:
         _, n2, _ = await world.grow("n1", "n2", "n3")
-        for call in (n2.write(put("k", b"v")), n2.linearize(), n2.add_member("n4", "n4.test:1")):
+        for call in (n2.write(put("k", b"v")), n2.linearize(), n2.members.add("n4", "n4.test:1")):
             with pytest.raises(NotLeader) as refused:
                 await call
             assert refused.value.leader == "n1.test:7621"
@@ -77,14 +77,14 @@ def test_who_announces_a_member_again_is_answered_when_the_first_announcement_is
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         world.cut_off("n1")
-        first = asyncio.ensure_future(n1.add_member("n4", "n4.test:7621"))
+        first = asyncio.ensure_future(n1.members.add("n4", "n4.test:7621"))
         await world.until(lambda: n1.configuration.member("n4") is not None, "it is appended")
-        again = asyncio.ensure_future(n1.add_member("n4", "n4.test:7621"))
+        again = asyncio.ensure_future(n1.members.add("n4", "n4.test:7621"))
         await world.sleep(300)
         assert not again.done()
         world.heal()
         assert (await first).member("n4") == (await again).member("n4") is not None
-        assert (await n1.add_member("n4", "n4.test:7621")).learners == n1.configuration.learners
+        assert (await n1.members.add("n4", "n4.test:7621")).learners == n1.configuration.learners
 
     world.run(scenario)
 
@@ -345,7 +345,7 @@ def test_a_retry_at_the_next_leader_has_one_effect_and_the_first_answer() -> Non
         world.let_go()
         await world.places["n1"].start()
         await world.settled()
-        await leader.transfer_leader("n1")
+        await leader.members.transfer("n1")
         n1 = world.places["n1"].node
         await world.led(above=leader.term - 1)
         again = await _count(n1, id_)
@@ -373,7 +373,7 @@ def test_what_the_leader_forgets_every_replica_forgets() -> None:
         n1, n2, n3 = await world.grow("n1", "n2", "n3")
         ids = []
         for number in range(25):
-            ids.append(bytes(n1.clock.now()) + number.to_bytes(8))
+            ids.append(bytes(n1.host.clock.now()) + number.to_bytes(8))
             await _count(n1, ids[-1])
         await world.settled()
         assert n2.applied == n3.applied == n1.applied

@@ -196,7 +196,7 @@ def test_a_transaction_without_room_is_counted(collected: Collected) -> None:
 
 def test_what_is_in_a_queue_is_told_with_its_bounds(collected: Collected) -> None:
     def change(node: Node) -> None:
-        node.writes.enter(500)
+        node.host.writes.enter(500)
 
     found = collected(change)
     assert found["queue_entries"][("writes",)] == 1
@@ -206,7 +206,7 @@ def test_what_is_in_a_queue_is_told_with_its_bounds(collected: Collected) -> Non
 
 
 def test_time_that_is_ahead_of_the_clock_shows(collected: Collected) -> None:
-    found = collected(lambda node: node.clock.update(Timestamp(0, NOW_MS + 200, 0)))
+    found = collected(lambda node: node.host.clock.update(Timestamp(0, NOW_MS + 200, 0)))
     assert found["clock_ahead_seconds"][()] == 0.2
 
 

@@ -42,7 +42,7 @@ def test_a_key_that_nobody_has_whole_is_data_loss_and_everything_else_works() ->
             assert "k2" in case.damage.what
             assert not node.is_installing
         await world.leader().write(put("k1", b"new"), size_bytes=1)
-        await world.leader().transfer_leader("n2")
+        await world.leader().members.transfer("n2")
         await world.led(but="n1")
         await world.leader().write(put("k3", b"new"), size_bytes=1)
         # A version that is written over it is a whole one.

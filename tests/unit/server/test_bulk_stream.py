@@ -65,12 +65,12 @@ def test_a_chunk_behind_one_that_had_no_room_is_not_written_before_it() -> None:
             first = asyncio.ensure_future(anext(replies))
             await until(lambda: engine.held == 1, "the first chunk is being stored")
             more.set()
-            await until(lambda: node.writes.use().count == 4, "the others are evaluated on top of it")
+            await until(lambda: node.host.writes.use().count == 4, "the others are evaluated on top of it")
             await asyncio.sleep(0)
             engine.release()
             with pytest.raises(ResourceExhausted):
                 await first
-            await until(lambda: node.writes.use().count == 0, "everything has its answer")
+            await until(lambda: node.host.writes.use().count == 0, "everything has its answer")
             assert node.applied.index == before
             found = await DocumentsService(node).get(
                 documents_pb2.GetDocumentRequest(table=TABLE, key=common_pb2.Key(parts=[common_pb2.Value(int64=1)]))

@@ -45,7 +45,7 @@ def test_a_node_does_not_speak_for_a_time_that_it_has_not_applied() -> None:
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
         service = InspectService(n1)
-        later = common_pb2.Timestamp(wall_ms=n1.clock.now().wall_ms + 1_000)
+        later = common_pb2.Timestamp(wall_ms=n1.host.clock.now().wall_ms + 1_000)
         for call in (
             service.verify_range(pb.VerifyRangeRequest(up_to=later)),
             service.list_items(pb.ListItemsRequest(up_to=later)),
@@ -61,8 +61,8 @@ def test_inspection_takes_a_place_among_the_scans() -> None:
 
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
-        for _ in range(n1.limits.scans_max):
-            n1.scans.enter()
+        for _ in range(n1.host.limits.scans_max):
+            n1.host.scans.enter()
         with pytest.raises(ResourceExhausted):
             await InspectService(n1).read_versions(PAIR)
 

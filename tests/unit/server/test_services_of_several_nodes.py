@@ -128,10 +128,10 @@ def test_who_is_asked_for_the_time_moves_no_clock_and_the_leader_alone_answers_f
         n1, n2, _n3 = await world.grow("n1", "n2", "n3")
         await world.sleep(60_000)
         for node in (n1, n2):
-            last = node.clock.last
+            last = node.host.clock.last
             reply = await _cluster(node).clock(cluster_pb2.ClockRequest())
             assert reply.now.wall_ms > last.wall_ms  # type: ignore[attr-defined]
-            assert node.clock.last == last
+            assert node.host.clock.last == last
         assert (await _cluster(n1).clock(cluster_pb2.ClockRequest(at_leader=True))).IsInitialized()
         with pytest.raises(NotLeader, match="only the leader's time will do") as refused:
             await _cluster(n2).clock(cluster_pb2.ClockRequest(at_leader=True))

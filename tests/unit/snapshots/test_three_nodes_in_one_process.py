@@ -126,7 +126,7 @@ def test_leadership_that_moves_in_mid_transfer_costs_nothing() -> None:
             cluster.fetches.clear()
             cluster.cut.clear()
             await until(lambda: cluster.fetches)
-            assert await leader.node.transfer_leader(third.node_id) == third.node_id
+            assert await leader.node.members.transfer(third.node_id) == third.node_id
             cluster.hold.set()
             await cluster.write_many(3)
             await cluster.converged()
@@ -212,7 +212,7 @@ def test_a_new_member_of_a_long_history_begins_with_a_snapshot() -> None:
             before = len(cluster.fetches)
             leader = cluster.leader
             assert leader is not None
-            newcomer.joined = await leader.node.add_member("n4", "n4:7621")
+            newcomer.joined = await leader.node.members.add("n4", "n4:7621")
             await newcomer.start()
             await leader.node.bind_member("n4", "disk of n4", "n4:7621")
             await until(lambda: newcomer.engine.installing)
