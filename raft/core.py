@@ -35,7 +35,7 @@ class Core:
     """The slowest of our last transactions, less and less of it with each that was faster."""
     counted_alone_to: int = 0
     """Up to here entries were counted as committed by ourselves alone, when a leadership of ours ended."""
-    life: int = 0
+    incarnation: int = 0
     """Drawn at the start: tells times of this process from those of an earlier one."""
     freshness: Freshness = field(default_factory=Freshness)
     examine: Examine | None = None

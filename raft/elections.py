@@ -6,7 +6,7 @@ PySyncObj holds the term, the vote and the comparison of logs. This room decides
   nobody and change no term, so a node that was cut off does not depose a leader that the others follow.
 - A voter that heard of a leader within ``election_ms_min`` gives no vote and no pre-vote, and does not even take the
   request's term. So does a leader. Neither does a process that has just started: it may have been such a voter in its
-  last life. The lease rests on this. A request that the leader asked for (a hand-over) is the exception.
+  last incarnation. The lease rests on this. A request that the leader asked for (a hand-over) is the exception.
 - A vote is counted once per term and voter, and from voters of our own configuration only.
 - While our term or vote is on its way to the disk, no other attempt begins, and afterwards the others' disks are given
   the time that ours took: on slow disks each attempt would otherwise void the one before it, for ever.
@@ -38,10 +38,10 @@ class ElectionCounts(NamedTuple):
 class Elections:
     """The timer's deadline is :attr:`deadline_ms`; it means nothing while we lead or are no voter."""
 
-    def __init__(self, core: Core, *, is_first_life: bool) -> None:
-        """``is_first_life`` where this replica cannot have voted or heard of a leader before."""
+    def __init__(self, core: Core, *, is_first_incarnation: bool) -> None:
+        """``is_first_incarnation`` where this replica cannot have voted or heard of a leader before."""
         self._core = core
-        self._heard_ms = float("-inf") if is_first_life else core.now_ms
+        self._heard_ms = float("-inf") if is_first_incarnation else core.now_ms
         self._pre_votes: set[str] = set()
         self._pre_vote_term = 0
         self._votes: set[str] = set()

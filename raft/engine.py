@@ -204,7 +204,7 @@ class Engine:
             raftMaxTimeout=2 * _NEVER_S,
         )
         self._sync = _SYNCOBJ.SyncObj(self._node(node_id), (), conf=conf, transport=self._transport)
-        # syncobj.py:177 starts every life at entry 1, and would apply the log again from there.
+        # syncobj.py:177 starts every process at entry 1, and would apply the log again from there.
         self._sync._SyncObj__raftLastApplied = applied_index
 
     @property

@@ -48,8 +48,8 @@ class Following:
             _LOG.error("%s leads term %d of group %d beside us or another", sender, message.term, core.group_id)
             return False
         core.heard_of_leader = True
-        # A time of an earlier life means nothing now: the host's clock may have begun again.
-        if message.fresh_index and message.life == core.life and message.echo_ms <= core.now_ms:
+        # A time of an earlier incarnation means nothing now: the host's clock may have begun again.
+        if message.fresh_index and message.incarnation == core.incarnation and message.echo_ms <= core.now_ms:
             core.freshness.note(message.echo_ms, message.fresh_index, core.applied[0])
         return True
 
@@ -158,7 +158,7 @@ class Following:
         if doubt is not None and doubt.stored_key:
             answer.doubted_index, answer.doubted_key = doubt.index, doubt.stored_key
         core = self._core
-        reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms, life=core.life)
+        reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms, incarnation=core.incarnation)
         core.send(sender, reply, core.journal.sequence_of(matched_index))
 
     def _reject(self, sender: str, message: pb.RaftMessage) -> None:
@@ -167,7 +167,7 @@ class Following:
         answer = pb.Acknowledgement(
             wanted_index=core.engine.commit_index + 1, rejected_prev_index=append.prev_index, round=append.round
         )
-        reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms, life=core.life)
+        reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms, incarnation=core.incarnation)
         core.send(sender, reply, core.journal.vote_sequence)
 
     def on_heartbeat(self, sender: str, message: pb.RaftMessage) -> None:
@@ -177,7 +177,7 @@ class Following:
         self._touch(sender, min(heartbeat.commit_index, core.journal.last_index))
         if heartbeat.round:
             answer = pb.Acknowledgement(heard=True, round=heartbeat.round)
-            reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms, life=core.life)
+            reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms, incarnation=core.incarnation)
             core.send(sender, reply, core.journal.vote_sequence)
 
     # --- snapshots ----------------------------------------------------------------------------------------------------

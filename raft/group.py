@@ -132,12 +132,12 @@ class RaftLog:
         )
         engine.on_send = self._engine_sends
         self._core = Core(node_id, group_id, settings, random, journal, engine, Outbox(journal), now_ms, applied)
-        self._core.life = random.getrandbits(32)
+        self._core.incarnation = random.getrandbits(32)
         self._standing = Standing(journal, joined or Configuration())
         self._refused: dict[str, int] = {}
         self._replication = Replication(self._core)
         self._following = Following(self._core)
-        self._elections = Elections(self._core, is_first_life=not stored)
+        self._elections = Elections(self._core, is_first_incarnation=not stored)
         self._transfer = Transfer(self._core, self._replication)
         self._membership = Membership(self._core, self._replication)
         self._members: Configuration | None = None
@@ -685,7 +685,7 @@ class RaftLog:
             return
         index = min(index, core.applied[0], journal.durable_index)
         new_base = journal.base[0]
-        lowest = self._replication.lowest_proved() if core.is_leading else None
+        lowest = self._replication.lowest_match() if core.is_leading else None
         count, size = journal.last_index - new_base, journal.size_bytes
         while new_base < index:
             is_wanted = not core.is_leading or (lowest is not None and lowest <= new_base)

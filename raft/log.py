@@ -37,8 +37,8 @@ class Nothing:
 class Entry:
     """One place in the log.
 
-    ``payload`` is the proposer's own object on the node that proposed it in this life, :class:`Encoded` elsewhere, and
-    :class:`Nothing` or a :class:`~cortado.raft.configuration.Configuration` for the log's own entries.
+    ``payload`` is the proposer's own object on the node that proposed it in this incarnation, :class:`Encoded`
+    elsewhere, and :class:`Nothing` or a :class:`~cortado.raft.configuration.Configuration` for the log's own entries.
     """
 
     index: int

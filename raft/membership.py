@@ -105,12 +105,12 @@ class Membership:
         core = self._core
         progress = self._replication.member(member.node_id)
         assert progress is not None
-        behind = core.journal.last_index - progress.proved_index
+        behind = core.journal.last_index - progress.match_index
         if not member.storage_id:
             problem = "has not joined yet: start it with --join"
         elif not progress.was_heard_within(core.settings.election_ms_min, core.now_ms):
             problem = f"has not answered for {core.settings.election_ms_min:.0f} ms"
-        elif progress.needs_snapshot or progress.proved_index < core.journal.base[0]:
+        elif progress.needs_snapshot or progress.match_index < core.journal.base[0]:
             # Also before the first attempt has shown it: where the whole log is short, nothing would seem to lack.
             problem = "waits for a snapshot"
         elif behind > core.settings.caught_up_entries:

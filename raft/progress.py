@@ -23,25 +23,25 @@ _RETRANSMIT_DOUBLINGS_MAX: Final = 3
 
 
 class Progress:
-    """``proved_index`` is what the member's own acknowledgements in this term proved; it never falls."""
+    """``match_index`` is what the member's own acknowledgements in this term proved; it never falls."""
 
     __slots__ = (
         "began_ms",
+        "counted_index",
         "echoed_ms",
-        "entered_index",
-        "fresh_life",
+        "fresh_incarnation",
         "fresh_ms",
         "fresh_round",
         "heard_ms",
         "in_flight",
         "in_flight_bytes",
         "is_probing",
+        "match_index",
         "moved_ms",
         "needs_snapshot",
         "node_id",
         "pending_fresh",
         "probe_prev",
-        "proved_index",
         "resent",
         "round",
         "told_commit",
@@ -51,9 +51,9 @@ class Progress:
         self.node_id = node_id
         # What answers an earlier message of ours speaks of another member, which had this id before.
         self.began_ms = now_ms
-        self.proved_index = 0
+        self.match_index = 0
         # What of it the engine was told: never more than is durable at the leader.
-        self.entered_index = 0
+        self.counted_index = 0
         self.is_probing = True
         self.probe_prev = 0
         self.needs_snapshot = False
@@ -68,11 +68,11 @@ class Progress:
         # The last round that it answered, and the newest send time of ours that it echoed.
         self.round = 0
         self.echoed_ms = float("-inf")
-        # A time of the member's and the life it is of, the round that makes it valid, and the newest valid one.
+        # A time of the member's and the incarnation it is of, the round that makes it valid, and the newest valid one.
         self.pending_fresh = (0.0, 0)
         self.fresh_round = 0
         self.fresh_ms = 0.0
-        self.fresh_life = 0
+        self.fresh_incarnation = 0
 
     def has_window(self, settings: RaftSettings) -> bool:
         """Whether a message with entries may be sent."""
@@ -94,13 +94,13 @@ class Progress:
         self.in_flight.append((last_index, size_bytes))
         self.in_flight_bytes += size_bytes
 
-    def proved(self, index: int, now_ms: float) -> None:
+    def matched(self, index: int, now_ms: float) -> None:
         """The member holds, durably, what we hold up to ``index``."""
-        if index > self.proved_index:
-            self.proved_index = index
+        if index > self.match_index:
+            self.match_index = index
             self.moved_ms = now_ms
             self.resent = 0
-        while self.in_flight and self.in_flight[0][0] <= self.proved_index:
+        while self.in_flight and self.in_flight[0][0] <= self.match_index:
             self.in_flight_bytes -= self.in_flight.popleft()[1]
         if self.is_probing and not self.in_flight:
             self.is_probing = False
@@ -109,7 +109,7 @@ class Progress:
         """Whether a message that did not fit behind ``prev_index`` was sent before what we know now."""
         if self.is_probing:
             return prev_index != self.probe_prev
-        return prev_index <= self.proved_index
+        return prev_index <= self.match_index
 
     def is_overdue(self, settings: RaftSettings, now_ms: float) -> bool:
         """Whether what is under way should be sent again. Each time later: what a member cannot take, for it is

@@ -117,9 +117,9 @@ class Replication:
         core = self._core
         if progress.fresh_ms and core.has_applied_own_term:
             message.echo_ms = progress.fresh_ms
-            message.life = progress.fresh_life
+            message.incarnation = progress.fresh_incarnation
             message.fresh_index = core.durable_commit_index
-        # Only our term must be durable, or a crash of the only voter would let two of its lives use it.
+        # Only our term must be durable, or a crash of the only voter would let two of its incarnations use it.
         core.send(progress.node_id, message, core.journal.vote_sequence)
 
     def tick(self) -> None:
@@ -149,7 +149,7 @@ class Replication:
                 self._send(progress, pb.RaftMessage(snapshot=_notice(meta)))
 
     def _send_heartbeat(self, progress: Progress, number: int) -> None:
-        commit_index = min(self._core.durable_commit_index, progress.proved_index)
+        commit_index = min(self._core.durable_commit_index, progress.match_index)
         self._send(progress, pb.RaftMessage(heartbeat=pb.Heartbeat(commit_index=commit_index, round=number)))
         progress.told_commit = max(progress.told_commit, commit_index)
 
@@ -163,7 +163,7 @@ class Replication:
             if progress.was_heard_within(core.settings.election_ms_min, core.now_ms):
                 progress.resent += 1
                 self._probe_from(
-                    progress, progress.proved_index + 1 if progress.proved_index else progress.probe_prev + 1
+                    progress, progress.match_index + 1 if progress.match_index else progress.probe_prev + 1
                 )
                 is_any = True
         if is_any:
@@ -180,7 +180,7 @@ class Replication:
         self._committed_ms = None
         self._announced = committed
         for progress in self._members.values():
-            if progress.told_commit < min(committed, progress.proved_index):
+            if progress.told_commit < min(committed, progress.match_index):
                 self._send_heartbeat(progress, 0)
 
     # --- in -----------------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class Replication:
         answer = message.acknowledgement
         progress.heard_ms = core.now_ms
         progress.echoed_ms = max(progress.echoed_ms, min(message.echo_ms, core.now_ms))
-        self._note_round(progress, answer.round, (message.sent_ms, message.life))
+        self._note_round(progress, answer.round, (message.sent_ms, message.incarnation))
         if answer.doubted_index:
             core.doubts.append(Doubt(answer.doubted_index, answer.doubted_key))
         outcome = answer.WhichOneof("outcome")
@@ -207,22 +207,22 @@ class Replication:
 
     def _matched(self, progress: Progress, index: int) -> None:
         core = self._core
-        progress.proved(index, core.now_ms)
-        self._enter(progress)
-        if core.engine.next_index(progress.node_id) <= progress.proved_index:
-            core.engine.set_next_index(progress.node_id, progress.proved_index + 1)
-        if progress.needs_snapshot and progress.proved_index >= core.journal.base[0]:
+        progress.matched(index, core.now_ms)
+        self._count(progress)
+        if core.engine.next_index(progress.node_id) <= progress.match_index:
+            core.engine.set_next_index(progress.node_id, progress.match_index + 1)
+        if progress.needs_snapshot and progress.match_index >= core.journal.base[0]:
             progress.needs_snapshot = False
             self._offers.pop(progress.node_id, None)
         self._settle(progress)
         if core.engine.next_index(progress.node_id) <= core.journal.last_index and progress.has_window(core.settings):
             core.engine.send_entries()
 
-    def _enter(self, progress: Progress) -> None:
+    def _count(self, progress: Progress) -> None:
         """Let the engine count an acknowledgement, as far as our own disk is."""
         core = self._core
-        progress.entered_index = max(progress.entered_index, min(progress.proved_index, core.journal.durable_index))
-        core.engine.acknowledge(progress.node_id, progress.entered_index)
+        progress.counted_index = max(progress.counted_index, min(progress.match_index, core.journal.durable_index))
+        core.engine.acknowledge(progress.node_id, progress.counted_index)
 
     def _rejected(self, progress: Progress, prev_index: int, wanted_index: int) -> None:
         if progress.is_stale_rejection(prev_index):
@@ -233,7 +233,7 @@ class Replication:
     def _probe_from(self, progress: Progress, index: int) -> None:
         core = self._core
         progress.probe()
-        index = max(progress.proved_index + 1, min(index, core.journal.last_index + 1))
+        index = max(progress.match_index + 1, min(index, core.journal.last_index + 1))
         core.engine.set_next_index(progress.node_id, index)
         self._settle(progress)
 
@@ -251,14 +251,14 @@ class Replication:
         """Our own disk has caught up: acknowledgements that were held back count now. Whether there were any."""
         is_any = False
         for progress in self._members.values():
-            if progress.entered_index < progress.proved_index:
-                self._enter(progress)
+            if progress.counted_index < progress.match_index:
+                self._count(progress)
                 is_any = True
         return is_any
 
     def is_decided_without_us(self, index: int) -> bool:
         """Whether a majority has the entry ``index`` on its disks, ours not counted."""
-        return sum(each.proved_index >= index for each in self._voters()) >= self._core.configuration.majority
+        return sum(each.match_index >= index for each in self._voters()) >= self._core.configuration.majority
 
     def log_moved(self) -> None:
         """Entries were dropped: a member may need a snapshot now."""
@@ -274,7 +274,7 @@ class Replication:
             values = [rounds.current, *(each.round for each in self._voters())]
             self._note_fresh(rounds.confirm(int(reached_by(core.configuration.majority, values))))
         if progress.fresh_round and rounds.confirmed >= progress.fresh_round:
-            progress.fresh_ms, progress.fresh_life = progress.pending_fresh
+            progress.fresh_ms, progress.fresh_incarnation = progress.pending_fresh
             progress.fresh_round = 0
         if not progress.fresh_round:
             # Valid once a round that begins after this has been confirmed.
@@ -306,7 +306,7 @@ class Replication:
         """Other voters that answered within an election's time, the one that is furthest first."""
         core = self._core
         near = [each for each in self._voters() if each.was_heard_within(core.settings.election_ms_min, core.now_ms)]
-        return sorted(near, key=lambda each: (-each.proved_index, each.node_id))
+        return sorted(near, key=lambda each: (-each.match_index, each.node_id))
 
     def progress(self) -> list[PeerProgress]:
         core = self._core
@@ -315,9 +315,7 @@ class Replication:
             each = self._members[member.node_id]
             since_ms = self._began_ms if each.heard_ms is None else each.heard_ms
             is_voter = core.configuration.is_voter(member.node_id)
-            listed.append(
-                PeerProgress(member, is_voter, each.proved_index, core.now_ms - since_ms, each.needs_snapshot)
-            )
+            listed.append(PeerProgress(member, is_voter, each.match_index, core.now_ms - since_ms, each.needs_snapshot))
         return listed
 
     def snapshot_needs(self) -> list[str]:
@@ -330,9 +328,9 @@ class Replication:
             if each.needs_snapshot and each.was_heard_within(near_ms, core.now_ms)
         ]
 
-    def lowest_proved(self) -> int | None:
+    def lowest_match(self) -> int | None:
         """How far the last member is; None where there is no other."""
-        return min((each.proved_index for each in self._members.values()), default=None)
+        return min((each.match_index for each in self._members.values()), default=None)
 
     def offer(self, to: str, meta: SnapshotMeta) -> None:
         progress = self._members.get(to)

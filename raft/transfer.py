@@ -77,7 +77,7 @@ class Transfer:
         if progress is None or core.now_ms >= self._gives_up_ms:
             self._failed.add(self.target)
             self.target = ""
-        elif core.now_ms >= self._next_word_ms and progress.proved_index == core.journal.last_index:
+        elif core.now_ms >= self._next_word_ms and progress.match_index == core.journal.last_index:
             self._next_word_ms = core.now_ms + core.settings.heartbeat_ms
             core.send(
                 self.target,

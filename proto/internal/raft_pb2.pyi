@@ -52,12 +52,12 @@ class LogRecord(_message.Message):
     def __init__(self, term: _Optional[int] = ..., kind: _Optional[int] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class RaftMessage(_message.Message):
-    __slots__ = ("term", "sent_ms", "echo_ms", "fresh_index", "life", "append", "heartbeat", "acknowledgement", "vote_request", "vote_response", "timeout_now", "snapshot")
+    __slots__ = ("term", "sent_ms", "echo_ms", "fresh_index", "incarnation", "append", "heartbeat", "acknowledgement", "vote_request", "vote_response", "timeout_now", "snapshot")
     TERM_FIELD_NUMBER: _ClassVar[int]
     SENT_MS_FIELD_NUMBER: _ClassVar[int]
     ECHO_MS_FIELD_NUMBER: _ClassVar[int]
     FRESH_INDEX_FIELD_NUMBER: _ClassVar[int]
-    LIFE_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
     APPEND_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     ACKNOWLEDGEMENT_FIELD_NUMBER: _ClassVar[int]
@@ -69,7 +69,7 @@ class RaftMessage(_message.Message):
     sent_ms: float
     echo_ms: float
     fresh_index: int
-    life: int
+    incarnation: int
     append: AppendEntries
     heartbeat: Heartbeat
     acknowledgement: Acknowledgement
@@ -77,7 +77,7 @@ class RaftMessage(_message.Message):
     vote_response: VoteResponse
     timeout_now: TimeoutNow
     snapshot: SnapshotNotice
-    def __init__(self, term: _Optional[int] = ..., sent_ms: _Optional[float] = ..., echo_ms: _Optional[float] = ..., fresh_index: _Optional[int] = ..., life: _Optional[int] = ..., append: _Optional[_Union[AppendEntries, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., acknowledgement: _Optional[_Union[Acknowledgement, _Mapping]] = ..., vote_request: _Optional[_Union[VoteRequest, _Mapping]] = ..., vote_response: _Optional[_Union[VoteResponse, _Mapping]] = ..., timeout_now: _Optional[_Union[TimeoutNow, _Mapping]] = ..., snapshot: _Optional[_Union[SnapshotNotice, _Mapping]] = ...) -> None: ...
+    def __init__(self, term: _Optional[int] = ..., sent_ms: _Optional[float] = ..., echo_ms: _Optional[float] = ..., fresh_index: _Optional[int] = ..., incarnation: _Optional[int] = ..., append: _Optional[_Union[AppendEntries, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., acknowledgement: _Optional[_Union[Acknowledgement, _Mapping]] = ..., vote_request: _Optional[_Union[VoteRequest, _Mapping]] = ..., vote_response: _Optional[_Union[VoteResponse, _Mapping]] = ..., timeout_now: _Optional[_Union[TimeoutNow, _Mapping]] = ..., snapshot: _Optional[_Union[SnapshotNotice, _Mapping]] = ...) -> None: ...
 
 class AppendEntries(_message.Message):
     __slots__ = ("prev_index", "prev_term", "commit_index", "round", "records")

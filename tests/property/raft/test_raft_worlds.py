@@ -105,11 +105,11 @@ def _at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def _uncounted_disk(patch: pytest.MonkeyPatch) -> None:
-    def enter(self, progress) -> None:
-        progress.entered_index = progress.proved_index
-        self._core.engine.acknowledge(progress.node_id, progress.entered_index)
+    def count(self, progress) -> None:
+        progress.counted_index = progress.match_index
+        self._core.engine.acknowledge(progress.node_id, progress.counted_index)
 
-    patch.setattr(Replication, "_enter", enter)
+    patch.setattr(Replication, "_count", count)
     patch.setattr(Core, "durable_commit_index", property(lambda self: self.engine.commit_index))
 
 

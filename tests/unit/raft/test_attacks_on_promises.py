@@ -24,7 +24,7 @@ def test_a_time_of_an_earlier_boot_does_not_make_a_replica_fresh() -> None:
     group.run(500)
     assert group.logs["n2"].fresh_as_of_ms is not None
     _rebooted(group, "n2", 5_000.0)
-    # The leader gives back what it was told by the life before.
+    # The leader gives back what it was told by the incarnation before.
     group.pass_ms(100, "n1", "n3")
     group.send("n1")
     (letter,) = [each for each in group.keep(to="n2") if each.message.fresh_index]

@@ -224,8 +224,16 @@ def test_a_time_that_has_not_come_says_nothing_of_how_fresh_a_replica_is() -> No
     log = group.logs["n2"]
     before = log.fresh_as_of_ms
     assert before is not None
-    life = log._core.life
-    group.forge("n1", "n2", term=2, heartbeat=pb.Heartbeat(), echo_ms=group.now_ms + 60_000, fresh_index=1, life=life)
+    incarnation = log._core.incarnation
+    group.forge(
+        "n1",
+        "n2",
+        term=2,
+        heartbeat=pb.Heartbeat(),
+        echo_ms=group.now_ms + 60_000,
+        fresh_index=1,
+        incarnation=incarnation,
+    )
     assert log.fresh_as_of_ms == before
 
 

@@ -309,11 +309,11 @@ def _truncated_before_stored() -> None:
 
 
 def _count_at_once(patch: pytest.MonkeyPatch) -> None:
-    def enter(self, progress: Progress) -> None:
-        progress.entered_index = progress.proved_index
-        self._core.engine.acknowledge(progress.node_id, progress.entered_index)
+    def count(self, progress: Progress) -> None:
+        progress.counted_index = progress.match_index
+        self._core.engine.acknowledge(progress.node_id, progress.counted_index)
 
-    patch.setattr(Replication, "_enter", enter)
+    patch.setattr(Replication, "_count", count)
     patch.setattr(Core, "durable_commit_index", property(lambda self: self.engine.commit_index))
 
 
@@ -491,8 +491,8 @@ def _sticky() -> None:
     assert _request(group, "n1") == []
 
 
-def _no_quiet_start(self, core, *, is_first_life, original=Elections.__init__) -> None:
-    original(self, core, is_first_life=True)
+def _no_quiet_start(self, core, *, is_first_incarnation, original=Elections.__init__) -> None:
+    original(self, core, is_first_incarnation=True)
 
 
 @rule("elections: no vote for a while after a start", replaced(Elections, "__init__", _no_quiet_start))
