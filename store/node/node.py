@@ -53,17 +53,16 @@ from cortado.store.node.changefeed.watches import Watches
 from cortado.store.node.compaction import Compaction
 from cortado.store.node.controls import accepted_loss, epoch_after, higher_ceiling
 from cortado.store.node.driver import Driver
-from cortado.store.node.examining import Examiner, lost
+from cortado.store.node.group_context import GroupContext
 from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES, ENTRY_OVERHEAD_BYTES
 from cortado.store.node.membership import Membership
 from cortado.store.node.opening import open_log
-from cortado.store.node.patrol import Patrol
 from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResult
 from cortado.store.node.read_timestamps import ReadPoints, Stale
+from cortado.store.node.repair.integrity import Integrity
 from cortado.store.node.repair.ranges import Answer, Ask, answer
-from cortado.store.node.repair.repairs import Repairs
 from cortado.store.node.request_table.lookup import KnownRequests, Submitted
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.snapshots import Snapshots
@@ -178,11 +177,8 @@ class Node:
         self._known_requests: KnownRequests
         self.members: Membership
         """Changes of who belongs to the group, and of who leads it."""
-        self.examiner: Examiner
-        self.patrol: Patrol
-        """Reads all that is stored again and again."""
-        self.repairs: Repairs
-        """What is damaged here, and how far that is repaired."""
+        self.integrity: Integrity
+        """What is damaged here: how it is found, and how far it is repaired."""
         self.watches: Watches
         """The changes of key ranges, for who watches them."""
 
@@ -218,9 +214,7 @@ class Node:
         self._known_requests = KnownRequests(driver, self._machine, self.host.clock)
         self.members = Membership(driver, self.identity.node_id)
         self.watches = self._make_watches()
-        self.repairs = self._make_repairs()
-        self.patrol = self._make_patrol()
-        self.store.on_damage = self._met_damage
+        self.integrity = Integrity(self._context(), on_repaired=self._catalog_cache.clear)
         self.host.start(self._loop)
         # Of two nodes nobody can say whose clock is right; of three, at once, two can.
         driver.on_configured = self.host.clock_watch.compare
@@ -230,20 +224,25 @@ class Node:
             await self.snapshots.start()
             driver.after_round = self.snapshots.poll
             driver.compaction.held_index = lambda: snapshots.held_index
-        self.examiner = Examiner(self.store, self._lacks)
-        self._log.examine = self.examiner.examine
-        driver.on_doubt = lambda stored_key: self._lacks(lost(stored_key), stored_key)
-        for each in self.host.engine.disordered:
-            damage = Damage.of_disorder(each)
-            _LOG.critical("what is stored here is damaged: %s", damage.what)
-            self._patrol_found(damage)
-        await self.patrol.walk(self.host.limits.walk_ms)
-        self.patrol.start()
+        await self.integrity.start()
         driver.schedule()
         if driver.is_alone:
             await driver.until(lambda: driver.leadership.is_ready or bool(driver.refused_for) or self.is_installing)
             if driver.refused_for:
                 _LOG.warning("starting without room for writes: %s", driver.refused_for)
+
+    def _context(self) -> GroupContext:
+        return GroupContext(
+            self.identity.node_id,
+            GroupRange(self._group_id),
+            self.host,
+            self.store,
+            self._log,
+            self._driver,
+            self._storage,
+            self._transport,
+            self._random,
+        )
 
     def _make_driver(self) -> Driver:
         return Driver(
@@ -281,39 +280,11 @@ class Node:
             close_time=lambda: self._raise_ceiling(self.host.clock.now()),
         )
 
-    def _make_patrol(self) -> Patrol:
-        return Patrol(
-            self.host.engine,
-            pass_ms=self.host.limits.patrol_ms,
-            run_scan=self.host.scan,
-            is_readable=lambda: not self.store.unreadable,
-            on_damage=self._patrol_found,
-            monotonic_ms=self.host.monotonic_ms,
-        )
-
     def _is_idle_for(self, ms: int) -> bool:
         """Whether this node leads, and nothing was written for ``ms``, or is about to be."""
         driver = self._driver
         is_idle = driver.leadership.is_ready and driver.pipeline.newest_in_flight is None
         return is_idle and self.host.clock.physical_ms - driver.applied.last_ts.wall_ms >= ms
-
-    def _make_repairs(self) -> Repairs:
-        driver = self._driver
-        return Repairs(
-            engine=self.host.engine,
-            versions=self.store,
-            log=self._log,
-            node_id=self.identity.node_id,
-            of=GroupRange(self._group_id),
-            transport=self._transport,
-            storage=self._storage,
-            run_scan=self.host.scan,
-            applied_index=lambda: driver.applied.index,
-            monotonic_ms=self.host.monotonic_ms,
-            random_=self._random,
-            on_repaired=self._catalog_cache.clear,
-            on_failure=driver.fail,
-        )
 
     def _make_snapshots(self, spools: SpoolDirectory) -> Snapshots:
         log = self._log
@@ -328,8 +299,8 @@ class Node:
             driver=self._driver,
             storage=self._storage,
             run_scan=self.host.scan,
-            lost=self.repairs.lost,
-            on_damage=self._damaged,
+            lost=self.integrity.repairs.lost,
+            on_damage=self.integrity.report,
             configuration_at=log.configuration_at,
             first_index=lambda: log.base[0] + 1,
             monotonic_ms=self.host.monotonic_ms,
@@ -350,38 +321,17 @@ class Node:
             self.watches.end_all(Unavailable(snapshots.unreadable, retry_delay_ms=1_000))
         self._catalog_cache.clear()
 
-    def _lacks(self, damage: Damage, stored_key: bytes) -> None:
-        """A version is not here, and another member has it: no read may say that there is nothing."""
-        _LOG.critical("lost here: %s", damage.what)
-        self.store.distrust(damage)
-        self.repairs.fill(damage, stored_key)
-
-    def _patrol_found(self, damage: Damage) -> None:
-        """On the scan thread. What lies in a range was something else, perhaps another key: no read may miss that."""
-        if not damage.is_of_one_key and not self.repairs.is_known(damage):
-            self.store.distrust(damage)
-        self.store.on_damage(damage)
-
-    def _met_damage(self, damage: Damage) -> None:
-        """On the reader's thread."""
-        self._loop.call_soon_threadsafe(self._damaged, damage)
-
-    def _damaged(self, damage: Damage) -> None:
-        """Somebody met damaged data: it is repaired from another member's, where one has it whole."""
-        if not self._is_stopping:
-            self.repairs.report(damage)
-
     async def stop(self, hand_over: bool = True) -> None:
         """Refuse new work, finish what is in flight, end the threads. A leader hands over first where it can, serving
         until then, so that callers find the next one at once."""
         if hand_over and not self._is_stopping and self._driver.failure is None:
             await self._hand_over()
         self._is_stopping = True
+        self.integrity.close()
         self.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
         if self._driver.failure is None:
             self._driver.veto(_STOPPING, True)
-        await self.patrol.stop()
-        await self.repairs.stop()
+        await self.integrity.stop()
         if self.snapshots is not None:
             await self.snapshots.stop()
         await self._driver.close()
@@ -463,7 +413,7 @@ class Node:
         self._check_serving()
         found = await self.host.scan(lambda: answer(self.host.engine, GroupRange(group_id), ask))
         for key in found.damaged:
-            self._damaged(Damage.at(ask.space, key))
+            self.integrity.report(Damage.at(ask.space, key))
         return found
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
@@ -652,7 +602,7 @@ class Node:
         if len(self._log.configuration.members) < 2:
             raise Unsupported("rebuilding a node that is alone", "no other member has a copy; restore a backup")
         self._check_serving()
-        await self.repairs.rebuild()
+        await self.integrity.repairs.rebuild()
 
     async def accept_loss(
         self,
@@ -675,11 +625,11 @@ class Node:
         if known is not None:
             return await self.answer(known)
         await self.linearize()
-        effect = accepted_loss(engine_key, await self.repairs.check_lost(engine_key))
+        effect = accepted_loss(engine_key, await self.integrity.repairs.check_lost(engine_key))
         result = await self.write(effect, request_id=request_id, request_hash=request_hash, encode_reply=encode_reply)
         await self.caught_up()
         self._catalog_cache.clear()
-        self.repairs.look_again()
+        self.integrity.repairs.look_again()
         return result
 
     # --- what an operator asks ---------------------------------------------------------------------------------
@@ -750,8 +700,8 @@ class Node:
             snapshot="" if self.snapshots is None else snapshot_text(self.snapshots.progress),
             unreadable=self.store.unreadable,
             slowed=self._driver.compaction.slowed,
-            patrol=self.patrol.progress,
-            damage=self.repairs.items(),
-            damaged=self.repairs.counts.damaged,
-            repaired=self.repairs.counts.repaired,
+            patrol=self.integrity.patrol.progress,
+            damage=self.integrity.repairs.items(),
+            damaged=self.integrity.repairs.counts.damaged,
+            repaired=self.integrity.repairs.counts.repaired,
         )

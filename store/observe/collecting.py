@@ -199,7 +199,7 @@ def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:
         yield "snapshots_made_total", (), counts.made
         yield "snapshot_sent_bytes_total", (), counts.sent_bytes
         yield "snapshots_installed_total", (), counts.installed
-    repairs = node.repairs.counts
+    repairs = node.integrity.repairs.counts
     yield "damaged_items", (), repairs.damaged
     yield "repairs_total", (), repairs.repaired
     yield "repaired_items_total", (), repairs.items_put + repairs.items_deleted
@@ -268,15 +268,15 @@ def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "engine_readers", (), use.readers
     yield "engine_readers_limit", (), use.readers_max
     yield "engine_transactions_total", (), use.transaction_id
-    patrol = sources.node.patrol.progress
+    patrol = sources.node.integrity.patrol.progress
     yield "patrol_read_bytes", (), patrol.read_bytes
     yield "patrol_expected_bytes", (), patrol.expected_bytes
     yield "patrol_passes_total", (), patrol.passes
     if patrol.last_pass_ms is not None:
         yield "patrol_pass_seconds", (), patrol.last_pass_ms / _MS
     yield "patrol_damaged_total", (), patrol.damaged
-    yield "entries_examined_total", (), sources.node.examiner.examined
-    yield "entries_doubted_total", (), sources.node.examiner.doubted
+    yield "entries_examined_total", (), sources.node.integrity.examiner.examined
+    yield "entries_doubted_total", (), sources.node.integrity.examiner.doubted
     yield "entries_disowned_total", (), sources.node.parts.driver.measures.entries_disowned
     yield "remembered_requests", (), applied.requests
     yield "remembered_request_bytes", (), applied.request_bytes

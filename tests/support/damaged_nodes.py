@@ -50,7 +50,7 @@ async def fill(world: World, *, count: int = 5) -> None:
 
 async def until_whole(world: World, *nodes: Node) -> None:
     await world.sleep(1)  # What a read met is told to the loop.
-    await world.until(lambda: not any(node.repairs.cases for node in nodes), "everything is whole")
+    await world.until(lambda: not any(node.integrity.repairs.cases for node in nodes), "everything is whole")
 
 
 def equal(world: World) -> bool:
@@ -64,8 +64,10 @@ def equal(world: World) -> bool:
 
 async def patrol(world: World, node: Node) -> None:
     """Let the node's pass over everything go by."""
-    passes = node.patrol.progress.passes
-    await world.until(lambda: node.patrol.progress.passes > passes + 1, "a whole pass", patience_ms=10_000_000)
+    passes = node.integrity.patrol.progress.passes
+    await world.until(
+        lambda: node.integrity.patrol.progress.passes > passes + 1, "a whole pass", patience_ms=10_000_000
+    )
 
 
 async def lose_everywhere(world: World, name: str) -> bytes:
@@ -74,6 +76,7 @@ async def lose_everywhere(world: World, name: str) -> bytes:
         rot(place, stored)
         meet(place.node, name)
     await world.until(
-        lambda: all((Space.DATA, stored) in place.node.repairs.lost() for place in world.places.values()), "it is lost"
+        lambda: all((Space.DATA, stored) in place.node.integrity.repairs.lost() for place in world.places.values()),
+        "it is lost",
     )
     return stored

@@ -31,7 +31,6 @@ FILES_BEYOND: Final = {
     "tests/support/raft_world.py": "the world of those scenarios",
 }
 FUNCTIONS_BEYOND: Final = {
-    "store/node/node.py Node.__init__": "parted with its file",
     "store/node/driver.py Driver.__init__": "parted with its file",
 }
 PARAMETERS_BEYOND: Final = {

@@ -72,13 +72,13 @@ def hide(engine: MemoryEngine, key: str, newest: int = 1) -> None:
 
 def told_of(node: Node) -> list[Damage]:
     """What the node is to fill from now on."""
-    told, fill = list[Damage](), node.repairs.fill
+    told, fill = list[Damage](), node.integrity.repairs.fill
 
     def noted(damage: Damage, wanted: bytes) -> None:
         told.append(damage)
         fill(damage, wanted)
 
-    node.repairs.fill = noted  # type: ignore[method-assign]
+    node.integrity.repairs.fill = noted  # type: ignore[method-assign]
     return told
 
 
@@ -171,7 +171,7 @@ def test_a_follower_acknowledges_nothing_that_was_worked_out_from_what_it_lost()
             lost = txn.page(Space.DATA, logical, LogicalKey(logical + b"\xff" * 13), max_items=1)
         hide(engine, KEY)
         await n1.write(touch)
-        assert n2.examiner.doubted >= 1, "its acknowledgement was needed, and it gave it as it was"
+        assert n2.integrity.examiner.doubted >= 1, "its acknowledgement was needed, and it gave it as it was"
         assert told
         assert told[0].start <= lost.keys[0] < told[0].end
         assert n1.status().role == "leader", "who is whole goes on leading"
@@ -232,8 +232,8 @@ def test_commands_that_see_each_other_in_one_entry_and_in_flight_raise_no_doubt(
         await world.settled()
         assert await value_of(n1, "count") == b"240"
         for node in (n2, n3):
-            assert node.examiner.examined > 20
-            assert node.examiner.doubted == 0
+            assert node.integrity.examiner.examined > 20
+            assert node.integrity.examiner.doubted == 0
 
     world.run(scenario)
 

@@ -37,7 +37,7 @@ def test_a_key_that_nobody_has_whole_is_data_loss_and_everything_else_works() ->
         for node in nodes:
             meet(node, "k2")
             assert value_of(node, "k1") == b"value 1"
-            (case,) = node.repairs.cases
+            (case,) = node.integrity.repairs.cases
             assert case.problem == "no other member has a whole copy"
             assert "k2" in case.damage.what
             assert not node.is_installing
@@ -66,7 +66,7 @@ def test_a_new_member_is_brought_a_snapshot_in_which_the_lost_key_is_as_lost() -
         await world.settled()
         assert value_of(n4, "k1") == b"value 1"
         meet(n4, "k2")
-        await world.until(lambda: (Space.DATA, stored) in n4.repairs.lost(), "the new one knows it, too")
+        await world.until(lambda: (Space.DATA, stored) in n4.integrity.repairs.lost(), "the new one knows it, too")
         assert world.fetches
         assert equal(world)
 
@@ -90,7 +90,7 @@ def test_no_snapshot_brings_a_lost_version_whose_key_is_in_doubt_until_the_loss_
             txn.delete(Space.DATA, true_key)
             txn.put(Space.DATA, wrong_key, value)
         await patrol(world, n1)
-        await world.until(lambda: (Space.DATA, wrong_key) in n1.repairs.lost(), "it is lost")
+        await world.until(lambda: (Space.DATA, wrong_key) in n1.integrity.repairs.lost(), "it is lost")
         n2 = await world.join("n2")
         await world.sleep(30_000)
         assert not n2.applied.index
@@ -129,10 +129,10 @@ def test_who_cannot_be_asked_may_have_it_so_it_is_not_lost_yet() -> None:
             meet(world.places[name].node, "k2")
         await world.sleep(30_000)
         for node in nodes[:2]:
-            (case,) = node.repairs.cases
+            (case,) = node.integrity.repairs.cases
             assert not case.is_lost
             assert "n3 can't be reached" in case.problem
-            assert not node.repairs.lost()
+            assert not node.integrity.repairs.lost()
         world.silent.clear()
         await until_whole(world, *nodes)
         assert equal(world)
@@ -156,7 +156,7 @@ def test_who_is_behind_may_have_it_in_its_log_so_it_is_not_lost_yet() -> None:
             meet(world.places[name].node, "new")
         await world.sleep(30_000)
         for node in nodes[:2]:
-            (case,) = node.repairs.cases
+            (case,) = node.integrity.repairs.cases
             assert not case.is_lost
             assert "n3: it is behind" in case.problem
         world.places["n3"].disk.release()
@@ -175,7 +175,7 @@ def test_a_node_alone_says_that_there_is_no_other_copy_and_goes_on() -> None:
         rot(world.places["n1"], stored_key(world.places["n1"], "k2"))
         meet(n1, "k2")
         await world.sleep(100)
-        (case,) = n1.repairs.cases
+        (case,) = n1.integrity.repairs.cases
         assert case.is_lost
         assert case.problem == "there is no other member that could have a copy"
         await n1.write(put("k1", b"new"), size_bytes=1)
@@ -247,7 +247,7 @@ def test_a_version_in_the_future_that_is_given_up_never_comes_true() -> None:
             assert value is not None
             txn.delete(Space.DATA, true)
             txn.put(Space.DATA, turned, value)
-        n1.repairs.report(Damage.at(Space.DATA, turned))
+        n1.integrity.repairs.report(Damage.at(Space.DATA, turned))
         await world.sleep(10)
         await n1.accept_loss(turned)
         with place.engine.read() as txn:

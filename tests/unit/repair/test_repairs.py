@@ -40,7 +40,7 @@ def test_a_read_that_meets_damage_has_it_repaired_at_a_leader_too(victim: str) -
         assert equal(world)
         assert world.leader() is leader, "nobody had to hand over"
         assert not place.node.is_installing
-        assert place.node.repairs.counts.repaired == 1
+        assert place.node.integrity.repairs.counts.repaired == 1
 
     world.run(scenario)
 
@@ -105,7 +105,7 @@ def test_a_remembered_request_is_repaired_as_well() -> None:
         place = world.places["n1"]
         stored = (1).to_bytes(4) + request_id
         rot(place, stored, Space.REQUESTS)
-        nodes[0].repairs.report(Damage.at(Space.REQUESTS, stored))
+        nodes[0].integrity.repairs.report(Damage.at(Space.REQUESTS, stored))
         await until_whole(world, nodes[0])
         again = await nodes[0].write(put("a", b"2"), size_bytes=1, request_id=request_id)
         assert again.repeated
@@ -152,7 +152,9 @@ def test_beside_a_lost_key_that_one_replica_knows_to_be_right_everything_is_read
             rot(place, stored, with_key=name != "n2")
         for node in nodes:
             await patrol(world, node)
-        await world.until(lambda: all((Space.DATA, stored) in node.repairs.lost() for node in nodes), "it is lost")
+        await world.until(
+            lambda: all((Space.DATA, stored) in node.integrity.repairs.lost() for node in nodes), "it is lost"
+        )
         for node in nodes:
             meet(node, "k4")
             assert value_of(node, "k40") is None
@@ -176,7 +178,9 @@ def test_a_key_that_all_name_alike_and_none_knows_to_be_right_leaves_its_neighbo
             rot(place, stored, with_key=True)
         for node in nodes:
             await patrol(world, node)
-        await world.until(lambda: all((Space.DATA, stored) in node.repairs.lost() for node in nodes), "it is lost")
+        await world.until(
+            lambda: all((Space.DATA, stored) in node.integrity.repairs.lost() for node in nodes), "it is lost"
+        )
         for node in nodes:
             meet(node, "k40")
         await world.leader().accept_loss(stored)
@@ -208,7 +212,7 @@ def test_alone_everything_beside_a_damaged_version_is_read_and_written_and_so_is
         assert len(pairs) == 6
         with pytest.raises(DataLoss):
             list(n1.reader(before).scan(key("k"), key("l")))
-        assert [each.is_lost for each in n1.repairs.items()] == [True], "an operator hears of it all the same"
+        assert [each.is_lost for each in n1.integrity.repairs.items()] == [True], "an operator hears of it all the same"
 
     world.run(scenario)
 
@@ -248,7 +252,7 @@ def test_an_operator_has_everything_compared_and_made_the_same_while_the_node_se
         await nodes[2].rebuild()
         assert not nodes[2].is_installing
         assert equal(world)
-        assert nodes[2].repairs.counts.items_put == 2
+        assert nodes[2].integrity.repairs.counts.items_put == 2
 
     world.run(scenario)
 

@@ -172,7 +172,7 @@ def test_a_damaged_value_is_repaired_from_the_others_under_load(leads: bool) -> 
             async with cluster.being_written():
                 with pytest.raises(DataLoss):
                     damaged.value("row 00003")
-                await until(lambda: damaged.node.repairs.counts.repaired)
+                await until(lambda: damaged.node.integrity.repairs.counts.repaired)
             assert cluster.leader is leader
             assert not damaged.engine.installing
             await cluster.converged()

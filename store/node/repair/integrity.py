@@ -1,0 +1,105 @@
+"""All that one replica does about damage: who finds it, what reads may trust meanwhile, and who mends it.
+
+::
+
+    patrol: reads everything, again and again ──┐
+    a read, a copy for a snapshot, a peer ──────┼─► distrust where a true key may be hidden ─► repairs
+    examiner: what a leader read is missing ────┘
+
+Damage is met on any thread, and repaired on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from cortado.store.mvcc.damage import Damage
+from cortado.store.node.examining import Examiner, lost
+from cortado.store.node.group_context import GroupContext
+from cortado.store.node.patrol import Patrol
+from cortado.store.node.repair.repairs import Repairs
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Integrity:
+    """One replica's patrol, examiner and repairs, wired to its store, its log and its driver."""
+
+    def __init__(self, group: GroupContext, *, on_repaired: Callable[[], None]) -> None:
+        """``on_repaired`` hears when stored items were changed."""
+        self._host = host = group.host
+        self._store = store = group.store
+        self._loop = asyncio.get_running_loop()
+        self._is_stopping = False
+        self.repairs = Repairs(
+            engine=host.engine,
+            versions=store,
+            log=group.log,
+            node_id=group.node_id,
+            of=group.of,
+            transport=group.transport,
+            storage=group.storage,
+            run_scan=host.scan,
+            applied_index=lambda: group.driver.applied.index,
+            monotonic_ms=host.monotonic_ms,
+            random_=group.random,
+            on_repaired=on_repaired,
+            on_failure=group.driver.fail,
+        )
+        """What is damaged here, and how far that is repaired."""
+        self.patrol = Patrol(
+            host.engine,
+            pass_ms=host.limits.patrol_ms,
+            run_scan=host.scan,
+            is_readable=lambda: not store.unreadable,
+            on_damage=self._patrol_found,
+            monotonic_ms=host.monotonic_ms,
+        )
+        """Reads all that is stored again and again."""
+        self.examiner = Examiner(store, self._lacks)
+        store.on_damage = self._met
+        group.log.examine = self.examiner.examine
+        group.driver.on_doubt = lambda stored_key: self._lacks(lost(stored_key), stored_key)
+
+    async def start(self) -> None:
+        """Verify what the walk at a start has time for, and go on in the background."""
+        for each in self._host.engine.disordered:
+            damage = Damage.of_disorder(each)
+            _LOG.critical("what is stored here is damaged: %s", damage.what)
+            self._patrol_found(damage)
+        await self.patrol.walk(self._host.limits.walk_ms)
+        self.patrol.start()
+
+    def close(self) -> None:
+        """Report nothing more: the node is stopping."""
+        self._is_stopping = True
+
+    async def stop(self) -> None:
+        """End what runs in the background."""
+        self.close()
+        await self.patrol.stop()
+        await self.repairs.stop()
+
+    def report(self, damage: Damage) -> None:
+        """Somebody met damaged data: it is repaired from another member's, where one has it whole."""
+        if not self._is_stopping:
+            self.repairs.report(damage)
+
+    def _met(self, damage: Damage) -> None:
+        """On the reader's thread."""
+        self._loop.call_soon_threadsafe(self.report, damage)
+
+    def _patrol_found(self, damage: Damage) -> None:
+        """On the scan thread. What lies in a range was something else, perhaps another key: no read may miss that."""
+        if not damage.is_of_one_key and not self.repairs.is_known(damage):
+            self._store.distrust(damage)
+        self._store.on_damage(damage)
+
+    def _lacks(self, damage: Damage, stored_key: bytes) -> None:
+        """A version is not here, and another member has it: no read may say that there is nothing."""
+        _LOG.critical("lost here: %s", damage.what)
+        self._store.distrust(damage)
+        self.repairs.fill(damage, stored_key)
