@@ -40,9 +40,7 @@ from typing import Final
 from cortado.errors import CortadoError, DataLoss, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
-from cortado.raft.group import RaftLog
 from cortado.raft.log import Ready
-from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.alarm import Alarm
 from cortado.store.node.applied_state import AppliedState
@@ -50,16 +48,13 @@ from cortado.store.node.changefeed.feed import ChangeFeed
 from cortado.store.node.compaction import Compaction
 from cortado.store.node.conditions import Conditions
 from cortado.store.node.group_commit import GroupCommit
+from cortado.store.node.group_context import GroupContext
 from cortado.store.node.inbox import Inbox
 from cortado.store.node.leadership import Elected, Established, Leadership, Lost
-from cortado.store.node.limits import NodeLimits
 from cortado.store.node.outstanding import RETRY_MS_MAX, Outstanding
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.proposals import Proposal
 from cortado.store.node.read_index import ReadIndex
-from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.storage_thread import Storage
-from cortado.store.node.transport import Transport
 from cortado.store.observe.call import CURRENT
 from cortado.store.observe.measures import RoundMeasures, TransactionMeasures
 
@@ -71,46 +66,33 @@ class Driver:
 
     def __init__(
         self,
+        group: GroupContext,
         *,
-        loop: asyncio.AbstractEventLoop,
-        node_id: str,
-        group_id: int,
-        log: RaftLog,
-        clock: Clock,
-        machine: StateMachine,
-        storage: Storage,
-        transport: Transport,
-        limits: NodeLimits,
-        compaction: Compaction,
-        monotonic_ms: Callable[[], float],
         on_leading: Callable[[], None],
         on_lost: Callable[[], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
         """``on_leading`` hears when this node may evaluate in a new term, ``on_lost`` when a term of its own ended;
-        ``on_failure`` once, when the node must stop.
+        ``on_failure`` once, when the node must stop. To be made on the loop.
         """
+        host, log, machine = group.host, group.log, group.machine
+        limits, monotonic_ms = host.limits, host.monotonic_ms
         self.log = log
-        self._loop = loop
-        self._node_id = node_id
-        self._group_id = group_id
-        self._clock = clock
+        self._loop = loop = asyncio.get_running_loop()
+        self._node_id = group.node_id
+        self._group_id = group.of.group_id
+        self._clock = host.clock
         self._machine = machine
-        self._storage = storage
-        self._transport = transport
+        self._transport = group.transport
         self._limits = limits
-        self.compaction = compaction
+        self.compaction = Compaction(
+            log, group.settings, held_bytes_max=limits.held_bytes_max, applied_index=machine.state.index
+        )
         self._monotonic_ms = monotonic_ms
         self._on_leading = on_leading
         self._on_lost = on_lost
         self._on_failure = on_failure
-        self.pipeline = Pipeline(
-            log=log,
-            clock=clock,
-            machine=machine,
-            limits=limits,
-            monotonic_ms=monotonic_ms,
-        )
+        self.pipeline = Pipeline(log=log, clock=host.clock, machine=machine, limits=limits, monotonic_ms=monotonic_ms)
         self._rounds = ReadIndex(loop, log, self.pipeline.answer)
         self.on_doubt: Callable[[bytes], None] = _nothing_of
         """Called with a stored key that another member has, and this one lost."""
@@ -123,12 +105,12 @@ class Driver:
         self.refused_for: str = ""
         """Why there is no room for writes; empty while they go well."""
         self.measures = RoundMeasures()
-        self.leadership = Leadership(node_id, log)
+        self.leadership = Leadership(group.node_id, log)
         self._inbox = Inbox(monotonic_ms)
         self._outstanding = Outstanding(
             log=log,
             machine=machine,
-            storage=storage,
+            storage=group.storage,
             monotonic_ms=monotonic_ms,
             on_durable=self._durable,
             on_taken_back=self._taken_back,

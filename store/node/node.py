@@ -50,7 +50,6 @@ from cortado.store.node.admission import Gate
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.budget import Share
 from cortado.store.node.changefeed.watches import Watches
-from cortado.store.node.compaction import Compaction
 from cortado.store.node.controls import accepted_loss, epoch_after, higher_ceiling
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
@@ -203,7 +202,10 @@ class Node:
             now_ms=self.host.monotonic_ms(),
         )
         self._storage = self._make_storage(self._loop)
-        self._driver = driver = self._make_driver()
+        group = self._context()
+        self._driver = driver = Driver(
+            group, on_leading=self._leads, on_lost=self._catalog_cache.clear, on_failure=self._fail
+        )
         self._read_points = ReadPoints(
             driver,
             self.host.clock,
@@ -214,7 +216,7 @@ class Node:
         self._known_requests = KnownRequests(driver, self._machine, self.host.clock)
         self.members = Membership(driver, self.identity.node_id)
         self.watches = self._make_watches()
-        self.integrity = Integrity(self._context(), on_repaired=self._catalog_cache.clear)
+        self.integrity = Integrity(group, driver, on_repaired=self._catalog_cache.clear)
         self.host.start(self._loop)
         # Of two nodes nobody can say whose clock is right; of three, at once, two can.
         driver.on_configured = self.host.clock_watch.compare
@@ -235,36 +237,14 @@ class Node:
         return GroupContext(
             self.identity.node_id,
             GroupRange(self._group_id),
+            self.settings,
             self.host,
             self.store,
+            self._machine,
             self._log,
-            self._driver,
             self._storage,
             self._transport,
             self._random,
-        )
-
-    def _make_driver(self) -> Driver:
-        return Driver(
-            loop=self._loop,
-            node_id=self.identity.node_id,
-            group_id=self._group_id,
-            log=self._log,
-            clock=self.host.clock,
-            machine=self._machine,
-            storage=self._storage,
-            transport=self._transport,
-            limits=self.host.limits,
-            compaction=Compaction(
-                self._log,
-                self.settings,
-                held_bytes_max=self.host.limits.held_bytes_max,
-                applied_index=self._machine.state.index,
-            ),
-            monotonic_ms=self.host.monotonic_ms,
-            on_leading=self._leads,
-            on_lost=self._catalog_cache.clear,
-            on_failure=self._fail,
         )
 
     def _make_watches(self) -> Watches:

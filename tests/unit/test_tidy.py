@@ -30,13 +30,9 @@ FILES_BEYOND: Final = {
     "tests/unit/raft/test_raft_rules.py": "one directed scenario for each rule of the log",
     "tests/support/raft_world.py": "the world of those scenarios",
 }
-FUNCTIONS_BEYOND: Final = {
-    "store/node/driver.py Driver.__init__": "parted with its file",
-}
+FUNCTIONS_BEYOND: Final = {}
 PARAMETERS_BEYOND: Final = {
     "store/node/node.py Node.__init__": "parted with its file",
-    "store/node/driver.py Driver.__init__": "parted with its file",
-    "store/node/repair/repairs.py Repairs.__init__": "parted with the replica",
     "store/node/snapshots/fetch.py Fetch.__init__": "parted with the replica",
     "store/node/snapshots/snapshots.py Snapshots.__init__": "parted with the replica",
     "store/node/snapshots/source.py SnapshotSource.__init__": "parted with the replica",

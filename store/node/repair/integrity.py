@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from cortado.store.mvcc.damage import Damage
+from cortado.store.node.driver import Driver
 from cortado.store.node.examining import Examiner, lost
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.patrol import Patrol
@@ -28,26 +29,17 @@ _LOG: Final = logging.getLogger(__name__)
 class Integrity:
     """One replica's patrol, examiner and repairs, wired to its store, its log and its driver."""
 
-    def __init__(self, group: GroupContext, *, on_repaired: Callable[[], None]) -> None:
+    def __init__(self, group: GroupContext, driver: Driver, *, on_repaired: Callable[[], None]) -> None:
         """``on_repaired`` hears when stored items were changed."""
         self._host = host = group.host
         self._store = store = group.store
         self._loop = asyncio.get_running_loop()
         self._is_stopping = False
         self.repairs = Repairs(
-            engine=host.engine,
-            versions=store,
-            log=group.log,
-            node_id=group.node_id,
-            of=group.of,
-            transport=group.transport,
-            storage=group.storage,
-            run_scan=host.scan,
-            applied_index=lambda: group.driver.applied.index,
-            monotonic_ms=host.monotonic_ms,
-            random_=group.random,
+            group,
+            applied_index=lambda: driver.applied.index,
             on_repaired=on_repaired,
-            on_failure=group.driver.fail,
+            on_failure=driver.fail,
         )
         """What is damaged here, and how far that is repaired."""
         self.patrol = Patrol(
@@ -62,7 +54,7 @@ class Integrity:
         self.examiner = Examiner(store, self._lacks)
         store.on_damage = self._met
         group.log.examine = self.examiner.examine
-        group.driver.on_doubt = lambda stored_key: self._lacks(lost(stored_key), stored_key)
+        driver.on_doubt = lambda stored_key: self._lacks(lost(stored_key), stored_key)
 
     async def start(self) -> None:
         """Verify what the walk at a start has time for, and go on in the background."""

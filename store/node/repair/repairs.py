@@ -18,22 +18,17 @@ import asyncio
 import logging
 from collections.abc import Callable, Set
 from dataclasses import dataclass
-from random import Random
 from typing import Final, TypeAlias
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unavailable
 from cortado.raft.configuration import Member
-from cortado.raft.group import RaftLog
 from cortado.store.engine.failures import StorageFailed
-from cortado.store.engine.interface import Engine, Space
+from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage, item_text
-from cortado.store.mvcc.store import VersionStore
+from cortado.store.node.group_context import GroupContext
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, Survey, differs, mend, own_slice, survey
-from cortado.store.node.snapshots.group_range import GroupRange
-from cortado.store.node.snapshots.seams import RunScan
 from cortado.store.node.status import DamagedItem
-from cortado.store.node.storage_thread import Storage, run_job
-from cortado.store.node.transport import Transport
+from cortado.store.node.storage_thread import run_job
 
 _Key: TypeAlias = tuple[Space, bytes, bytes]
 
@@ -95,35 +90,26 @@ class Repairs:
 
     def __init__(
         self,
+        group: GroupContext,
         *,
-        engine: Engine,
-        versions: VersionStore,
-        log: RaftLog,
-        node_id: str,
-        of: GroupRange,
-        transport: Transport,
-        storage: Storage,
-        run_scan: RunScan,
         applied_index: Callable[[], int],
-        monotonic_ms: Callable[[], float],
-        random_: Random,
         on_repaired: Callable[[], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """``versions`` is told which ranges reads may trust again. ``applied_index`` is what the node has applied;
-        ``on_repaired`` hears when stored items were changed, ``on_failure`` when the node must stop: the disk failed,
-        or a defect was met."""
-        self._engine = engine
-        self._log = log
-        self._node_id = node_id
-        self._of = of
-        self._transport = transport
-        self._storage = storage
-        self._run_scan = run_scan
+        """``applied_index`` is what the node has applied; ``on_repaired`` hears when stored items were changed,
+        ``on_failure`` when the node must stop: the disk failed, or a defect was met."""
+        self._engine = group.host.engine
+        self._log = group.log
+        self._node_id = group.node_id
+        self._of = group.of
+        self._transport = group.transport
+        self._storage = group.storage
+        self._run_scan = group.host.scan
         self._applied_index = applied_index
-        self._monotonic_ms = monotonic_ms
-        self._random = random_
-        self._versions = versions
+        self._monotonic_ms = group.host.monotonic_ms
+        self._random = group.random
+        # It is told which ranges reads may trust again.
+        self._versions = group.store
         self._on_repaired = on_repaired
         self._on_failure = on_failure
         self._cases: dict[_Key, Case] = {}
