@@ -84,8 +84,8 @@ class Ready:
 class SnapshotMeta:
     """A state to be brought to a peer: everything applied up to ``index``, whose entry is of ``term``.
 
-    ``snapshot_id`` names the spool of one sender, so that an interrupted transfer resumes; ``size_bytes`` is the
-    spool's length.
+    ``snapshot_id`` names the file of one sender, so that an interrupted transfer resumes; ``size_bytes`` is the file's
+    length.
     """
 
     snapshot_id: str

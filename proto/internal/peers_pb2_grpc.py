@@ -54,7 +54,7 @@ class PeersServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def FetchSnapshot(self, request, context):
-        """The bytes of a snapshot's spool from `offset` on.
+        """The bytes of a snapshot from `offset` on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -63,9 +63,9 @@ from cortado.store.node.read_timestamps import ReadPoints, Stale
 from cortado.store.node.repair.integrity import Integrity
 from cortado.store.node.repair.ranges import Answer, Ask, answer
 from cortado.store.node.request_table.lookup import KnownRequests, Submitted
+from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.snapshots import Snapshots
-from cortado.store.node.snapshots.spools import SpoolDirectory
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.node.status import NodeStatus, Role, snapshot_text
 from cortado.store.node.storage_thread import Storage, StorageThread
@@ -126,7 +126,7 @@ class Node:
         run_scan: Executor | None = None,
         random: random_module.Random | None = None,
         raft: RaftSettings | None = None,
-        spools: SpoolDirectory | None = None,
+        snapshot_files: SnapshotFiles | None = None,
         group_id: int = 1,
     ) -> None:
         """``address`` (host:port) is where this node serves clients and peers. An engine without a log begins a group
@@ -149,7 +149,7 @@ class Node:
         self._is_joining = joining
         self._transport = transport or NoPeers()
         self._make_storage = storage
-        self._spools = spools
+        self._snapshot_files = snapshot_files
         self._random = random or random_module.Random(f"{identity.node_id} {monotonic_ms()}")
         self._machine = StateMachine(engine, self.store, group_id=group_id)
         state = self._machine.state
@@ -166,7 +166,7 @@ class Node:
         self._catalog_cache = CatalogCache()
         self._is_stopping = False
         self.snapshots: Snapshots | None = None
-        """Set by :meth:`start` where there is a place for spools; what peers are sent comes from there."""
+        """Set by :meth:`start` where there is a place for snapshot files; what peers are sent comes from there."""
         self._failed: asyncio.Future[BaseException]
         self._loop: asyncio.AbstractEventLoop
         self._storage: Storage
@@ -221,8 +221,8 @@ class Node:
         # Of two nodes nobody can say whose clock is right; of three, at once, two can.
         driver.on_configured = self.host.clock_watch.compare
         self.host.clock_watch.start(self._voters, lambda is_off: driver.veto(_BAD_CLOCK, is_off))
-        if self._spools is not None:
-            self.snapshots = snapshots = self._make_snapshots(self._spools)
+        if self._snapshot_files is not None:
+            self.snapshots = snapshots = self._make_snapshots(self._snapshot_files)
             await self.snapshots.start()
             driver.after_round = self.snapshots.poll
             driver.compaction.held_index = lambda: snapshots.held_index
@@ -266,7 +266,7 @@ class Node:
         is_idle = driver.leadership.is_ready and driver.pipeline.newest_in_flight is None
         return is_idle and self.host.clock.physical_ms - driver.applied.last_ts.wall_ms >= ms
 
-    def _make_snapshots(self, spools: SpoolDirectory) -> Snapshots:
+    def _make_snapshots(self, snapshot_files: SnapshotFiles) -> Snapshots:
         log = self._log
         return Snapshots(
             engine=self.host.engine,
@@ -274,7 +274,7 @@ class Node:
             cluster_id=self.identity.cluster_id,
             node_id=self.identity.node_id,
             group_id=self._group_id,
-            spools=spools,
+            files=snapshot_files,
             transport=self._transport,
             driver=self._driver,
             storage=self._storage,
@@ -380,7 +380,7 @@ class Node:
         return self._log.is_believed(node_id)
 
     def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
-        """A spool's bytes from ``offset`` on, for a peer. Raises NotFound where there is none."""
+        """A snapshot's bytes from ``offset`` on, for a peer. Raises NotFound where there is none."""
         if self.snapshots is None or group_id != self._group_id:
             raise NotFound("snapshot", f"{snapshot_id} of group {group_id}")
         return self.snapshots.read(snapshot_id, offset)

@@ -10,7 +10,7 @@ from typing import Final
 from cortado.store.node.admission import GateUse
 from cortado.store.node.patrol import PatrolProgress
 from cortado.store.node.peer_clocks import ClockOffset
-from cortado.store.node.snapshots.target import TargetProgress
+from cortado.store.node.snapshots.receiver import ReceiverProgress
 
 NO_LEADER: Final = "no leader"
 
@@ -84,7 +84,7 @@ class NodeStatus:
         return "serving" if self.leader else NO_LEADER
 
 
-def snapshot_text(progress: TargetProgress | None) -> str:
+def snapshot_text(progress: ReceiverProgress | None) -> str:
     """How far a snapshot is that is brought to this node; empty where there is none."""
     if progress is None:
         return ""

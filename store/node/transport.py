@@ -24,8 +24,8 @@ class Transport(Protocol):
         """Send, or drop what the peer's bounded queue has no room for."""
 
     def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
-        """The bytes of a peer's spool from ``offset`` on, in pieces whose checksums were verified. Ends where the spool
-        ends. Raises Unavailable where the stream broke (to be resumed), NotFound where the spool is gone."""
+        """The bytes of a peer's snapshot from ``offset`` on, in pieces whose checksums were verified, to its end.
+        Raises Unavailable where the stream broke (to be resumed), NotFound where the snapshot is gone."""
 
     async def read_range(self, peer: str, group_id: int, ask: Ask) -> Answer:
         """What a peer has in a range of stored keys, or in the first part of it. Raises Unavailable, PeerRefused."""

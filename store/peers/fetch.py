@@ -18,10 +18,10 @@ from cortado.store.peers.streams import FETCH_SNAPSHOT, CallStream, as_it_is, op
 async def fetch_snapshot(
     address: str, request: FetchSnapshotRequest, certificates: Certificates | None, limits: PeerLimits
 ) -> AsyncIterator[bytes]:
-    """The bytes of a spool from ``request.offset`` on, each piece compared with its checksum, to the end of it.
+    """The bytes of a snapshot from ``request.offset`` on, each piece compared with its checksum, to the end of it.
 
-    Raises Unavailable where the stream broke or a piece is not what was sent (to be resumed), NotFound where the spool
-    is gone, PeerRefused.
+    Raises Unavailable where the stream broke or a piece is not what was sent (to be resumed), NotFound where the
+    snapshot is gone, PeerRefused.
     """
     node_id = request.hello.to_node_id
     if not address:

@@ -41,7 +41,7 @@ class PeerNode(Protocol):
         InvalidArgument, Unavailable."""
 
     def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
-        """A spool's bytes from ``offset`` on. Raises NotFound where it is gone."""
+        """A snapshot's bytes from ``offset`` on. Raises NotFound where it is gone."""
 
     async def read_range(self, group_id: int, ask: Ask) -> Answer:
         """What is stored in a range, or in the first part of it. Raises NotFound, Unavailable."""

@@ -13,7 +13,7 @@ read what its leader writes would otherwise stop at the first entry. Nothing is 
 it on (docs/adr/0019-read-before-written.md).
 
 The protocol's version covers all that nodes say to each other: batches, messages of Raft, the frames of stored entries,
-spools.
+snapshot files.
 """
 
 from __future__ import annotations

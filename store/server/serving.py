@@ -48,7 +48,7 @@ from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.private_files import UMASK
 from cortado.store.node.node import Node, NodeIdentity
-from cortado.store.node.snapshots.spools import DiskSpools
+from cortado.store.node.snapshots.files import DiskSnapshotFiles
 from cortado.store.node.status import NO_LEADER
 from cortado.store.observe.logs import log_to_stderr
 from cortado.store.peers.credentials import Certificates, TlsFiles
@@ -182,7 +182,7 @@ def _make_node(
         transport=transport,
         random=random.SystemRandom(),
         raft=config.raft_settings(),
-        spools=DiskSpools(config.data_dir / "snapshots"),
+        snapshot_files=DiskSnapshotFiles(config.data_dir / "snapshots"),
         joining=joined_members(engine),
     )
     transport.attach(node)

@@ -24,7 +24,7 @@ from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.repair.ranges import Answer, Ask
-from cortado.store.node.snapshots.spools import MemorySpools
+from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.status import Role
 from cortado.store.node.storage_thread import Done, Job
 from support.nodes import NOW_MS
@@ -146,7 +146,7 @@ class Place:
         self.address = f"{node_id}.test:7621"
         self.storage_id = f"disk-of-{node_id}"
         self.engine = MemoryEngine()
-        self.spools = MemorySpools()
+        self.snapshot_files = MemorySnapshotFiles()
         self.wall_offset_ms = 0
         self.is_first = is_first
         self.joined = Configuration()
@@ -180,7 +180,7 @@ class Place:
             run_scan=InPlace(),
             random=random.Random(f"{self.node_id} {self.lives}"),
             raft=world.settings,
-            spools=self.spools,
+            snapshot_files=self.snapshot_files,
         )
         await self.node.start()
         self.is_running = True

@@ -44,8 +44,8 @@ class RecordingNode:
     position: tuple[int, int] = (1, 10)
     received: list[tuple[str, int, bytes]] = field(default_factory=list)
     clocks: dict[str, tuple[float, float]] = field(default_factory=dict)
-    spools: dict[str, bytes] = field(default_factory=dict)
-    spools_ended: list[str] = field(default_factory=list)
+    snapshot_files: dict[str, bytes] = field(default_factory=dict)
+    snapshots_ended: list[str] = field(default_factory=list)
     bound: list[tuple[str, str, str]] = field(default_factory=list)
     asked: list[tuple[int, Ask]] = field(default_factory=list)
     range_answer: CortadoError | Answer = field(default_factory=lambda: NotFound("range", "nothing"))
@@ -80,12 +80,12 @@ class RecordingNode:
         return self.join_answer
 
     async def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
-        if snapshot_id not in self.spools:
+        if snapshot_id not in self.snapshot_files:
             raise NotFound("snapshot", snapshot_id)
         try:
-            yield self.spools[snapshot_id][offset:]
+            yield self.snapshot_files[snapshot_id][offset:]
         finally:
-            self.spools_ended.append(snapshot_id)
+            self.snapshots_ended.append(snapshot_id)
 
     async def read_range(self, group_id: int, ask: Ask) -> Answer:
         self.asked.append((group_id, ask))

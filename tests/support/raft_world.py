@@ -126,7 +126,7 @@ class Replica:
         self.pending: list[tuple[int, int, bytes]] = []
         self.reads: list[tuple[int, int, int, int]] = []
         self.installing: SnapshotMeta | None = None
-        self.spools: dict[str, tuple[SnapshotMeta, dict[int, bytes]]] = {}
+        self.snapshots: dict[str, tuple[SnapshotMeta, dict[int, bytes]]] = {}
         self.rate = 1.0 + world.random.uniform(-world.drift, world.drift)
         self.offset_ms = world.random.uniform(0, 1e6)
         self.joined = Configuration()
@@ -161,7 +161,7 @@ class Replica:
         self.inbox.clear()
         self.pending.clear()
         self.reads.clear()
-        self.spools.clear()
+        self.snapshots.clear()
 
     def receive(self, sender: str, body: bytes) -> None:
         if self.log is not None:
@@ -277,8 +277,8 @@ class Replica:
 
     def _snapshots(self, log: RaftLog) -> None:
         for peer in log.snapshot_needs:
-            spool = next((s for s in self.spools.values() if s[0].index + 1 > log.base[0]), None)
-            if spool is None:
+            snapshot = next((s for s in self.snapshots.values() if s[0].index + 1 > log.base[0]), None)
+            if snapshot is None:
                 index, term = self.disk.applied
                 if index <= log.base[0] - 1 or (index, term) != log.applied:
                     continue
@@ -289,12 +289,12 @@ class Replica:
                     log.configuration_at(index),
                     len(self.disk.state),
                 )
-                spool = self.spools[meta.snapshot_id] = (meta, dict(self.disk.state))
-            if (peer, spool[0].snapshot_id) not in self.world.offered:
-                self.world.offered.add((peer, spool[0].snapshot_id))
-                log.offer_snapshot(peer, spool[0])
+                snapshot = self.snapshots[meta.snapshot_id] = (meta, dict(self.disk.state))
+            if (peer, snapshot[0].snapshot_id) not in self.world.offered:
+                self.world.offered.add((peer, snapshot[0].snapshot_id))
+                log.offer_snapshot(peer, snapshot[0])
             elif self.world.random.random() < 0.1:
-                log.offer_snapshot(peer, spool[0])
+                log.offer_snapshot(peer, snapshot[0])
         offer = log.snapshot_offer
         if offer is not None and self.installing is None and not self.is_busy:
             self._fetch(offer.sender, offer.meta)
@@ -303,10 +303,10 @@ class Replica:
         world, life = self.world, self.life
         if meta.index <= self.disk.applied[0]:
             return
-        source = world.replicas[sender]
-        if source.log is None or meta.snapshot_id not in source.spools or world.is_cut(sender, self.node_id):
+        holder = world.replicas[sender]
+        if holder.log is None or meta.snapshot_id not in holder.snapshots or world.is_cut(sender, self.node_id):
             return
-        state = source.spools[meta.snapshot_id][1]
+        state = holder.snapshots[meta.snapshot_id][1]
         self.installing = meta
 
         def fetched() -> None:

@@ -1,8 +1,8 @@
-"""Bringing one spool here: from a peer, through streams that may break, into a file that goes on where it stopped.
+"""Bringing one snapshot here: from a peer, through streams that may break, into a file that goes on where it stopped.
 
 Bytes are written in slices on the scan thread, and synced every few of them. What counts as received is what was
 written; where a stream breaks, the next one asks from there. The header is looked at as soon as it is there, so that a
-spool of another cluster or place costs one slice and not all of it.
+snapshot of another cluster or place costs one slice and not all of it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 
 from cortado.errors import CortadoError, Unavailable
 from cortado.raft.log import SnapshotMeta
-from cortado.store.node.snapshots.seams import RunScan
+from cortado.store.node.snapshots.file_format import FileHeader, damaged
+from cortado.store.node.snapshots.file_reader import check_header, header_in
+from cortado.store.node.snapshots.files import SnapshotFiles, check_room
+from cortado.store.node.snapshots.ports import RunScan
+from cortado.store.node.snapshots.sender import any_since
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.source import any_since
-from cortado.store.node.snapshots.spool_format import SpoolHeader, damaged
-from cortado.store.node.snapshots.spool_reader import check_header, header_in
-from cortado.store.node.snapshots.spools import SpoolDirectory, check_room
 from cortado.store.node.transport import Transport
 
 FETCHED: Final = "in-"
@@ -25,12 +25,12 @@ _HEADER_BYTES_MAX: Final = 1 << 20
 
 
 def fetched_name(snapshot_id: str) -> str:
-    """The file of a spool that came from a peer."""
+    """The file of a snapshot that comes, or came, from a peer."""
     return FETCHED + snapshot_id
 
 
 class Fetch:
-    """One spool on its way from ``peer``; ``offered`` is None where no certain one was offered. One of a place below
+    """One snapshot on its way from ``peer``; ``offered`` is None where no certain one was offered. One of a place below
     ``index_min`` is refused."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Fetch:
         offered: SnapshotMeta | None,
         *,
         transport: Transport,
-        spools: SpoolDirectory,
+        files: SnapshotFiles,
         run_scan: RunScan,
         settings: SnapshotSettings,
         cluster_id: str,
@@ -49,7 +49,7 @@ class Fetch:
         self.peer = peer
         self._offered = offered
         self._transport = transport
-        self._spools = spools
+        self._files = files
         self._run_scan = run_scan
         self._settings = settings
         self._cluster_id = cluster_id
@@ -58,7 +58,7 @@ class Fetch:
         self._pending = bytearray()
         self._synced_bytes = 0
         self.snapshot_id = any_since(index_min) if offered is None else offered.snapshot_id
-        self.header: SpoolHeader | None = None
+        self.header: FileHeader | None = None
         self.received_bytes = 0
 
     @property
@@ -78,10 +78,10 @@ class Fetch:
     async def attempt(self) -> bool:
         """Receive until the stream ends. True where all is here, and durable; else another attempt goes on.
 
-        Raises what the transport raises, DataLoss where this is not the spool that was offered, ResourceExhausted.
+        Raises what the transport raises, DataLoss where this is not the snapshot that was offered, ResourceExhausted.
         """
         left_bytes = max(self.size_bytes - self.received_bytes, 0)
-        await self._run_scan(lambda: check_room(self._spools, left_bytes + self._settings.reserve_bytes))
+        await self._run_scan(lambda: check_room(self._files, left_bytes + self._settings.reserve_bytes))
         self._pending.clear()
         stream = self._transport.fetch_snapshot(self.peer, self._group_id, self.snapshot_id, self.received_bytes)
         try:
@@ -98,7 +98,7 @@ class Fetch:
         return True
 
     async def _flush(self) -> None:
-        """Write what is pending, once it is known to be part of the right spool."""
+        """Write what is pending, once it is known to be part of the right snapshot."""
         if self.header is None and not self._read_header():
             return
         data, self._pending = bytes(self._pending), bytearray()
@@ -107,9 +107,9 @@ class Fetch:
         name, offset = self.name, self.received_bytes
 
         def write() -> None:
-            check_room(self._spools, len(data) + self._settings.reserve_bytes)
+            check_room(self._files, len(data) + self._settings.reserve_bytes)
             if data:
-                self._spools.write(name, offset, data)
+                self._files.write(name, offset, data)
 
         await self._run_scan(write)
         self.received_bytes += len(data)
@@ -118,7 +118,7 @@ class Fetch:
 
     def _sync(self) -> None:
         try:
-            self._spools.sync(self.name)
+            self._files.sync(self.name)
         except CortadoError:
             # After a failed sync nobody knows what of the file will still be there.
             self.restart()

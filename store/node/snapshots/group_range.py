@@ -30,7 +30,7 @@ class GroupRange:
 
     @property
     def spaces(self) -> tuple[tuple[Space, bytes, bytes], ...]:
-        """All of it, in the order of a spool; the applied state comes last."""
+        """All of it, in the order of a snapshot file; the applied state comes last."""
         return (
             (Space.DATA, *self.data),
             (Space.REQUESTS, *self.requests),

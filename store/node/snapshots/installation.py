@@ -1,4 +1,4 @@
-"""Putting a spool's state in the place of the old one, in transactions of bounded size.
+"""Putting a snapshot's state in the place of the old one, in transactions of bounded size.
 
 ::
 
@@ -8,7 +8,7 @@
     finish()   the last block, which is the applied state; the log's reset; the marker goes: one transaction
 
 A crash before ``mark`` is durable leaves the old state, one after ``finish`` the new one; in between the marker stands,
-and the next start does it all again from the spool, which was synced before. Each method is one transaction, run on
+and the next start does it all again from the file, which was synced before. Each method is one transaction, run on
 the storage thread; one that raised ResourceExhausted did nothing, and may be run again.
 """
 
@@ -19,25 +19,25 @@ from collections.abc import Sequence
 from cortado.errors import NotFound, ResourceExhausted
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.snapshots.file_format import Block, damaged
+from cortado.store.node.snapshots.file_reader import FrameReader, WholeFile
+from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import Marker, marker_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.spool_format import Block, damaged
-from cortado.store.node.snapshots.spool_reader import FrameReader, WholeSpool
-from cortado.store.node.snapshots.spools import SpoolDirectory
 
 
 class Installation:
-    """Of one verified spool. Raises DataLoss where the spool changed since it was verified."""
+    """Of one verified file. Raises DataLoss where the file changed since it was verified."""
 
     def __init__(
-        self, engine: Engine, spools: SpoolDirectory, whole: WholeSpool, of: GroupRange, settings: SnapshotSettings
+        self, engine: Engine, files: SnapshotFiles, whole: WholeFile, of: GroupRange, settings: SnapshotSettings
     ) -> None:
         self._engine = engine
         self._of = of
         self._settings = settings
         self._whole = whole
-        self._frames = FrameReader(spools, whole.name, whole.blocks_at)
+        self._frames = FrameReader(files, whole.name, whole.blocks_at)
         self._ahead: Block | None = None
         self._gathered: list[Block] = []
         self._blocks_left = whole.blocks

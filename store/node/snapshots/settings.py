@@ -21,12 +21,12 @@ class SnapshotSettings:
       hold the scan thread for seconds.
     - ``transaction_bytes``, ``transaction_items``: what one transaction of an installation writes or deletes. Each is
       synced; larger ones need more memory for dirty pages.
-    - ``reserve_bytes``: kept free on the disk beside a spool.
-    - ``keep_ms``: how long a spool that nobody reads is kept (a large one for longer: a peer may be installing it), and
-      the log's entries behind it. A peer that comes back later costs another copy.
-    - ``heard_ms``: no spool is begun for a peer that was silent for longer.
+    - ``reserve_bytes``: kept free on the disk beside a snapshot file.
+    - ``keep_ms``: how long a snapshot that nobody reads is kept (a large one for longer: a peer may be installing it),
+      and the log's entries behind it. A peer that comes back later costs another copy.
+    - ``heard_ms``: no snapshot is begun for a peer that was silent for longer.
     - ``retry_ms_min``, ``retry_ms_max``: waits between attempts, doubled from one to the other, with jitter.
-    - ``readers_max``: streams that read spools at the same time; more are refused.
+    - ``readers_max``: streams that read snapshots at the same time; more are refused.
     """
 
     slice_bytes: int = 1 << 20

@@ -16,12 +16,12 @@ from cortado.raft.configuration import Configuration
 from cortado.raft.group import RaftLog
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage
+from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
-from cortado.store.node.snapshots.seams import PausableDriver, RunScan
+from cortado.store.node.snapshots.ports import PausableDriver, RunScan
+from cortado.store.node.snapshots.receiver import ReceiverProgress, SnapshotReceiver
+from cortado.store.node.snapshots.sender import SnapshotSender
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.source import SnapshotSource
-from cortado.store.node.snapshots.spools import SpoolDirectory
-from cortado.store.node.snapshots.target import SnapshotTarget, TargetProgress
 from cortado.store.node.storage_thread import Storage
 from cortado.store.node.transport import Transport
 
@@ -45,7 +45,7 @@ class Snapshots:
         cluster_id: str,
         node_id: str,
         group_id: int,
-        spools: SpoolDirectory,
+        files: SnapshotFiles,
         transport: Transport,
         driver: PausableDriver,
         storage: Storage,
@@ -68,10 +68,10 @@ class Snapshots:
         settings.check()
         of = GroupRange(group_id)
         self._on_change = on_change
-        self._source = SnapshotSource(
+        self._sender = SnapshotSender(
             engine=engine,
             log=log,
-            spools=spools,
+            files=files,
             of=of,
             cluster_id=cluster_id,
             run_scan=run_scan,
@@ -83,11 +83,11 @@ class Snapshots:
             lost=lost,
             on_damage=on_damage,
         )
-        self._target = SnapshotTarget(
+        self._receiver = SnapshotReceiver(
             engine=engine,
             log=log,
             node_id=node_id,
-            spools=spools,
+            files=files,
             of=of,
             cluster_id=cluster_id,
             transport=transport,
@@ -106,59 +106,59 @@ class Snapshots:
     async def start(self) -> None:
         """Before the node serves. Deletes leftovers; where an installation was cut off, the driver is paused, and it
         begins again. Raises DataLoss where a newer version left one."""
-        await self._target.start()
+        await self._receiver.start()
 
     def poll(self) -> None:
         """After each round: do what the log asks for. Cheap where it asks for nothing."""
-        self._source.poll()
-        self._target.poll()
+        self._sender.poll()
+        self._receiver.poll()
 
     async def stop(self) -> None:
         """Before the storage thread and the scan thread end."""
-        await self._target.stop()
-        await self._source.stop()
+        await self._receiver.stop()
+        await self._sender.stop()
 
     # --- what the node looks at --------------------------------------------------------------------------------
 
     @property
     def unreadable(self) -> str:
         """Why nothing can be read here now; empty where it can."""
-        return self._target.unreadable
+        return self._receiver.unreadable
 
     def check_readable(self) -> None:
         """Raises Unavailable where this replica has no state: look *after* reading."""
-        if self._target.unreadable:
-            raise Unavailable(self._target.unreadable, 1_000)
+        if self._receiver.unreadable:
+            raise Unavailable(self._receiver.unreadable, 1_000)
 
     @property
     def is_installing(self) -> bool:
         """True from before the driver is paused for an installation until it goes on."""
-        return self._target.is_installing
+        return self._receiver.is_installing
 
     @property
     def counts(self) -> SnapshotCounts:
-        source = self._source
-        return SnapshotCounts(source.made, source.sent_bytes, self._target.installed)
+        sender = self._sender
+        return SnapshotCounts(sender.made, sender.sent_bytes, self._receiver.installed)
 
     @property
     def held_index(self) -> int | None:
         """The log should not drop entries above this index, within bounds: members get a snapshot up to there now, and
         go on from its log. None where nothing is held."""
-        return self._source.held_index
+        return self._sender.held_index
 
     @property
-    def progress(self) -> TargetProgress | None:
+    def progress(self) -> ReceiverProgress | None:
         """How far a snapshot is that is being brought here; None where there is none."""
-        return self._target.progress
+        return self._receiver.progress
 
     # --- what others ask ---------------------------------------------------------------------------------------
 
     def read(self, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
-        """The bytes of a spool of ours from ``offset`` on; ``since-40`` asks for any of index 40 or above, which is
+        """The bytes of a snapshot of ours from ``offset`` on; ``since-40`` asks for any of index 40 or above, which is
         made where there is none. On the node's loop alone. Raises, at the first piece, NotFound, InvalidArgument,
         ResourceExhausted, Unavailable."""
-        return self._source.read(snapshot_id, offset)
+        return self._sender.read(snapshot_id, offset)
 
     def _changed(self) -> None:
-        self._source.is_whole = not self._target.unreadable
+        self._sender.is_whole = not self._receiver.unreadable
         self._on_change()

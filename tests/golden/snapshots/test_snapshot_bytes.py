@@ -1,4 +1,4 @@
-"""The bytes of a spool and of the marker are formats: a change here is a new format number."""
+"""The bytes of a snapshot file and of the marker are formats: a change here is a new format number."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.request_table.records import Remembered, encode_remembered
+from cortado.store.node.snapshots.file_reader import Verification
+from cortado.store.node.snapshots.file_writer import SnapshotWriter
+from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.spool_copy import SpoolCopy
-from cortado.store.node.snapshots.spool_reader import Verification
-from cortado.store.node.snapshots.spools import MemorySpools
-from support.spools import ts_of
+from support.snapshots import ts_of
 
 HERE = Path(__file__).parent
 STATE = AppliedState(index=258, term=7, last_ts=ts_of(2), ceiling=ts_of(9), requests=1, request_bytes=41)
@@ -31,9 +31,9 @@ MEMBERS = Configuration(
 )
 
 
-def spool() -> MemorySpools:
+def written() -> MemorySnapshotFiles:
     """A state of two rows and a deleted one, and one remembered request, copied with small blocks."""
-    engine, spools = MemoryEngine(), MemorySpools()
+    engine, files = MemoryEngine(), MemorySnapshotFiles()
     keys = [kv_key("notes", name) for name in (b"a", b"b", b"c")]
     request_id = bytes(ts_of(1)) + b"\xab" * 8
     with engine.write() as txn:
@@ -43,27 +43,27 @@ def spool() -> MemorySpools:
         txn.put(Space.REQUESTS, (6).to_bytes(4) + request_id, b"another group's")
         txn.put(Space.META, applied_key(5), STATE.encode())
         txn.put(Space.META, applied_key(6), b"another group's")
-    copy = SpoolCopy(engine, spools, "out-1", GroupRange(5), SnapshotSettings(slice_items=2, reserve_bytes=0))
-    copy.write_header("00feed00", "cluster-a", copy.begin(), MEMBERS)
-    while not copy.step():
+    writer = SnapshotWriter(engine, files, "out-1", GroupRange(5), SnapshotSettings(slice_items=2, reserve_bytes=0))
+    writer.write_header("00feed00", "cluster-a", writer.begin(), MEMBERS)
+    while not writer.step():
         pass
-    copy.close()
-    return spools
+    writer.close()
+    return files
 
 
 def golden(name: str) -> bytes:
     return bytes.fromhex((HERE / name).read_text())
 
 
-def test_a_spool_has_these_bytes() -> None:
-    spools = spool()
-    assert spools.read("out-1", 0, 1 << 20).hex() == golden("spool.hex").hex()
+def test_a_snapshot_file_has_these_bytes() -> None:
+    files = written()
+    assert files.read("out-1", 0, 1 << 20).hex() == golden("file.hex").hex()
 
 
-def test_a_spool_reads_back() -> None:
-    spools = MemorySpools()
-    spools.write("in-1", 0, golden("spool.hex"))
-    verification = Verification(spools, "in-1", GroupRange(5), cluster_id="cluster-a", slice_bytes=1 << 20)
+def test_a_snapshot_file_reads_back() -> None:
+    files = MemorySnapshotFiles()
+    files.write("in-1", 0, golden("file.hex"))
+    verification = Verification(files, "in-1", GroupRange(5), cluster_id="cluster-a", slice_bytes=1 << 20)
     whole = verification.step()
     assert whole is not None
     assert whole.state == STATE
@@ -72,11 +72,11 @@ def test_a_spool_reads_back() -> None:
     assert whole.blocks == 4
 
 
-def test_a_spool_of_a_later_format_is_refused_by_its_number() -> None:
-    spools = MemorySpools()
-    bytes_ = golden("spool.hex")
-    spools.write("in-1", 0, bytes_[:16] + b"\x00\x03" + bytes_[18:])
-    verification = Verification(spools, "in-1", GroupRange(5), cluster_id="cluster-a", slice_bytes=1 << 20)
+def test_a_snapshot_file_of_a_later_format_is_refused_by_its_number() -> None:
+    files = MemorySnapshotFiles()
+    bytes_ = golden("file.hex")
+    files.write("in-1", 0, bytes_[:16] + b"\x00\x03" + bytes_[18:])
+    verification = Verification(files, "in-1", GroupRange(5), cluster_id="cluster-a", slice_bytes=1 << 20)
     with pytest.raises(DataLoss, match="format 3 is unknown, this version reads 2"):
         verification.step()
 

@@ -275,7 +275,7 @@ class SimulatedTransport:
 
 
 class _Fetch:
-    """A stream of a spool's bytes, that breaks where the network does."""
+    """A stream of a snapshot's bytes, that breaks where the network does."""
 
     def __init__(
         self, network: Network, process: Process, peer: str, group_id: int, snapshot_id: str, offset: int

@@ -16,8 +16,8 @@ from cortado.store.node.pacing import Pacing
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.snapshots import snapshots
-from cortado.store.node.snapshots.source import SnapshotSource
-from cortado.store.node.snapshots.target import SnapshotTarget
+from cortado.store.node.snapshots.receiver import SnapshotReceiver
+from cortado.store.node.snapshots.sender import SnapshotSender
 from support.simulation.coverage import INVARIANT
 from support.simulation.process import small_snapshots
 
@@ -56,8 +56,8 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
             (Replication, "_has_lease", lease),
             (RaftLog, "withdraw", withdrawn),
             (PeerClocks, "is_out_of_bounds", out_of_bounds),
-            (SnapshotTarget, "_go_on", resumed_installation),
-            (SnapshotSource, "_put_off", put_off),
+            (SnapshotReceiver, "_go_on", resumed_installation),
+            (SnapshotSender, "_put_off", put_off),
             (Pacing, "appended", slowed),
         ):
             stack.enter_context(patch.object(owner, name, _told(getattr(owner, name), told)))

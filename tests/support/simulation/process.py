@@ -17,8 +17,8 @@ from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.spools import MemorySpools
 from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk, SimulatedEngine, SimulatedStorage
 from support.simulation.loop import NodeLoop
@@ -64,7 +64,7 @@ class Host:
         self.storage_id = f"{node_id}-disk-0"
         self.cluster_id = "sim" if is_first else ""
         self.joined = Configuration()
-        self.spools = MemorySpools()
+        self.snapshot_files = MemorySnapshotFiles()
         self.life: Life | None = None
         self.lives = 0
 
@@ -83,7 +83,7 @@ class Host:
             return
         life.end()
         self.disk.crash()
-        self.spools.crash()
+        self.snapshot_files.crash()
         self.cluster.calls.broken(life)
 
     def wipe(self) -> None:
@@ -91,7 +91,7 @@ class Host:
         assert self.life is None
         self.is_first = False
         self.disk.wipe()
-        self.spools = MemorySpools()
+        self.snapshot_files = MemorySnapshotFiles()
         self.storage_id = f"{self.node_id}-disk-{self.lives}"
         self.cluster_id = ""
 
@@ -187,7 +187,7 @@ def make_node(life: Life, options: NodeOptions) -> Node:
         run_scan=NoThreads(),
         random=life.source,
         raft=options.raft,
-        spools=host.spools,
+        snapshot_files=host.snapshot_files,
         joining=None if host.is_first else host.joined,
     )
 

@@ -10,7 +10,7 @@ import pytest
 
 from cortado.errors import DataDirectoryError
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.node.snapshots.spools import DiskSpools
+from cortado.store.node.snapshots.files import DiskSnapshotFiles
 from support.engines import open_lmdb
 from support.private_files import no_umask, shared
 
@@ -23,7 +23,7 @@ def without_a_umask() -> Iterator[None]:
 
 def test_a_new_directory_is_private_without_any_umask(tmp_path: Path) -> None:
     open_lmdb(tmp_path / "data").close()
-    DiskSpools(tmp_path / "data" / "snapshots").write("in-1", 0, b"rows")
+    DiskSnapshotFiles(tmp_path / "data" / "snapshots").write("in-1", 0, b"rows")
     assert shared(tmp_path / "data") == []
 
 

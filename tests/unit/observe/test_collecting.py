@@ -94,8 +94,8 @@ def test_every_definition_has_a_value_of_its_kind_with_its_labels(collected: Col
     among_several = {
         name for name in DEFINITIONS if name.startswith(("member_", "clock_offset_low", "clock_offset_hi"))
     }
-    without_spools = {name for name in DEFINITIONS if name.startswith(("snapshots_", "snapshot_sent"))}
-    assert DEFINITIONS.keys() - found.keys() == among_several | without_spools
+    without_snapshots = {name for name in DEFINITIONS if name.startswith(("snapshots_", "snapshot_sent"))}
+    assert DEFINITIONS.keys() - found.keys() == among_several | without_snapshots
     for name, samples in found.items():
         for labels, value in samples.items():
             assert len(labels) == len(DEFINITIONS[name].labels)

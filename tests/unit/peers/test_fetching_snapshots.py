@@ -1,4 +1,4 @@
-"""A spool comes whole, from any offset on, and a piece that was damaged on its way is not handed on."""
+"""A snapshot comes whole, from any offset on, and a piece that was damaged on its way is not handed on."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from cortado.store.peers.streams import SERVICE, as_it_is
 from support.nodes import run
 from support.peers import LIMITS, PeerProcess, members, running_peer, until
 
-SPOOL = bytes(range(256)) * 4_000  # Several pieces.
+SNAPSHOT = bytes(range(256)) * 4_000  # Several pieces.
 
 
 async def fetched(peer: PeerProcess, snapshot_id: str, offset: int = 0, sender: str = "n2") -> bytes:
     return b"".join([piece async for piece in peer.transport.fetch_snapshot(sender, 1, snapshot_id, offset)])
 
 
-@pytest.mark.parametrize("offset", [0, 1, 262_144, 500_001, len(SPOOL)])
-def test_a_spool_arrives_from_any_offset_on(offset: int) -> None:
+@pytest.mark.parametrize("offset", [0, 1, 262_144, 500_001, len(SNAPSHOT)])
+def test_a_snapshot_arrives_from_any_offset_on(offset: int) -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n2") as n2:
-            n2.node.spools["s1"] = SPOOL
+            n2.node.snapshot_files["s1"] = SNAPSHOT
             for each in (n1, n2):
                 each.transport.configure(members(n1, n2))
-            assert await fetched(n1, "s1", offset) == SPOOL[offset:]
+            assert await fetched(n1, "s1", offset) == SNAPSHOT[offset:]
 
     run(scenario)
 
 
-def test_a_spool_that_is_gone_or_a_node_that_is_not_known_is_said() -> None:
+def test_a_snapshot_that_is_gone_or_a_node_that_is_not_known_is_said() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n2") as n2, running_peer("n3") as n3:
             for each in (n1, n2):
@@ -57,12 +57,12 @@ def test_a_reader_that_takes_nothing_is_given_up() -> None:
     async def scenario() -> None:
         limits = replace(LIMITS, patience_ms=200)
         async with running_peer("n1") as n1, running_peer("n2", limits=limits) as n2:
-            n2.node.spools["s1"] = bytes(64 << 20)  # More than any buffer on the way.
+            n2.node.snapshot_files["s1"] = bytes(64 << 20)  # More than any buffer on the way.
             for each in (n1, n2):
                 each.transport.configure(members(n1, n2))
             reading = n1.transport.fetch_snapshot("n2", 1, "s1", 0)
             await anext(reading)
-            await until(lambda: n2.node.spools_ended == ["s1"], "its sender gives it up")
+            await until(lambda: n2.node.snapshots_ended == ["s1"], "its sender gives it up")
             with pytest.raises(Unavailable, match="nothing was taken for 200 ms"):
                 while True:
                     await anext(reading)

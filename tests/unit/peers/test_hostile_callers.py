@@ -205,7 +205,7 @@ def test_a_stranger_gets_no_snapshot() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1:
             n1.transport.configure(two_members(n1))
-            n1.node.spools["s1"] = b"secret"
+            n1.node.snapshot_files["s1"] = b"secret"
             strange = Hello(protocol=1, cluster_id="cluster-a", node_id="n9", storage_id="x", to_node_id="n1")
             for hello in (strange, Hello()):
                 request = FetchSnapshotRequest(hello=hello, group_id=1, snapshot_id="s1").SerializeToString()

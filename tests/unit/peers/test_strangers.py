@@ -179,7 +179,7 @@ def test_a_stranger_gets_no_snapshot_and_no_answer_about_members_whatever_its_lo
         async with running_peer("n1") as n1, running_peer("n2") as n2:
             for each in (n1, n2):
                 each.transport.configure(members(n1, n2))
-            n1.node.spools["s1"] = b"secret"
+            n1.node.snapshot_files["s1"] = b"secret"
             strange = hello_of("n9", "n1")
             for method, request in (
                 (FETCH_SNAPSHOT, FetchSnapshotRequest(hello=strange, group_id=1, snapshot_id="s1")),

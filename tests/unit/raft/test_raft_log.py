@@ -185,7 +185,7 @@ def test_a_snapshot_older_than_what_is_applied_is_not_installed() -> None:
     group = Hand(3)
     log = group.elect("n1")
     with pytest.raises(Internal):
-        log.install(SnapshotMeta("spool", 2, 1, log.configuration, 1))
+        log.install(SnapshotMeta("s1", 2, 1, log.configuration, 1))
 
 
 def test_the_public_module_of_pysyncobj_is_left_alone() -> None:

@@ -107,7 +107,7 @@ def test_a_learner_becomes_a_voter_when_it_joined_answers_and_has_caught_up() ->
     with pytest.raises(Unavailable, match="waits for a snapshot"):
         log.promote("n4")
     index, term = log.applied
-    meta = SnapshotMeta("spool", index, term, log.configuration_at(index), 1)
+    meta = SnapshotMeta("s1", index, term, log.configuration_at(index), 1)
     log.offer_snapshot("n4", meta)
     group.settle()
     offer = group.logs["n4"].snapshot_offer

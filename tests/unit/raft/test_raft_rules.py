@@ -722,7 +722,7 @@ def _behind_the_snapshot() -> tuple[Hand, SnapshotMeta]:
     group.deliver(to="n2", kind="append")
     group.store("n2")
     assert group.logs["n2"].last == (6, 2)
-    return group, SnapshotMeta("spool", 5, 2, group.logs["n1"].configuration, 10)
+    return group, SnapshotMeta("s1", 5, 2, group.logs["n1"].configuration, 10)
 
 
 @rule("snapshots: a suffix that agrees stays", replaced(Journal, "reset", _drop_suffix))

@@ -9,14 +9,14 @@ import pytest
 from cortado.errors import CortadoError, DataLoss, Unavailable
 from cortado.store.engine.interface import Space
 from support.nodes import key, run
-from support.spool_cluster import Member, SpoolCluster, three_nodes, until
+from support.snapshot_cluster import Member, SnapshotCluster, three_nodes, until
 
 pytestmark = pytest.mark.slow
 
 LARGE = 150_000
 
 
-async def fall_behind(cluster: SpoolCluster, size_bytes: int = LARGE) -> tuple[Member, Member]:
+async def fall_behind(cluster: SnapshotCluster, size_bytes: int = LARGE) -> tuple[Member, Member]:
     """Cut a follower off until the leader's log no longer reaches back to it: (leader, follower)."""
     await cluster.write_many(5)
     leader = cluster.leader
@@ -49,7 +49,7 @@ def test_a_follower_that_was_cut_off_comes_back_while_writes_go_on() -> None:
             await cluster.converged()
             await cluster.write_many(3)
             await cluster.converged()
-            await until(lambda: follower.spools.names() == [])
+            await until(lambda: follower.files.names() == [])
 
     run(scenario)
 
@@ -63,7 +63,7 @@ def test_killed_at_a_transaction_of_its_installation_it_comes_back(transaction: 
             follower.engine.crash_at, follower.engine.is_durable = transaction, is_durable
             async with cluster.being_written():
                 cluster.cut.clear()
-                # The last number is behind the end where the first spool that was made was a small one.
+                # The last number is behind the end where the first snapshot that was made was a small one.
                 await until(lambda: follower.storage.crashed.is_set() or is_brought_up(follower))
                 assert transaction > 4 or follower.storage.crashed.is_set()
                 if follower.storage.crashed.is_set():
@@ -135,7 +135,7 @@ def test_leadership_that_moves_in_mid_transfer_costs_nothing() -> None:
     run(scenario)
 
 
-def test_a_spool_that_is_corrupted_on_its_way_is_never_installed() -> None:
+def test_a_snapshot_that_is_corrupted_on_its_way_is_never_installed() -> None:
     async def scenario() -> None:
         async with three_nodes() as cluster:
             _, follower = await fall_behind(cluster)
@@ -224,7 +224,7 @@ def test_a_new_member_of_a_long_history_begins_with_a_snapshot() -> None:
 
 def test_the_damage_of_a_group_of_one_stays_where_it_is() -> None:
     async def scenario() -> None:
-        cluster = SpoolCluster()
+        cluster = SnapshotCluster()
         only = cluster.members["n1"]
         await only.start()
         await cluster.write_many(5)

@@ -1,4 +1,4 @@
-"""Whatever a state holds, a spool carries all of it and nothing else; and no damage to its bytes passes."""
+"""Whatever a state holds, a snapshot file carries all of it and nothing else; and no damage to its bytes passes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.mvcc.reader import logical_of, suffix_from
 from cortado.store.mvcc.versions import encode_version, timestamp_of
+from cortado.store.node.snapshots.file_format import Block, decode_block, encode_block, open_frame
+from cortado.store.node.snapshots.file_reader import Verification, WholeFile
+from cortado.store.node.snapshots.file_writer import SnapshotWriter
+from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.spool_copy import SpoolCopy
-from cortado.store.node.snapshots.spool_format import Block, decode_block, encode_block, open_frame
-from cortado.store.node.snapshots.spool_reader import Verification, WholeSpool
-from cortado.store.node.snapshots.spools import MemorySpools
-from support.spools import CLUSTER, GROUP, MEMBERS, contents, fill
+from support.snapshots import CLUSTER, GROUP, MEMBERS, contents, fill
 
 items = st.dictionaries(st.binary(min_size=1, max_size=511), st.binary(max_size=300), min_size=1, max_size=40)
 
@@ -40,18 +40,18 @@ def test_no_bytes_make_a_block_reader_fail_otherwise_than_by_data_loss(body: byt
         return
 
 
-def copied(engine: Engine, bounds: SnapshotSettings) -> MemorySpools:
-    spools = MemorySpools()
-    copy = SpoolCopy(engine, spools, "in-1", GroupRange(GROUP), bounds)
-    copy.write_header("1", CLUSTER, copy.begin(), MEMBERS)
-    while not copy.step():
+def copied(engine: Engine, bounds: SnapshotSettings) -> MemorySnapshotFiles:
+    files = MemorySnapshotFiles()
+    writer = SnapshotWriter(engine, files, "in-1", GroupRange(GROUP), bounds)
+    writer.write_header("1", CLUSTER, writer.begin(), MEMBERS)
+    while not writer.step():
         pass
-    copy.close()
-    return spools
+    writer.close()
+    return files
 
 
-def verified(spools: MemorySpools, slice_bytes: int) -> WholeSpool:
-    verification = Verification(spools, "in-1", GroupRange(GROUP), cluster_id=CLUSTER, slice_bytes=slice_bytes)
+def verified(files: MemorySnapshotFiles, slice_bytes: int) -> WholeFile:
+    verification = Verification(files, "in-1", GroupRange(GROUP), cluster_id=CLUSTER, slice_bytes=slice_bytes)
     while (whole := verification.step()) is None:
         pass
     return whole
@@ -83,18 +83,18 @@ def test_a_copy_installed_over_any_state_equals_what_was_copied(
         transaction_items=transaction_items,
         reserve_bytes=0,
     )
-    source, target = MemoryEngine(), MemoryEngine()
-    state = fill(source, index=70, rows=rows, value_bytes=value_bytes)
-    fill(target, index=30, rows=old_rows)
-    spools = copied(source, bounds)
-    installation = Installation(target, spools, verified(spools, slice_bytes), GroupRange(GROUP), bounds)
+    sender, receiver = MemoryEngine(), MemoryEngine()
+    state = fill(sender, index=70, rows=rows, value_bytes=value_bytes)
+    fill(receiver, index=30, rows=old_rows)
+    files = copied(sender, bounds)
+    installation = Installation(receiver, files, verified(files, slice_bytes), GroupRange(GROUP), bounds)
     installation.mark()
     while not installation.clear():
         pass
     while not installation.load():
         pass
     assert installation.finish([]) == state
-    assert contents(target) == contents(source)
+    assert contents(receiver) == contents(sender)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -102,29 +102,29 @@ def test_no_flipped_bit_and_no_missing_end_passes(seed: int) -> None:
     source = random.Random(seed)
     engine = MemoryEngine()
     fill(engine, index=70, rows=30)
-    spools = copied(engine, SnapshotSettings(slice_bytes=400, slice_items=5, reserve_bytes=0))
-    whole = spools.read("in-1", 0, 1 << 30)
+    files = copied(engine, SnapshotSettings(slice_bytes=400, slice_items=5, reserve_bytes=0))
+    whole = files.read("in-1", 0, 1 << 30)
     for place in range(0, len(whole), 3):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << source.randrange(8)
-        spools.write("in-1", 0, bytes(damaged))
+        files.write("in-1", 0, bytes(damaged))
         with pytest.raises(DataLoss):
-            verified(spools, 1_000)
+            verified(files, 1_000)
     for length in range(0, len(whole), 7):
-        spools.write("in-1", 0, whole[:length])
+        files.write("in-1", 0, whole[:length])
         with pytest.raises(DataLoss):
-            verified(spools, 1_000)
-    spools.write("in-1", 0, whole + b"\x00")
+            verified(files, 1_000)
+    files.write("in-1", 0, whole + b"\x00")
     with pytest.raises(DataLoss):
-        verified(spools, 1_000)
+        verified(files, 1_000)
 
 
 def test_frames_that_are_each_right_but_not_together_do_not_pass() -> None:
     engine = MemoryEngine()
     fill(engine, index=70, rows=30)
     bounds = SnapshotSettings(slice_bytes=400, slice_items=5, reserve_bytes=0)
-    spools = copied(engine, bounds)
-    whole = spools.read("in-1", 0, 1 << 30)
+    files = copied(engine, bounds)
+    whole = files.read("in-1", 0, 1 << 30)
     ends = frame_ends(whole)
     first, second, third = ends[0], ends[1], ends[2]
     wrong = [
@@ -132,7 +132,7 @@ def test_frames_that_are_each_right_but_not_together_do_not_pass() -> None:
         whole[:first] + whole[first:second] + whole[first:],
         whole[:first] + whole[second:third] + whole[first:second] + whole[third:],
     ]
-    # A block of another spool, of the same keys.
+    # A block of another file, of the same keys.
     other_engine = MemoryEngine()
     fill(other_engine, index=70, rows=30, value_bytes=50)
     with other_engine.write() as txn:
@@ -142,9 +142,9 @@ def test_frames_that_are_each_right_but_not_together_do_not_pass() -> None:
     assert frame_ends(other)[:2] == ends[:2]
     wrong.append(whole[:first] + other[first:second] + whole[second:])
     for each in wrong:
-        spools.write("in-1", 0, each)
+        files.write("in-1", 0, each)
         with pytest.raises(DataLoss):
-            verified(spools, 1_000)
+            verified(files, 1_000)
 
 
 def encode_version_of(engine_key: bytes) -> bytes:

@@ -17,11 +17,11 @@ from cortado.store.engine.interface import Space, WriteTransaction
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.repair.ranges import Answer, Ask
+from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.marker import marker_key
-from cortado.store.node.snapshots.spools import MemorySpools
 from cortado.store.node.status import Role
 from support.nodes import SetClock, followed, key, put
-from support.spools import Crash, InlineStorage
+from support.snapshots import Crash, InlineStorage
 
 CLUSTER = "cluster-a"
 QUICK = RaftSettings(heartbeat_ms=30, election_ms_min=600, election_ms_max=1000, retain_entries=20)
@@ -58,11 +58,11 @@ class InstallEngine(MemoryEngine):
 class Member:
     """One node, and what of it survives its process."""
 
-    def __init__(self, cluster: SpoolCluster, node_id: str) -> None:
+    def __init__(self, cluster: SnapshotCluster, node_id: str) -> None:
         self.cluster = cluster
         self.node_id = node_id
         self.engine = InstallEngine()
-        self.spools = MemorySpools()
+        self.files = MemorySnapshotFiles()
         self.lives = 0
         self.is_up = False
         self.joined = Configuration()
@@ -81,7 +81,7 @@ class Member:
             storage=lambda _loop: self.storage,
             random=random.Random(f"{self.node_id} {self.lives}"),
             raft=QUICK,
-            spools=self.spools,
+            snapshot_files=self.files,
         )
         self.is_up = True
         await self.node.start()
@@ -95,7 +95,7 @@ class Member:
         await snapshots.stop()
         # What is left of this life must not run a round any more.
         self.node._driver.fail(Unavailable("killed"))
-        self.spools.crash()
+        self.files.crash()
         self.engine.crash_at = 0
 
     @property
@@ -116,7 +116,7 @@ class Member:
         return None if version is None else version.payload
 
 
-class SpoolCluster:
+class SnapshotCluster:
     """``cut`` members hear nothing and are heard by nobody. Streams of snapshots wait while ``hold`` is clear."""
 
     def __init__(self) -> None:
@@ -240,9 +240,9 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 @asynccontextmanager
-async def three_nodes() -> AsyncIterator[SpoolCluster]:
+async def three_nodes() -> AsyncIterator[SnapshotCluster]:
     """A group of three voters, with n1 leading at first."""
-    cluster = SpoolCluster()
+    cluster = SnapshotCluster()
     first = cluster.members["n1"]
     await first.start()
     try:

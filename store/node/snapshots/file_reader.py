@@ -1,4 +1,4 @@
-"""Reading a spool back: frame by frame, and whole, to know that it is what it claims before anything rests on it."""
+"""Reading a snapshot file: frame by frame, and whole, to know that it is what it claims before anything rests on it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from cortado.errors import NotFound
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage, damaged_keys
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.snapshots.group_range import GroupRange
-from cortado.store.node.snapshots.spool_format import (
+from cortado.store.node.snapshots.file_format import (
     BLOCK,
     DIGEST_BYTES,
     END,
@@ -19,7 +18,7 @@ from cortado.store.node.snapshots.spool_format import (
     HEADER,
     PREFIX_BYTES,
     Block,
-    SpoolHeader,
+    FileHeader,
     check_prefix,
     damaged,
     decode_block,
@@ -28,27 +27,28 @@ from cortado.store.node.snapshots.spool_format import (
     frame_bytes,
     open_frame,
 )
-from cortado.store.node.snapshots.spools import SpoolDirectory
+from cortado.store.node.snapshots.files import SnapshotFiles
+from cortado.store.node.snapshots.group_range import GroupRange
 
 _ORDER: Final = (Space.DATA, Space.REQUESTS, Space.META)
 
 
 @dataclass(frozen=True, slots=True)
-class WholeSpool:
-    """A spool all of whose bytes were verified."""
+class WholeFile:
+    """A snapshot file all of whose bytes were verified."""
 
     name: str
-    header: SpoolHeader
+    header: FileHeader
     state: AppliedState
     blocks_at: int
     """Where the first block begins."""
     blocks: int
     size_bytes: int
     damaged: tuple[Damage, ...] = ()
-    """Items that were damaged where it comes from, and are so here: no member has them whole."""
+    """Items that were damaged at the sender, and are so here: no member has them whole."""
 
 
-def header_in(beginning: bytes) -> SpoolHeader | None:
+def header_in(beginning: bytes) -> FileHeader | None:
     """The header, where ``beginning`` has all of it. Raises DataLoss where it is none."""
     if len(beginning) < PREFIX_BYTES + FRAME_HEAD_BYTES:
         return None
@@ -62,7 +62,7 @@ def header_in(beginning: bytes) -> SpoolHeader | None:
     return decode_header(body)
 
 
-def check_header(header: SpoolHeader, *, cluster_id: str, group_id: int) -> None:
+def check_header(header: FileHeader, *, cluster_id: str, group_id: int) -> None:
     """Raises DataLoss where it is of another cluster, or of another group."""
     if header.cluster_id != cluster_id:
         raise damaged(f"it is of cluster {header.cluster_id}, this node belongs to {cluster_id}")
@@ -73,16 +73,16 @@ def check_header(header: SpoolHeader, *, cluster_id: str, group_id: int) -> None
 class FrameReader:
     """Reads frames in their order, from ``offset`` on."""
 
-    def __init__(self, spools: SpoolDirectory, name: str, offset: int = PREFIX_BYTES) -> None:
-        self._spools = spools
+    def __init__(self, files: SnapshotFiles, name: str, offset: int = PREFIX_BYTES) -> None:
+        self._files = files
         self._name = name
         self.offset = offset
 
     def next(self) -> bytes:
         """The next whole frame, its checksum not yet looked at. Raises DataLoss where the file ends."""
-        head = self._spools.read(self._name, self.offset, FRAME_HEAD_BYTES)
+        head = self._files.read(self._name, self.offset, FRAME_HEAD_BYTES)
         length = frame_bytes(head, self.offset)
-        frame = self._spools.read(self._name, self.offset, length)
+        frame = self._files.read(self._name, self.offset, length)
         if len(frame) != length:
             raise damaged(f"it is cut off at byte {self.offset + len(frame)}, in a frame of {length} bytes")
         self.offset += length
@@ -98,23 +98,23 @@ class FrameReader:
 
 
 class Verification:
-    """Reads a whole spool in steps of about ``slice_bytes``, for a thread that others wait for."""
+    """Reads a whole file in steps of about ``slice_bytes``, for a thread that others wait for."""
 
-    def __init__(self, spools: SpoolDirectory, name: str, of: GroupRange, *, cluster_id: str, slice_bytes: int) -> None:
-        self._spools = spools
+    def __init__(self, files: SnapshotFiles, name: str, of: GroupRange, *, cluster_id: str, slice_bytes: int) -> None:
+        self._files = files
         self._name = name
         self._of = of
         self._cluster_id = cluster_id
         self._slice_bytes = slice_bytes
-        self._frames = FrameReader(spools, name)
+        self._frames = FrameReader(files, name)
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
-        self._header: SpoolHeader | None = None
+        self._header: FileHeader | None = None
         self._state: AppliedState | None = None
         self._blocks_at = self._blocks = self._items = 0
         self._last = (0, b"")
         self._damaged: list[Damage] = []
 
-    def step(self) -> WholeSpool | None:
+    def step(self) -> WholeFile | None:
         """Go on; the outcome when the end is reached. Raises DataLoss where anything is wrong, or the file is gone."""
         try:
             if self._header is None:
@@ -133,7 +133,7 @@ class Verification:
         return None
 
     def _begin(self) -> None:
-        prefix = self._spools.read(self._name, 0, PREFIX_BYTES)
+        prefix = self._files.read(self._name, 0, PREFIX_BYTES)
         check_prefix(prefix)
         frame = self._frames.next()
         self._header = header_in(prefix + frame)
@@ -158,16 +158,16 @@ class Verification:
         self._blocks += 1
         self._items += len(keys)
 
-    def _end(self, body: bytes) -> WholeSpool:
+    def _end(self, body: bytes) -> WholeFile:
         end, header, state = decode_end(body), self._header, self._state
         assert header is not None
         if (end.blocks, end.items) != (self._blocks, self._items):
             raise damaged(f"it has {self._blocks} blocks and {self._items} items, not {end.blocks} and {end.items}")
         if end.digest != self._digest.digest():
             raise damaged("the digest of all its bytes is wrong")
-        size_bytes = self._spools.size(self._name)
+        size_bytes = self._files.size(self._name)
         if size_bytes != self._frames.offset:
             raise damaged(f"it has {size_bytes} bytes and ends at byte {self._frames.offset}")
         if state is None or (state.index, state.term) != (header.index, header.term):
             raise damaged(f"it says that it stands at ({header.index}, {header.term}), and its state at {state}")
-        return WholeSpool(self._name, header, state, self._blocks_at, self._blocks, size_bytes, tuple(self._damaged))
+        return WholeFile(self._name, header, state, self._blocks_at, self._blocks, size_bytes, tuple(self._damaged))

@@ -23,10 +23,10 @@ from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.repair.ranges import Answer
 from cortado.store.node.request_table.records import Remembered, encode_remembered
+from cortado.store.node.snapshots.files import MemorySnapshotFiles, SnapshotFiles
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.snapshots import Snapshots
-from cortado.store.node.snapshots.spools import MemorySpools, SpoolDirectory
 from cortado.store.node.storage_thread import Done, Job
 
 T = TypeVar("T")
@@ -218,7 +218,7 @@ class Network:
         self.break_after: list[int] = []
         """Each next stream breaks after so many bytes."""
         self.flip_at: set[int] = set()
-        """Offsets in a spool where the next stream that passes flips a bit; each once."""
+        """Offsets in a snapshot where the next stream that passes flips a bit; each once."""
         self.fetches: list[tuple[str, str, int]] = []
         self.hold: asyncio.Event | None = None
         self.sent_bytes = 0
@@ -261,7 +261,7 @@ class _Transport:
 
 
 class Replica:
-    """One member: an engine and spools, which survive, and a life on them."""
+    """One member: an engine and snapshot files, which survive, and a life on them."""
 
     def __init__(
         self,
@@ -269,14 +269,14 @@ class Replica:
         node_id: str,
         *,
         engine: Engine | None = None,
-        spools: SpoolDirectory | None = None,
+        files: SnapshotFiles | None = None,
         settings: SnapshotSettings = SMALL,
         cluster_id: str = CLUSTER,
     ) -> None:
         self.network = network
         self.node_id = node_id
         self.engine: Engine = engine or CountingEngine()
-        self.spools: SpoolDirectory = spools or MemorySpools()
+        self.files: SnapshotFiles = files or MemorySnapshotFiles()
         self.settings = settings
         self.cluster_id = cluster_id
         self.now_ms = 0.0
@@ -299,7 +299,7 @@ class Replica:
             cluster_id=self.cluster_id,
             node_id=self.node_id,
             group_id=GROUP,
-            spools=self.spools,
+            files=self.files,
             transport=_Transport(self.network),
             driver=self.driver,
             storage=self.storage,
@@ -319,8 +319,8 @@ class Replica:
     async def restart(self) -> None:
         """Power loss: nothing of this life goes on, and what was not synced is gone."""
         await self.snapshots.stop()
-        assert isinstance(self.spools, MemorySpools)
-        self.spools.crash()
+        assert isinstance(self.files, MemorySnapshotFiles)
+        self.files.crash()
         if isinstance(self.engine, CountingEngine):
             self.engine.crash_at = 0
         self.begin_life()
@@ -372,9 +372,9 @@ async def read_all(replica: Replica, snapshot_id: str, offset: int = 0) -> bytes
     return b"".join([chunk async for chunk in replica.snapshots.read(snapshot_id, offset)])
 
 
-def is_gone(spools: SpoolDirectory, name: str) -> bool:
+def is_gone(files: SnapshotFiles, name: str) -> bool:
     try:
-        spools.size(name)
+        files.size(name)
     except NotFound:
         return True
     except CortadoError:

@@ -1,4 +1,4 @@
-"""The bytes of a spool: one group's whole state at one place of its log, as a file.
+"""The bytes of a snapshot file: one group's whole state at one place of its log.
 
 ::
 
@@ -13,7 +13,7 @@
 Numbers are big-endian, checksums little-endian. ``docs/formats/snapshots.md`` has each body; golden files pin them.
 
 The frames' checksums find what a disk or a network flips, each where it is; the digest (BLAKE2b, 32 bytes) finds a
-frame that is missing, doubled, or of another spool. What reads here trusts nothing: every length is bounded before it
+frame that is missing, doubled, or of another file. What reads here trusts nothing: every length is bounded before it
 is used.
 """
 
@@ -55,7 +55,7 @@ _SPACE_OF_CODE: Final = {code: space for space, code in _CODE_OF_SPACE.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class SpoolHeader:
+class FileHeader:
     """Whose state it is, and everything applied up to ``index``, whose entry is of ``term``."""
 
     snapshot_id: str
@@ -75,7 +75,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SpoolEnd:
+class FileEnd:
     """How many blocks and items came before, and the digest of all bytes before this frame."""
 
     blocks: int
@@ -86,8 +86,8 @@ class SpoolEnd:
 # --- writing ---------------------------------------------------------------------------------------------------
 
 
-def encode_beginning(header: SpoolHeader) -> bytes:
-    """The first bytes of a spool, up to the first block."""
+def encode_beginning(header: FileHeader) -> bytes:
+    """The first bytes of a snapshot file, up to the first block."""
     texts = (header.snapshot_id.encode(), header.cluster_id.encode(), header.configuration.encode())
     body = _PLACE.pack(header.group_id, header.index, header.term)
     body += b"".join(_LENGTH.pack(len(text)) + text for text in texts)
@@ -102,7 +102,7 @@ def encode_block(block: Block) -> bytes:
     return _frame(BLOCK, b"".join((_BLOCK_HEAD.pack(_CODE_OF_SPACE[space], count), lengths, *keys, *values)))
 
 
-def encode_end(end: SpoolEnd) -> bytes:
+def encode_end(end: FileEnd) -> bytes:
     return _frame(END, _END.pack(end.blocks, end.items, end.digest))
 
 
@@ -124,7 +124,7 @@ def damaged(detail: str) -> DataLoss:
 
 
 def check_prefix(prefix: bytes) -> None:
-    """Raises DataLoss where the first PREFIX_BYTES are not those of a spool that this version reads."""
+    """Raises DataLoss where the first PREFIX_BYTES are not those of a snapshot file that this version reads."""
     if prefix[: len(MAGIC)] != MAGIC or len(prefix) < PREFIX_BYTES:
         raise damaged(f"it does not begin as one: {prefix[:PREFIX_BYTES]!r}")
     format_ = int.from_bytes(prefix[len(MAGIC) : PREFIX_BYTES])
@@ -150,7 +150,7 @@ def open_frame(frame: bytes, offset: int) -> tuple[bytes, bytes]:
     return frame[:1], frame[FRAME_HEAD_BYTES:-CHECKSUM_BYTES]
 
 
-def decode_header(body: bytes) -> SpoolHeader:
+def decode_header(body: bytes) -> FileHeader:
     """Raises DataLoss."""
     try:
         group_id, index, term = _PLACE.unpack_from(body)
@@ -162,7 +162,7 @@ def decode_header(body: bytes) -> SpoolHeader:
             texts.append(body[place - length : place])
         if place != len(body):
             raise ValueError(f"{len(body)} bytes, its fields say {place}")
-        return SpoolHeader(texts[0].decode(), texts[1].decode(), group_id, index, term, Configuration.decode(texts[2]))
+        return FileHeader(texts[0].decode(), texts[1].decode(), group_id, index, term, Configuration.decode(texts[2]))
     except (struct.error, ValueError) as problem:
         raise damaged(f"a malformed header: {problem}") from problem
 
@@ -181,8 +181,8 @@ def decode_block(body: bytes) -> Block:
     return Block(_SPACE_OF_CODE[code], pieces[:count], pieces[count:])
 
 
-def decode_end(body: bytes) -> SpoolEnd:
+def decode_end(body: bytes) -> FileEnd:
     """Raises DataLoss."""
     if len(body) != _END.size:
         raise damaged(f"a malformed end of {len(body)} bytes")
-    return SpoolEnd(*_END.unpack(body))
+    return FileEnd(*_END.unpack(body))

@@ -11,11 +11,11 @@ import pytest
 from cortado.errors import ResourceExhausted
 from cortado.raft.log import SnapshotOffer
 from cortado.store.engine.interface import Space
+from cortado.store.node.snapshots.files import DiskSnapshotFiles, MemorySnapshotFiles
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.spools import DiskSpools, MemorySpools
 from support.engines import open_lmdb
 from support.nodes import run
-from support.spools import (
+from support.snapshots import (
     LOG_KEY,
     SMALL,
     CountingEngine,
@@ -62,7 +62,7 @@ def test_a_follower_gets_the_leaders_state_and_its_log_goes_on_behind_it() -> No
         assert log_base(follower) == b"%d" % NEW
         assert follower.log.installs == [meta]
         assert follower.driver.resumed == [stored_state(leader.engine)]
-        await until(lambda: follower.spools.names() == [], follower)
+        await until(lambda: follower.files.names() == [], follower)
         await stop_all(leader, follower)
 
     run(scenario)
@@ -75,15 +75,15 @@ def test_it_works_on_real_files_and_lmdb_too(tmp_path: Path) -> None:
         for name, index, rows in (("n1", NEW, 3_000), ("n2", OLD, 2_000)):
             engine = open_lmdb(tmp_path / name)
             fill(engine, index=index, rows=rows)
-            spools = DiskSpools(tmp_path / name / "snapshots")
-            members.append(Replica(network, name, engine=engine, spools=spools, settings=SnapshotSettings()))
+            files = DiskSnapshotFiles(tmp_path / name / "snapshots")
+            members.append(Replica(network, name, engine=engine, files=files, settings=SnapshotSettings()))
         leader, follower = members
         network.break_after = [300_000]
         await offer(leader, follower)
         await until(lambda: has_installed(follower), follower)
         assert len(network.fetches) == 2
         assert contents(follower.engine) == contents(leader.engine)
-        await until(lambda: follower.spools.names() == [], follower)
+        await until(lambda: follower.files.names() == [], follower)
         for each in members:
             await stop_all(each)
             each.engine.close()
@@ -166,19 +166,19 @@ def test_what_was_corrupted_on_the_way_is_fetched_again(place: int) -> None:
     run(scenario)
 
 
-def test_a_spool_that_is_damaged_at_its_source_is_given_up_and_another_one_taken() -> None:
+def test_a_snapshot_that_is_damaged_at_its_sender_is_given_up_and_another_one_taken() -> None:
     async def scenario() -> None:
         network = Network()
         leader, follower = pair(network)
         first = await offer(leader, follower)
-        assert isinstance(leader.spools, MemorySpools)
-        leader.spools.damage(f"out-{first.snapshot_id}", 7_000)
+        assert isinstance(leader.files, MemorySnapshotFiles)
+        leader.files.damage(f"out-{first.snapshot_id}", 7_000)
         await until(lambda: len(network.fetches) == 2, follower)
         await until(lambda: follower.snapshots.progress is None, follower)
         for _ in range(50):
             follower.snapshots.poll()
             await asyncio.sleep(0)
-        assert len(network.fetches) == 2, "the same spool is asked for no more"
+        assert len(network.fetches) == 2, "the same snapshot is asked for no more"
         assert has_installed(follower) is False
         assert follower.is_readable()
         leader.now_ms += 61_000
@@ -322,13 +322,13 @@ def test_killed_at_any_transaction_it_has_the_old_state_or_gets_the_new_one(comm
             assert follower.is_readable()
             assert (commit, is_durable) == (1, False)
         else:
-            # Nobody else is there: the spool that was synced before is enough.
+            # Nobody else is there: the file that was synced before is enough.
             assert follower.is_readable() == (contents(engine) == after)
             assert follower.driver.is_paused == (contents(engine) != after)
             await until(lambda: follower.is_readable() and not follower.driver.is_paused, follower)
             assert contents(engine) == after
             assert log_base(follower) == b"%d" % NEW
-        await until(lambda: follower.spools.names() == [], follower)
+        await until(lambda: follower.files.names() == [], follower)
         await stop_all(follower)
 
     run(scenario)
@@ -343,8 +343,8 @@ def test_a_marker_without_its_file_keeps_the_replica_out_until_another_state_is_
         engine.crash_at = 7
         await offer(leader, follower)
         await until(lambda: follower.storage.crashed.is_set(), follower)
-        for name in follower.spools.names():
-            follower.spools.remove(name)
+        for name in follower.files.names():
+            follower.files.remove(name)
         del network.members["n1"]
         await follower.restart()
         await until(lambda: len(network.fetches) > 8, follower)
@@ -370,8 +370,8 @@ def test_a_marker_whose_file_is_damaged_gets_another_one() -> None:
         engine.crash_at = 9
         meta = await offer(leader, follower)
         await until(lambda: follower.storage.crashed.is_set(), follower)
-        assert isinstance(follower.spools, MemorySpools)
-        follower.spools.damage(f"in-{meta.snapshot_id}", 4_000)
+        assert isinstance(follower.files, MemorySnapshotFiles)
+        follower.files.damage(f"in-{meta.snapshot_id}", 4_000)
         await follower.restart()
         await until(follower.is_readable, follower)
         assert contents(engine) == contents(leader.engine)
@@ -386,8 +386,8 @@ def test_a_file_that_is_damaged_while_it_is_installed_is_replaced() -> None:
         meta = await offer(leader, follower)
 
         def damage() -> None:
-            assert isinstance(follower.spools, MemorySpools)
-            follower.spools.damage(f"in-{meta.snapshot_id}", meta.size_bytes - 500)
+            assert isinstance(follower.files, MemorySnapshotFiles)
+            follower.files.damage(f"in-{meta.snapshot_id}", meta.size_bytes - 500)
 
         follower.driver.on_pause = damage
         await until(lambda: has_installed(follower), follower)
@@ -438,24 +438,24 @@ def test_a_state_that_can_never_fit_leaves_the_old_one_serving() -> None:
     run(scenario)
 
 
-def test_without_room_for_the_file_nothing_is_fetched_until_there_is() -> None:
+def test_without_room_for_the_snapshot_nothing_is_fetched_until_there_is() -> None:
     async def scenario() -> None:
         network = Network()
         leader, follower = pair(network)
-        assert isinstance(follower.spools, MemorySpools)
-        follower.spools.limit_bytes = 20_000
+        assert isinstance(follower.files, MemorySnapshotFiles)
+        follower.files.limit_bytes = 20_000
         await offer(leader, follower)
         await until(lambda: follower.snapshots.progress and follower.snapshots.progress.problem, follower)
         assert network.fetches == []
         assert follower.is_readable()
-        follower.spools.limit_bytes = 1 << 30
+        follower.files.limit_bytes = 1 << 30
         await until(lambda: has_installed(follower), follower)
         await stop_all(leader, follower)
 
     run(scenario)
 
 
-def test_a_spool_of_another_cluster_is_refused_before_its_state() -> None:
+def test_a_snapshot_of_another_cluster_is_refused_before_its_state() -> None:
     async def scenario() -> None:
         network = Network()
         leader, follower = pair(network)
@@ -479,7 +479,7 @@ def test_an_offer_whose_id_is_no_name_writes_no_file() -> None:
         follower.log.snapshot_offer = SnapshotOffer("n1", evil)
         follower.snapshots.poll()
         await until(lambda: follower.snapshots.progress and follower.snapshots.progress.problem, follower)
-        assert follower.spools.names() == []
+        assert follower.files.names() == []
         await stop_all(leader, follower)
 
     run(scenario)

@@ -1,24 +1,24 @@
-"""The side that has the state: makes spools for members that fell behind, offers them, and reads them out.
+"""The side that has the state: makes snapshots for members that fell behind, offers them, and reads them out.
 
 ::
 
-    log.snapshot_needs ──► copy (scan thread, one read transaction) ──► spool ──► log.offer_snapshot
-                                                                          │
-    a peer's FetchSnapshot ◄── read(snapshot_id, offset), in chunks ◄─────┘
+    log.snapshot_needs ──► copy (scan thread, one read transaction) ──► file ──► log.offer_snapshot
+                                                                         │
+    a peer's FetchSnapshot ◄── read(snapshot_id, offset), in chunks ◄────┘
 
-One spool serves all members that need one, for as long as the log still continues after it; then another is made, but
-never while somebody reads. A member that takes longer to bring a snapshot than the log keeps entries would otherwise
-be offered one after the other and never come to an end: so the log is asked to keep what follows a spool in use
-(:attr:`SnapshotSource.held_index`). A spool goes when nobody has read it for a while, and with the process: leftovers
-are deleted at the next start. A reader that takes nothing (its host lost power, or it means harm) keeps nothing: while
-it held a spool that the log has left behind, no other member would get one.
+One snapshot serves all members that need one, for as long as the log still continues after it; then another is made,
+but never while somebody reads. A member that takes longer to bring a snapshot than the log keeps entries would
+otherwise be offered one after the other and never come to an end: so the log is asked to keep what follows a snapshot
+in use (:attr:`SnapshotSender.held_index`). A snapshot's file goes when nobody has read it for a while, and with the
+process: leftovers are deleted at the next start. A reader that takes nothing (its host lost power, or it means harm)
+keeps nothing: while it held a snapshot that the log has left behind, no other member would get one.
 
 Any replica with a whole state can be read from, not the leader alone: what it has applied is committed, whoever leads
-now. A replica whose installation was cut off, and whose spool is no good any more, asks for ``since-40``: any spool of
-index 40 or above, to be made where there is none.
+now. A replica whose installation was cut off, and whose file is no good any more, asks for ``since-40``: any snapshot
+of index 40 or above, to be made where there is none.
 
-A source that meets damage in its own data gives nothing up: the damage is reported, to be repaired from the other
-members, and the copy is tried again, until it is whole, or nobody has that item whole (:mod:`.spool_copy`).
+A sender that meets damage in its own data gives nothing up: the damage is reported, to be repaired from the other
+members, and the copy is tried again, until it is whole, or nobody has that item whole (:mod:`.file_writer`).
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ from cortado.raft.log import SnapshotMeta
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.snapshots.file_writer import SnapshotWriter
+from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key
-from cortado.store.node.snapshots.seams import Backoff, RunScan
+from cortado.store.node.snapshots.ports import Backoff, RunScan
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.spool_copy import SpoolCopy
-from cortado.store.node.snapshots.spools import SpoolDirectory
 
 _LOG: Final = logging.getLogger(__name__)
 
 _SINCE: Final = "since-"
 _INSTALLED_BYTES_PER_MS: Final = 20_000
-"""A slow member's rate, 20 MB/s: for so long, after it has read a large spool, it may still be installing it."""
+"""A slow member's rate, 20 MB/s: for so long, after it has read a large snapshot, it may still be installing it."""
 
 
 def any_since(index_min: int) -> str:
-    """Asks for any spool of at least this index, where none was offered."""
+    """Asks for any snapshot of at least this index, where none was offered."""
     return f"{_SINCE}{index_min}"
 
 
-def spool_name(snapshot_id: str) -> str:
-    """The file of a spool that was made here."""
+def made_name(snapshot_id: str) -> str:
+    """The file of a snapshot that was made here."""
     return f"out-{snapshot_id}"
 
 
 @dataclass(slots=True)
-class _Spool:
+class _File:
     meta: SnapshotMeta
     used_ms: float
     readers: int = 0
@@ -71,7 +71,7 @@ class _Spool:
     """By a member whose log needs nothing, but whose data does."""
 
 
-class SnapshotSource:
+class SnapshotSender:
     """All on the loop; the steps that it runs elsewhere share nothing with it."""
 
     def __init__(
@@ -79,7 +79,7 @@ class SnapshotSource:
         *,
         engine: Engine,
         log: RaftLog,
-        spools: SpoolDirectory,
+        files: SnapshotFiles,
         of: GroupRange,
         cluster_id: str,
         run_scan: RunScan,
@@ -93,10 +93,10 @@ class SnapshotSource:
     ) -> None:
         """``configuration_at`` gives the members as of an applied place in the log, ``first_index`` the first entry
         that the log still has, ``lost`` the damaged items that no member has whole. ``on_damage`` hears of others,
-        which are repaired before there is a spool."""
+        which are repaired before there is a snapshot."""
         self._engine = engine
         self._log = log
-        self._spools = spools
+        self._files = files
         self._of = of
         self._cluster_id = cluster_id
         self._run_scan = run_scan
@@ -109,9 +109,9 @@ class SnapshotSource:
         self._on_damage = on_damage
         self._backoff = Backoff(random_, settings)
         self._not_before_ms = 0.0
-        self._made: dict[str, _Spool] = {}
-        self._newest: _Spool | None = None
-        self._copying: asyncio.Task[_Spool] | None = None
+        self._made: dict[str, _File] = {}
+        self._newest: _File | None = None
+        self._copying: asyncio.Task[_File] | None = None
         self._copying_index: int | None = None
         self._offered: dict[str, tuple[int, str]] = {}
         self._readers = 0
@@ -143,37 +143,37 @@ class SnapshotSource:
 
     @property
     def held_index(self) -> int | None:
-        """The log should keep the entries above this index: a spool up to there is being made, or on its way. None
+        """The log should keep the entries above this index: a snapshot up to there is being made, or on its way. None
         where it may drop what it likes."""
         held = [] if self._copying_index is None else [self._copying_index]
         now_ms, is_needed = self._monotonic_ms(), bool(self._log.snapshot_needs)
-        for spool in self._made.values():
-            is_wanted = spool.readers or is_needed or spool.was_asked_for
-            if is_wanted and not self._is_idle(spool, now_ms):
-                held.append(spool.meta.index)
+        for file in self._made.values():
+            is_wanted = file.readers or is_needed or file.was_asked_for
+            if is_wanted and not self._is_idle(file, now_ms):
+                held.append(file.meta.index)
         return min(held, default=None)
 
     async def read(self, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
-        """The bytes of a spool from ``offset`` on, in chunks.
+        """The bytes of a snapshot from ``offset`` on, in chunks.
 
-        Raises NotFound where there is no such spool (any more), InvalidArgument behind its end, ResourceExhausted where
-        too many read already, Unavailable where this replica has no state to give.
+        Raises NotFound where there is no such snapshot (any more), InvalidArgument behind its end, ResourceExhausted
+        where too many read already, Unavailable where this replica has no state to give.
         """
         if self._readers >= self._settings.readers_max:
             limit = self._settings.readers_max
             raise ResourceExhausted(f"{self._readers} snapshots are being read", 1_000, "snapshot readers", limit)
         self._readers += 1
         try:
-            spool = await self._find(snapshot_id)
-            spool.readers += 1
-            spool.used_ms = self._monotonic_ms()
+            file = await self._find(snapshot_id)
+            file.readers += 1
+            file.used_ms = self._monotonic_ms()
             try:
-                async for chunk in self._chunks(spool, offset):
+                async for chunk in self._chunks(file, offset):
                     yield chunk
-                    spool.used_ms = self._monotonic_ms()
+                    file.used_ms = self._monotonic_ms()
             finally:
-                spool.readers -= 1
-                spool.used_ms = self._monotonic_ms()
+                file.readers -= 1
+                file.used_ms = self._monotonic_ms()
         finally:
             self._readers -= 1
 
@@ -186,13 +186,13 @@ class SnapshotSource:
 
     # --- making ------------------------------------------------------------------------------------------------
 
-    def _copy(self) -> asyncio.Task[_Spool]:
+    def _copy(self) -> asyncio.Task[_File]:
         if self._copying is None:
             self._copying = asyncio.get_running_loop().create_task(self._make())
             self._copying.add_done_callback(self._copied)
         return self._copying
 
-    def _copied(self, task: asyncio.Task[_Spool]) -> None:
+    def _copied(self, task: asyncio.Task[_File]) -> None:
         if self._copying is task:
             self._copying = None
         if task.cancelled():
@@ -207,40 +207,40 @@ class SnapshotSource:
         else:
             _LOG.error("a defect in making a snapshot", exc_info=error)
 
-    async def _make(self) -> _Spool:
+    async def _make(self) -> _File:
         snapshot_id = f"{self._random.getrandbits(64):016x}"
-        name = spool_name(snapshot_id)
-        copy = SpoolCopy(self._engine, self._spools, name, self._of, self._settings, self._lost())
+        name = made_name(snapshot_id)
+        writer = SnapshotWriter(self._engine, self._files, name, self._of, self._settings, self._lost())
         is_complete = False
         try:
             # From before the copy begins: between that and our hearing of it, the log must not go past it.
             self._copying_index = self._first_index() - 1
-            state = await self._run_scan(copy.begin)
+            state = await self._run_scan(writer.begin)
             self._copying_index = state.index
             if state.index < self._first_index() - 1:
                 raise Unavailable("the log has moved past the snapshot that was begun", 100)
             members = self._configuration_at(state.index)
-            await self._run_scan(lambda: copy.write_header(snapshot_id, self._cluster_id, state, members))
+            await self._run_scan(lambda: writer.write_header(snapshot_id, self._cluster_id, state, members))
             while not is_complete:
-                is_complete = await self._run_scan(copy.step)
+                is_complete = await self._run_scan(writer.step)
         except DataLoss as damage:
-            self._put_off(copy.damaged or [Damage.of_tree(damage)])
+            self._put_off(writer.damaged or [Damage.of_tree(damage)])
             raise
         finally:
             if not is_complete:
                 self._copying_index = None
-            await self._run_scan(copy.close)
+            await self._run_scan(writer.close)
             if not is_complete:
-                await self._run_scan(lambda: self._spools.remove(name))
-        meta = SnapshotMeta(snapshot_id, state.index, state.term, members, copy.size_bytes)
-        _LOG.info("made snapshot %s of index %d, %d bytes", snapshot_id, state.index, copy.size_bytes)
+                await self._run_scan(lambda: self._files.remove(name))
+        meta = SnapshotMeta(snapshot_id, state.index, state.term, members, writer.size_bytes)
+        _LOG.info("made snapshot %s of index %d, %d bytes", snapshot_id, state.index, writer.size_bytes)
         self.made += 1
-        self._newest = self._made[snapshot_id] = _Spool(meta, self._monotonic_ms())
+        self._newest = self._made[snapshot_id] = _File(meta, self._monotonic_ms())
         self._copying_index = None
         return self._newest
 
     def _put_off(self, damaged: Sequence[Damage]) -> None:
-        """There is no spool until this is repaired, or is known to be whole nowhere."""
+        """There is no snapshot until this is repaired, or is known to be whole nowhere."""
         for each in damaged:
             self._on_damage(each)
 
@@ -251,31 +251,31 @@ class SnapshotSource:
         silent = {each.member.node_id for each in self._log.progress if each.last_heard_ms > self._settings.heard_ms}
         return [peer for peer in needs if peer not in silent]
 
-    def _offer(self, peers: list[str], spool: _Spool) -> None:
+    def _offer(self, peers: list[str], file: _File) -> None:
         """Once for each peer and term: the log repeats it."""
-        offer = (self._log.term, spool.meta.snapshot_id)
+        offer = (self._log.term, file.meta.snapshot_id)
         for peer in peers:
             if self._offered.get(peer) != offer:
                 self._offered[peer] = offer
-                self._log.offer_snapshot(peer, spool.meta)
+                self._log.offer_snapshot(peer, file.meta)
 
     def _drop_idle(self, now_ms: float) -> None:
-        for snapshot_id, spool in list(self._made.items()):
-            if self._is_idle(spool, now_ms):
+        for snapshot_id, file in list(self._made.items()):
+            if self._is_idle(file, now_ms):
                 del self._made[snapshot_id]
-                if spool is self._newest:
+                if file is self._newest:
                     self._newest = None
                 self._remove(snapshot_id)
 
-    def _is_idle(self, spool: _Spool, now_ms: float) -> bool:
+    def _is_idle(self, file: _File, now_ms: float) -> bool:
         """Nobody has read it for longer than a member needs to install it."""
-        kept_ms = max(self._settings.keep_ms, spool.meta.size_bytes / _INSTALLED_BYTES_PER_MS)
-        return now_ms - spool.used_ms > kept_ms
+        kept_ms = max(self._settings.keep_ms, file.meta.size_bytes / _INSTALLED_BYTES_PER_MS)
+        return now_ms - file.used_ms > kept_ms
 
     def _remove(self, snapshot_id: str) -> None:
         async def remove() -> None:
             try:
-                await self._run_scan(lambda: self._spools.remove(spool_name(snapshot_id)))
+                await self._run_scan(lambda: self._files.remove(made_name(snapshot_id)))
             except CortadoError as problem:
                 _LOG.warning("a snapshot was not deleted: %s", problem)
 
@@ -283,18 +283,18 @@ class SnapshotSource:
 
     # --- reading out -------------------------------------------------------------------------------------------
 
-    async def _find(self, snapshot_id: str) -> _Spool:
+    async def _find(self, snapshot_id: str) -> _File:
         since = snapshot_id.removeprefix(_SINCE)
         if since != snapshot_id and since.isascii() and since.isdigit():
             newest = await self._newest_since(int(since))
             newest.was_asked_for = True
             return newest
-        spool = self._made.get(snapshot_id)
-        if spool is None:
+        file = self._made.get(snapshot_id)
+        if file is None:
             raise NotFound("snapshot", snapshot_id)
-        return spool
+        return file
 
-    async def _newest_since(self, index_min: int) -> _Spool:
+    async def _newest_since(self, index_min: int) -> _File:
         while self._newest is None or self._newest.meta.index < index_min:
             if not self.is_whole:
                 raise Unavailable("this replica has no state of its own to give", 1_000)
@@ -310,16 +310,16 @@ class SnapshotSource:
             encoded = txn.get(Space.META, applied_key(self._of.group_id))
         return 0 if encoded is None else AppliedState.decode(encoded).index
 
-    async def _chunks(self, spool: _Spool, offset: int) -> AsyncIterator[bytes]:
-        size_bytes = spool.meta.size_bytes
+    async def _chunks(self, file: _File, offset: int) -> AsyncIterator[bytes]:
+        size_bytes = file.meta.size_bytes
         if not 0 <= offset <= size_bytes:
             raise InvalidArgument("offset", f"must be between 0 and the snapshot's {size_bytes} bytes", str(offset))
-        name = spool_name(spool.meta.snapshot_id)
+        name = made_name(file.meta.snapshot_id)
         while offset < size_bytes:
             length = min(self._settings.chunk_bytes, size_bytes - offset)
-            chunk = await self._run_scan(partial(self._spools.read, name, offset, length))
+            chunk = await self._run_scan(partial(self._files.read, name, offset, length))
             if not chunk:
-                raise NotFound("snapshot", spool.meta.snapshot_id)
+                raise NotFound("snapshot", file.meta.snapshot_id)
             yield chunk
             self.sent_bytes += len(chunk)
             offset += len(chunk)

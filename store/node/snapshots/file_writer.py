@@ -1,8 +1,8 @@
-"""Copying a group's state into a spool: one read transaction, in steps that each take a few milliseconds.
+"""Writing a group's state into a snapshot file: one read transaction, in steps that each take a few milliseconds.
 
 The transaction is what makes the copy one state: everything applied up to one entry of the log, and nothing after it,
-while writes go on. It also keeps LMDB from using pages again that were freed since, so the file grows while it lasts;
-the copy runs as fast as the disk takes it, and gives up when the engine runs short of room.
+while writes go on. It also keeps LMDB from using pages again that were freed since, so LMDB's file grows while it
+lasts; the copy runs as fast as the disk takes it, and gives up when the engine runs short of room.
 
 Everything copied is verified by the checksums that it was stored with. What is damaged ends the copy, so that it is
 repaired first: a copy that left it out, or brought it in the place of a whole one, would lose it. But what no member
@@ -26,37 +26,37 @@ from cortado.store.engine.interface import Engine, Page, ReadTransaction, Space
 from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
 from cortado.store.mvcc.versions import is_key_right
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.snapshots.group_range import GroupRange
-from cortado.store.node.snapshots.marker import applied_key
-from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.spool_format import (
+from cortado.store.node.snapshots.file_format import (
     DIGEST_BYTES,
     Block,
-    SpoolEnd,
-    SpoolHeader,
+    FileEnd,
+    FileHeader,
     encode_beginning,
     encode_block,
     encode_end,
 )
-from cortado.store.node.snapshots.spools import SpoolDirectory, check_room
+from cortado.store.node.snapshots.files import SnapshotFiles, check_room
+from cortado.store.node.snapshots.group_range import GroupRange
+from cortado.store.node.snapshots.marker import applied_key
+from cortado.store.node.snapshots.settings import SnapshotSettings
 
 _PER_ITEM_BYTES: Final = 6
 
 
-class SpoolCopy:
-    """One spool in the making. All methods run on the scan thread; :meth:`close` must come, whatever happens."""
+class SnapshotWriter:
+    """Writes one file. All methods run on the scan thread; :meth:`close` must come, whatever happens."""
 
     def __init__(
         self,
         engine: Engine,
-        spools: SpoolDirectory,
+        files: SnapshotFiles,
         name: str,
         of: GroupRange,
         settings: SnapshotSettings,
         lost: Set[tuple[Space, bytes]] = frozenset(),
     ) -> None:
         self._engine = engine
-        self._spools = spools
+        self._files = files
         self._name = name
         self._of = of
         self._settings = settings
@@ -84,11 +84,11 @@ class SpoolCopy:
         return AppliedState.decode(encoded)
 
     def write_header(self, snapshot_id: str, cluster_id: str, state: AppliedState, members: Configuration) -> None:
-        header = SpoolHeader(snapshot_id, cluster_id, self._of.group_id, state.index, state.term, members)
+        header = FileHeader(snapshot_id, cluster_id, self._of.group_id, state.index, state.term, members)
         self._write(encode_beginning(header))
 
     def step(self) -> bool:
-        """Copy about ``slice_bytes``. True when the spool is complete.
+        """Copy about ``slice_bytes``. True when the file is complete.
 
         Raises DataLoss where what is stored is damaged, ResourceExhausted where the disk is full, or the engine comes
         near its end while this copy keeps it from using pages again.
@@ -113,7 +113,7 @@ class SpoolCopy:
         self._write(b"".join(frames))
         if self._spaces:
             return False
-        self._write(encode_end(SpoolEnd(self._blocks, self._items, self._digest.digest())))
+        self._write(encode_end(FileEnd(self._blocks, self._items, self._digest.digest())))
         return True
 
     def _check_order(self, space: Space, page: Page, end: bytes) -> None:
@@ -160,13 +160,13 @@ class SpoolCopy:
             raise
 
     def _admit(self) -> None:
-        """A spool has no more bytes than the pages that it is copied from."""
+        """A file has no more bytes than the pages that it is copied from."""
         needed_bytes = self._engine.use().used_bytes + self._settings.reserve_bytes
-        check_room(self._spools, needed_bytes)
+        check_room(self._files, needed_bytes)
 
     def _write(self, data: bytes) -> None:
         if data:
-            self._spools.write(self._name, self.size_bytes, data)
+            self._files.write(self._name, self.size_bytes, data)
             self._digest.update(data)
             self.size_bytes += len(data)
 

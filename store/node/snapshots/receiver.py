@@ -1,4 +1,4 @@
-"""The side that lacks the state: fetches a spool while the old state still serves, then installs it with the driver
+"""The side that lacks the state: fetches a snapshot while the old state still serves, then installs it with the driver
 paused.
 
 ::
@@ -6,12 +6,12 @@ paused.
             an offer of the leader's        all of it, verified           the marker is durable
     Idle ──────────────────────────► Fetching ─────────────────► Pausing ───────────────────────► Installing ──► Idle
      ▲                                │ ▲  ▲                        │                               │    ▲  finished
-     │  the log got there by itself,  │ │  └──── no room for it ────┘              its spool turned │    │
+     │  the log got there by itself,  │ │  └──── no room for it ────┘               its file turned │    │
      └──── or it keeps coming damaged ┘ └─ a newer offer                           out to be damaged▼    │ another,
                                                                                            Refetching ───┘ verified
     a marker at the start ──► Installing, where its file is whole; else Refetching
 
-The old state is good until the marker is durable, and that is written only when a whole spool is verified and synced:
+The old state is good until the marker is durable, and that is written only when a whole file is verified and synced:
 so nothing is given up for a promise. While the marker stands (*Installing*, *Refetching*) this replica is none, and
 does not lead; :attr:`unreadable` says why. What it has acknowledged to its leader stays in its log, which an
 installation keeps behind the snapshot's place; so its vote and its acknowledgements stay true throughout.
@@ -34,13 +34,13 @@ from cortado.store.engine.interface import Engine, Space
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.fetch import FETCHED, Fetch, fetched_name
+from cortado.store.node.snapshots.file_reader import Verification, WholeFile
+from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.installation import Installation, read_marker
 from cortado.store.node.snapshots.marker import applied_key
-from cortado.store.node.snapshots.seams import Backoff, PausableDriver, RunScan
+from cortado.store.node.snapshots.ports import Backoff, PausableDriver, RunScan
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.spool_reader import Verification, WholeSpool
-from cortado.store.node.snapshots.spools import SpoolDirectory
 from cortado.store.node.storage_thread import Storage, run_job
 from cortado.store.node.transport import Transport
 
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 _LOG: Final = logging.getLogger(__name__)
 _DAMAGED_MAX: Final = 2
-"""A spool that came damaged so often is damaged where it comes from."""
+"""A snapshot that came damaged so often is damaged at its sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
-    """The spool of an offer is on its way, or waits here for room; everything goes on beside it."""
+    """The snapshot of an offer is on its way, or waits here for room; everything goes on beside it."""
 
     offered: SnapshotMeta
     fetch: Fetch
@@ -66,21 +66,21 @@ class Fetching:
 
 @dataclass(frozen=True, slots=True)
 class Pausing:
-    """The spool is whole. The driver comes to a stop, and reads go on."""
+    """The snapshot's file is whole. The driver comes to a stop, and reads go on."""
 
-    spool: WholeSpool
+    file: WholeFile
 
 
 @dataclass(frozen=True, slots=True)
 class Installing:
-    """The spool takes the place of the old state, of which nothing is read any more; ``why`` for people."""
+    """The snapshot takes the place of the old state, of which nothing is read any more; ``why`` for people."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refetching:
-    """The old state is gone, and so is the spool that was to replace it: any other will do."""
+    """The old state is gone, and so is the file of the snapshot that was to replace it: any other will do."""
 
     fetch: Fetch | None
 
@@ -89,7 +89,7 @@ State: TypeAlias = Idle | Fetching | Pausing | Installing | Refetching
 
 
 @dataclass(frozen=True, slots=True)
-class TargetProgress:
+class ReceiverProgress:
     """For status pages: from whom, and how far; ``size_bytes`` is 0 where it is not known."""
 
     peer: str
@@ -98,7 +98,7 @@ class TargetProgress:
     problem: str
 
 
-class SnapshotTarget:
+class SnapshotReceiver:
     """All on the loop. One task at a time brings and installs; :meth:`poll` begins it, or replaces it."""
 
     def __init__(
@@ -107,7 +107,7 @@ class SnapshotTarget:
         engine: Engine,
         log: RaftLog,
         node_id: str,
-        spools: SpoolDirectory,
+        files: SnapshotFiles,
         of: GroupRange,
         cluster_id: str,
         transport: Transport,
@@ -124,7 +124,7 @@ class SnapshotTarget:
         self._engine = engine
         self._log = log
         self._node_id = node_id
-        self._spools = spools
+        self._files = files
         self._of = of
         self._cluster_id = cluster_id
         self._transport = transport
@@ -161,14 +161,14 @@ class SnapshotTarget:
         return isinstance(self._state, Pausing | Installing | Refetching)
 
     @property
-    def progress(self) -> TargetProgress | None:
+    def progress(self) -> ReceiverProgress | None:
         """None where nothing is being brought."""
         match self._state:
             case Idle():
                 return None
             case Fetching(fetch=fetch) | Refetching(fetch=Fetch() as fetch):
-                return TargetProgress(fetch.peer, fetch.received_bytes, fetch.size_bytes, self._problem)
-        return TargetProgress("", 0, 0, self._problem)
+                return ReceiverProgress(fetch.peer, fetch.received_bytes, fetch.size_bytes, self._problem)
+        return ReceiverProgress("", 0, 0, self._problem)
 
     async def start(self) -> None:
         """Delete leftovers, and where a marker stands, pause the driver and begin to make this replica whole."""
@@ -242,7 +242,7 @@ class SnapshotTarget:
         await self._run_scan(lambda: self._delete_fetched(but=fetched_name(offered_id)))
         whole = await self._bring(fetch)
         if whole is None:
-            # Damaged where it comes from: the next offer, of another spool, may do.
+            # Damaged at its sender: the next offer, of another snapshot, may do.
             self._refused_id = offered_id
             self._become(Idle())
             return
@@ -251,7 +251,7 @@ class SnapshotTarget:
             self._become(fetching)
             await self._wait()
 
-    async def _replace(self, whole: WholeSpool) -> bool:
+    async def _replace(self, whole: WholeFile) -> bool:
         """Install where the old state is whole. False where there is no room: the old state still stands."""
         self._become(Pausing(whole))
         await self._driver.pause()
@@ -278,7 +278,7 @@ class SnapshotTarget:
         self._driver.resume(state)
 
     async def _go_on(self, name: str) -> None:
-        """At a start under a marker: install its spool again, or get another."""
+        """At a start under a marker: install its file again, or get another."""
         whole = await self._verified(name) if name else None
         if whole is not None and await self._install(self._installation(whole), whole):
             return
@@ -320,7 +320,7 @@ class SnapshotTarget:
             peer,
             offered,
             transport=self._transport,
-            spools=self._spools,
+            files=self._files,
             run_scan=self._run_scan,
             settings=self._settings,
             cluster_id=self._cluster_id,
@@ -328,7 +328,7 @@ class SnapshotTarget:
             index_min=index_min,
         )
 
-    async def _bring(self, fetch: Fetch, *, once: bool = False) -> WholeSpool | None:
+    async def _bring(self, fetch: Fetch, *, once: bool = False) -> WholeFile | None:
         """Fetch, over as many streams as it takes, and verify. None where it keeps coming damaged, or, where only
         ``once``, at the first attempt that brought nothing."""
         times_damaged = 0
@@ -352,16 +352,16 @@ class SnapshotTarget:
                 self._backoff.reset()
             await self._wait()
 
-    async def _verify(self, name: str) -> WholeSpool:
+    async def _verify(self, name: str) -> WholeFile:
         """Raises DataLoss, and whatever keeps it from being read."""
         verification = Verification(
-            self._spools, name, self._of, cluster_id=self._cluster_id, slice_bytes=self._settings.slice_bytes
+            self._files, name, self._of, cluster_id=self._cluster_id, slice_bytes=self._settings.slice_bytes
         )
         while (whole := await self._run_scan(verification.step)) is None:
             pass
         return whole
 
-    async def _verified(self, name: str) -> WholeSpool | None:
+    async def _verified(self, name: str) -> WholeFile | None:
         """None where it is damaged or gone."""
         try:
             return await self._verify(name)
@@ -371,11 +371,11 @@ class SnapshotTarget:
 
     # --- installing --------------------------------------------------------------------------------------------
 
-    def _installation(self, whole: WholeSpool) -> Installation:
-        return Installation(self._engine, self._spools, whole, self._of, self._settings)
+    def _installation(self, whole: WholeFile) -> Installation:
+        return Installation(self._engine, self._files, whole, self._of, self._settings)
 
-    async def _install(self, installation: Installation, whole: WholeSpool) -> bool:
-        """Under the marker, to the end. False where the spool turns out to be damaged: another one is needed."""
+    async def _install(self, installation: Installation, whole: WholeFile) -> bool:
+        """Under the marker, to the end. False where the file turns out to be damaged: another snapshot is needed."""
         header = whole.header
         meta = SnapshotMeta(header.snapshot_id, header.index, header.term, header.configuration, whole.size_bytes)
         try:
@@ -444,7 +444,7 @@ class SnapshotTarget:
 
     def _names(self) -> list[str]:
         try:
-            return self._spools.names()
+            return self._files.names()
         except CortadoError as problem:
             _LOG.warning("leftovers of snapshots can't be listed: %s", problem)
             return []
@@ -452,6 +452,6 @@ class SnapshotTarget:
     def _delete(self, names: list[str]) -> None:
         for name in names:
             try:
-                self._spools.remove(name)
+                self._files.remove(name)
             except CortadoError as problem:
                 _LOG.warning("a leftover of a snapshot was not deleted: %s", problem)

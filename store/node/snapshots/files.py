@@ -1,9 +1,9 @@
-"""Where spools are kept: a few files, written from their beginning to their end, and thrown away.
+"""Where snapshot files are kept: a few, written from their beginning to their end, and thrown away.
 
 Nothing is held open between two calls, so that a step which outlives its caller (a cancelled task's, on a thread) can
 never write into a file that another one has opened since.
 
-A crash takes what was not synced. :class:`MemorySpools` behaves so too, for simulations and tests.
+A crash takes what was not synced. :class:`MemorySnapshotFiles` behaves so too, for simulations and tests.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _NAME: Final = re.compile(r"[a-z]+-[0-9A-Za-z-]{1,64}")
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-class SpoolDirectory(Protocol):
+class SnapshotFiles(Protocol):
     """Raises ResourceExhausted where the disk is full, NotFound for a file that is gone, Unavailable for any other
-    failure: nothing in a spool is the only copy, so no failure here must stop a node."""
+    failure: nothing in a snapshot file is the only copy, so no failure here must stop a node."""
 
     def names(self) -> list[str]: ...
 
@@ -50,15 +50,15 @@ class SpoolDirectory(Protocol):
         """What may still be written to the disk."""
 
 
-def check_room(spools: SpoolDirectory, needed_bytes: int) -> None:
-    """Raises ResourceExhausted where the disk under the spools has not so many bytes free."""
-    free_bytes = spools.free_bytes()
+def check_room(files: SnapshotFiles, needed_bytes: int) -> None:
+    """Raises ResourceExhausted where their disk has not so many bytes free."""
+    free_bytes = files.free_bytes()
     if free_bytes < needed_bytes:
         problem = f"a snapshot needs {needed_bytes} bytes of disk, {free_bytes} are free"
         raise ResourceExhausted(problem, RETRY_DELAY_MS, "disk", needed_bytes)
 
 
-class DiskSpools:
+class DiskSnapshotFiles:
     """Files in one directory, which is made by the first write."""
 
     def __init__(self, path: Path) -> None:
@@ -145,7 +145,7 @@ class _File:
     """None while its name is not durable either."""
 
 
-class MemorySpools:
+class MemorySnapshotFiles:
     """The twin in memory. ``limit_bytes`` bounds all files together."""
 
     def __init__(self, *, limit_bytes: int = 1 << 30) -> None:
