@@ -19,6 +19,7 @@ from cortado.store.node.transport import Transport
 class GroupContext:
     """``of`` is where the group's items lie in the engine; ``random`` draws what nobody may foresee."""
 
+    cluster_id: str
     node_id: str
     of: GroupRange
     settings: RaftSettings

@@ -222,7 +222,7 @@ class Node:
         driver.on_configured = self.host.clock_watch.compare
         self.host.clock_watch.start(self._voters, lambda is_off: driver.veto(_BAD_CLOCK, is_off))
         if self._snapshot_files is not None:
-            self.snapshots = snapshots = self._make_snapshots(self._snapshot_files)
+            self.snapshots = snapshots = self._make_snapshots(group, self._snapshot_files)
             await self.snapshots.start()
             driver.after_round = self.snapshots.poll
             driver.compaction.held_index = lambda: snapshots.held_index
@@ -235,6 +235,7 @@ class Node:
 
     def _context(self) -> GroupContext:
         return GroupContext(
+            self.identity.cluster_id,
             self.identity.node_id,
             GroupRange(self._group_id),
             self.settings,
@@ -266,25 +267,13 @@ class Node:
         is_idle = driver.leadership.is_ready and driver.pipeline.newest_in_flight is None
         return is_idle and self.host.clock.physical_ms - driver.applied.last_ts.wall_ms >= ms
 
-    def _make_snapshots(self, snapshot_files: SnapshotFiles) -> Snapshots:
-        log = self._log
+    def _make_snapshots(self, group: GroupContext, files: SnapshotFiles) -> Snapshots:
         return Snapshots(
-            engine=self.host.engine,
-            log=log,
-            cluster_id=self.identity.cluster_id,
-            node_id=self.identity.node_id,
-            group_id=self._group_id,
-            files=snapshot_files,
-            transport=self._transport,
+            group,
+            files=files,
             driver=self._driver,
-            storage=self._storage,
-            run_scan=self.host.scan,
             lost=self.integrity.repairs.lost,
             on_damage=self.integrity.report,
-            configuration_at=log.configuration_at,
-            first_index=lambda: log.base[0] + 1,
-            monotonic_ms=self.host.monotonic_ms,
-            random_=self._random,
             on_change=self._snapshots_changed,
             on_failure=self._driver.fail,
         )

@@ -8,25 +8,32 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from cortado.errors import CortadoError, Internal, NotFound, Unavailable
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.log import PeerProgress, SnapshotMeta, SnapshotOffer
+from cortado.raft.settings import RaftSettings
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space, WriteTransaction
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
+from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_context import GroupContext
+from cortado.store.node.host import Host
 from cortado.store.node.repair.ranges import Answer
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.files import MemorySnapshotFiles, SnapshotFiles
+from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.snapshots import Snapshots
+from cortado.store.node.state_machine import StateMachine
 from cortado.store.node.storage_thread import Done, Job
 
 T = TypeVar("T")
@@ -138,6 +145,13 @@ class FakeLog:
         self.installs: list[SnapshotMeta] = []
         self.may_lead = True
 
+    @property
+    def base(self) -> tuple[int, int]:
+        return self.first_index - 1, 0
+
+    def configuration_at(self, index: int) -> Configuration:
+        return MEMBERS
+
     def offer_snapshot(self, to: str, meta: SnapshotMeta) -> None:
         self.offered.append((to, meta))
 
@@ -150,6 +164,15 @@ class FakeLog:
         self.installs.append(meta)
         self.applied_index = meta.index
         self.durable_commit_index = max(self.durable_commit_index, meta.index)
+
+
+@dataclass
+class FakeHost:
+    """The part of a :class:`~cortado.store.node.host.Host` that snapshots use."""
+
+    engine: Engine
+    scan: Callable[[Callable[[], object]], Awaitable[object]]
+    monotonic_ms: Callable[[], float]
 
 
 class FakeDriver:
@@ -294,20 +317,9 @@ class Replica:
         self.lost: set[tuple[Space, bytes]] = set()
         self.scan_steps = 0
         self.snapshots = Snapshots(
-            engine=self.engine,
-            log=cast(RaftLog, self.log),
-            cluster_id=self.cluster_id,
-            node_id=self.node_id,
-            group_id=GROUP,
+            self._group(),
             files=self.files,
-            transport=_Transport(self.network),
             driver=self.driver,
-            storage=self.storage,
-            run_scan=self.run_scan,
-            configuration_at=lambda index: MEMBERS,
-            first_index=lambda: self.log.first_index,
-            monotonic_ms=lambda: self.now_ms,
-            random_=random.Random(self.node_id),
             lost=lambda: self.lost,
             on_damage=self.damage.append,
             on_change=self._changed,
@@ -315,6 +327,21 @@ class Replica:
             settings=self.settings,
         )
         self.network.members[self.node_id] = self
+
+    def _group(self) -> GroupContext:
+        return GroupContext(
+            self.cluster_id,
+            self.node_id,
+            GroupRange(GROUP),
+            RaftSettings(),
+            cast(Host, FakeHost(self.engine, self.run_scan, lambda: self.now_ms)),
+            VersionStore(self.engine),
+            cast(StateMachine, None),
+            cast(RaftLog, self.log),
+            self.storage,
+            _Transport(self.network),
+            random.Random(self.node_id),
+        )
 
     async def restart(self) -> None:
         """Power loss: nothing of this life goes on, and what was not synced is gone."""

@@ -33,10 +33,6 @@ FILES_BEYOND: Final = {
 FUNCTIONS_BEYOND: Final = {}
 PARAMETERS_BEYOND: Final = {
     "store/node/node.py Node.__init__": "parted with its file",
-    "store/node/snapshots/fetch.py Fetch.__init__": "parted with the replica",
-    "store/node/snapshots/snapshots.py Snapshots.__init__": "parted with the replica",
-    "store/node/snapshots/sender.py SnapshotSender.__init__": "parted with the replica",
-    "store/node/snapshots/receiver.py SnapshotReceiver.__init__": "parted with the replica",
 }
 NAMES_BANNED: Final = re.compile(r"(^|_)(utils?|helpers?|misc|manager|data2)(_|$)|Manager|Helper|Utils?$")
 

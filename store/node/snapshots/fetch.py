@@ -12,13 +12,12 @@ from typing import Final
 
 from cortado.errors import CortadoError, Unavailable
 from cortado.raft.log import SnapshotMeta
+from cortado.store.node.group_context import GroupContext
 from cortado.store.node.snapshots.file_format import FileHeader, damaged
 from cortado.store.node.snapshots.file_reader import check_header, header_in
 from cortado.store.node.snapshots.files import SnapshotFiles, check_room
-from cortado.store.node.snapshots.ports import RunScan
 from cortado.store.node.snapshots.sender import any_since
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.transport import Transport
 
 FETCHED: Final = "in-"
 _HEADER_BYTES_MAX: Final = 1 << 20
@@ -35,25 +34,21 @@ class Fetch:
 
     def __init__(
         self,
+        group: GroupContext,
+        files: SnapshotFiles,
+        settings: SnapshotSettings,
         peer: str,
         offered: SnapshotMeta | None,
-        *,
-        transport: Transport,
-        files: SnapshotFiles,
-        run_scan: RunScan,
-        settings: SnapshotSettings,
-        cluster_id: str,
-        group_id: int,
         index_min: int = 0,
     ) -> None:
         self.peer = peer
         self._offered = offered
-        self._transport = transport
+        self._transport = group.transport
         self._files = files
-        self._run_scan = run_scan
+        self._run_scan = group.host.scan
         self._settings = settings
-        self._cluster_id = cluster_id
-        self._group_id = group_id
+        self._cluster_id = group.cluster_id
+        self._group_id = group.of.group_id
         self._index_min = index_min
         self._pending = bytearray()
         self._synced_bytes = 0

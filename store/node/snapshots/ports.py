@@ -1,21 +1,12 @@
-"""What snapshots need of the node around them, and the wait between two attempts."""
+"""What snapshots need of the driver, and the wait between two attempts."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.settings import SnapshotSettings
-
-T = TypeVar("T")
-
-
-class RunScan(Protocol):
-    """Runs one bounded step off the loop, on the one thread on which slices of scans take turns, in the order asked."""
-
-    def __call__(self, step: Callable[[], T]) -> Awaitable[T]: ...
 
 
 class PausableDriver(Protocol):

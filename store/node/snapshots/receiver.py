@@ -21,28 +21,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from cortado.errors import CortadoError, DataLoss, ResourceExhausted, Unavailable
 from cortado.invariants import invariant
-from cortado.raft.group import RaftLog
 from cortado.raft.log import SnapshotMeta
-from cortado.store.engine.interface import Engine, Space
+from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_context import GroupContext
 from cortado.store.node.snapshots.fetch import FETCHED, Fetch, fetched_name
 from cortado.store.node.snapshots.file_reader import Verification, WholeFile
 from cortado.store.node.snapshots.files import SnapshotFiles
-from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.installation import Installation, read_marker
 from cortado.store.node.snapshots.marker import applied_key
-from cortado.store.node.snapshots.ports import Backoff, PausableDriver, RunScan
+from cortado.store.node.snapshots.ports import Backoff, PausableDriver
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.storage_thread import Storage, run_job
-from cortado.store.node.transport import Transport
+from cortado.store.node.storage_thread import run_job
 
 T = TypeVar("T")
 
@@ -103,39 +100,29 @@ class SnapshotReceiver:
 
     def __init__(
         self,
-        *,
-        engine: Engine,
-        log: RaftLog,
-        node_id: str,
+        group: GroupContext,
         files: SnapshotFiles,
-        of: GroupRange,
-        cluster_id: str,
-        transport: Transport,
-        driver: PausableDriver,
-        storage: Storage,
-        run_scan: RunScan,
-        random_: random.Random,
         settings: SnapshotSettings,
+        *,
+        driver: PausableDriver,
         on_change: Callable[[], None],
         on_damage: Callable[[Damage], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
         """``on_damage`` hears of each item that came damaged with a snapshot, since no member has it whole."""
-        self._engine = engine
-        self._log = log
-        self._node_id = node_id
+        self._group = group
+        self._engine = group.host.engine
+        self._log = group.log
         self._files = files
-        self._of = of
-        self._cluster_id = cluster_id
-        self._transport = transport
+        self._of = group.of
         self._driver = driver
-        self._storage = storage
-        self._run_scan = run_scan
+        self._storage = group.storage
+        self._run_scan = group.host.scan
         self._settings = settings
         self._on_change = on_change
         self._on_damage = on_damage
         self._on_failure = on_failure
-        self._backoff = Backoff(random_, settings)
+        self._backoff = Backoff(group.random, settings)
         self._state: State = Idle()
         self._task: asyncio.Task[None] | None = None
         self._refused_id = ""
@@ -311,22 +298,12 @@ class SnapshotReceiver:
         offer = self._log.snapshot_offer
         first = [self._log.leader, "" if offer is None else offer.sender]
         members = [each.node_id for each in self._log.configuration.members]
-        return [each for each in dict.fromkeys(first + members) if each not in ("", self._node_id)]
+        return [each for each in dict.fromkeys(first + members) if each not in ("", self._group.node_id)]
 
     # --- bringing ----------------------------------------------------------------------------------------------
 
     def _new_fetch(self, peer: str, offered: SnapshotMeta | None, index_min: int = 0) -> Fetch:
-        return Fetch(
-            peer,
-            offered,
-            transport=self._transport,
-            files=self._files,
-            run_scan=self._run_scan,
-            settings=self._settings,
-            cluster_id=self._cluster_id,
-            group_id=self._of.group_id,
-            index_min=index_min,
-        )
+        return Fetch(self._group, self._files, self._settings, peer, offered, index_min)
 
     async def _bring(self, fetch: Fetch, *, once: bool = False) -> WholeFile | None:
         """Fetch, over as many streams as it takes, and verify. None where it keeps coming damaged, or, where only
@@ -355,7 +332,7 @@ class SnapshotReceiver:
     async def _verify(self, name: str) -> WholeFile:
         """Raises DataLoss, and whatever keeps it from being read."""
         verification = Verification(
-            self._files, name, self._of, cluster_id=self._cluster_id, slice_bytes=self._settings.slice_bytes
+            self._files, name, self._of, cluster_id=self._group.cluster_id, slice_bytes=self._settings.slice_bytes
         )
         while (whole := await self._run_scan(verification.step)) is None:
             pass

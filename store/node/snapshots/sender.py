@@ -25,24 +25,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from cortado.raft.configuration import Configuration
-from cortado.raft.group import RaftLog
 from cortado.raft.log import SnapshotMeta
-from cortado.store.engine.interface import Engine, Space
+from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_context import GroupContext
 from cortado.store.node.snapshots.file_writer import SnapshotWriter
 from cortado.store.node.snapshots.files import SnapshotFiles
-from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key
-from cortado.store.node.snapshots.ports import Backoff, RunScan
+from cortado.store.node.snapshots.ports import Backoff
 from cortado.store.node.snapshots.settings import SnapshotSettings
 
 _LOG: Final = logging.getLogger(__name__)
@@ -76,38 +73,27 @@ class SnapshotSender:
 
     def __init__(
         self,
-        *,
-        engine: Engine,
-        log: RaftLog,
+        group: GroupContext,
         files: SnapshotFiles,
-        of: GroupRange,
-        cluster_id: str,
-        run_scan: RunScan,
-        configuration_at: Callable[[int], Configuration],
-        first_index: Callable[[], int],
-        monotonic_ms: Callable[[], float],
-        random_: random.Random,
         settings: SnapshotSettings,
+        *,
         lost: Callable[[], Set[tuple[Space, bytes]]],
         on_damage: Callable[[Damage], None],
     ) -> None:
-        """``configuration_at`` gives the members as of an applied place in the log, ``first_index`` the first entry
-        that the log still has, ``lost`` the damaged items that no member has whole. ``on_damage`` hears of others,
-        which are repaired before there is a snapshot."""
-        self._engine = engine
-        self._log = log
+        """``lost`` gives the damaged items that no member has whole. ``on_damage`` hears of others, which are repaired
+        before there is a snapshot."""
+        self._engine = group.host.engine
+        self._log = group.log
         self._files = files
-        self._of = of
-        self._cluster_id = cluster_id
-        self._run_scan = run_scan
-        self._configuration_at = configuration_at
-        self._first_index = first_index
-        self._monotonic_ms = monotonic_ms
-        self._random = random_
+        self._of = group.of
+        self._cluster_id = group.cluster_id
+        self._run_scan = group.host.scan
+        self._monotonic_ms = group.host.monotonic_ms
+        self._random = group.random
         self._settings = settings
         self._lost = lost
         self._on_damage = on_damage
-        self._backoff = Backoff(random_, settings)
+        self._backoff = Backoff(group.random, settings)
         self._not_before_ms = 0.0
         self._made: dict[str, _File] = {}
         self._newest: _File | None = None
@@ -219,7 +205,7 @@ class SnapshotSender:
             self._copying_index = state.index
             if state.index < self._first_index() - 1:
                 raise Unavailable("the log has moved past the snapshot that was begun", 100)
-            members = self._configuration_at(state.index)
+            members = self._log.configuration_at(state.index)
             await self._run_scan(lambda: writer.write_header(snapshot_id, self._cluster_id, state, members))
             while not is_complete:
                 is_complete = await self._run_scan(writer.step)
@@ -243,6 +229,10 @@ class SnapshotSender:
         """There is no snapshot until this is repaired, or is known to be whole nowhere."""
         for each in damaged:
             self._on_damage(each)
+
+    def _first_index(self) -> int:
+        """The first entry that the log still has."""
+        return self._log.base[0] + 1
 
     # --- offering ----------------------------------------------------------------------------------------------
 

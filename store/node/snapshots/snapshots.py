@@ -7,23 +7,18 @@ old state goes, so a read that looks at it *after* its own transaction has ended
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncGenerator, Callable, Set
 from typing import NamedTuple
 
 from cortado.errors import Unavailable
-from cortado.raft.configuration import Configuration
-from cortado.raft.group import RaftLog
-from cortado.store.engine.interface import Engine, Space
+from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
+from cortado.store.node.group_context import GroupContext
 from cortado.store.node.snapshots.files import SnapshotFiles
-from cortado.store.node.snapshots.group_range import GroupRange
-from cortado.store.node.snapshots.ports import PausableDriver, RunScan
+from cortado.store.node.snapshots.ports import PausableDriver
 from cortado.store.node.snapshots.receiver import ReceiverProgress, SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.storage_thread import Storage
-from cortado.store.node.transport import Transport
 
 
 class SnapshotCounts(NamedTuple):
@@ -39,63 +34,28 @@ class Snapshots:
 
     def __init__(
         self,
+        group: GroupContext,
         *,
-        engine: Engine,
-        log: RaftLog,
-        cluster_id: str,
-        node_id: str,
-        group_id: int,
         files: SnapshotFiles,
-        transport: Transport,
         driver: PausableDriver,
-        storage: Storage,
-        run_scan: RunScan,
-        configuration_at: Callable[[int], Configuration],
-        first_index: Callable[[], int],
-        monotonic_ms: Callable[[], float],
-        random_: random.Random,
         lost: Callable[[], Set[tuple[Space, bytes]]],
         on_damage: Callable[[Damage], None],
         on_change: Callable[[], None],
         on_failure: Callable[[BaseException], None],
         settings: SnapshotSettings | None = None,
     ) -> None:
-        """``configuration_at(index)`` gives the members as of an applied place in the log, ``first_index()`` the first
-        entry that the log has, ``lost`` the damaged items that no member has whole. ``on_damage`` hears of damage that
-        making or installing a snapshot met, ``on_change``, at once, when :attr:`unreadable` changed, ``on_failure``
-        once, when the node must stop. Raises InvalidArgument of the settings."""
+        """``lost()`` gives the damaged items that no member has whole. ``on_damage`` hears of damage that making or
+        installing a snapshot met, ``on_change``, at once, when :attr:`unreadable` changed, ``on_failure`` once, when
+        the node must stop. Raises InvalidArgument of the settings."""
         settings = settings or SnapshotSettings()
         settings.check()
-        of = GroupRange(group_id)
         self._on_change = on_change
-        self._sender = SnapshotSender(
-            engine=engine,
-            log=log,
-            files=files,
-            of=of,
-            cluster_id=cluster_id,
-            run_scan=run_scan,
-            configuration_at=configuration_at,
-            first_index=first_index,
-            monotonic_ms=monotonic_ms,
-            random_=random_,
-            settings=settings,
-            lost=lost,
-            on_damage=on_damage,
-        )
+        self._sender = SnapshotSender(group, files, settings, lost=lost, on_damage=on_damage)
         self._receiver = SnapshotReceiver(
-            engine=engine,
-            log=log,
-            node_id=node_id,
-            files=files,
-            of=of,
-            cluster_id=cluster_id,
-            transport=transport,
+            group,
+            files,
+            settings,
             driver=driver,
-            storage=storage,
-            run_scan=run_scan,
-            random_=random_,
-            settings=settings,
             on_change=self._changed,
             on_damage=on_damage,
             on_failure=on_failure,
