@@ -108,7 +108,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "members at a text": (lambda c, t: c.membership.members(at_leader="no"), "at_leader"),
     "a member that is no text": (lambda c, t: c.membership.add(5, "127.0.0.1:1"), "node_id"),
     "an address that is no text": (lambda c, t: c.membership.add("n9", 5), "address"),
-    "a leader that is no text": (lambda c, t: c.membership.members.transfer(5), "to_node_id"),
+    "a leader that is no text": (lambda c, t: c.membership.transfer_leader(5), "to_node_id"),
     "a time that is no Unicode": (lambda c, t: t.get(1, at=HALF), "at"),
     "a week date": (lambda c, t: t.get(1, at="2020-W01-1T00:00:00Z"), "at"),
     "a time of the last century": (lambda c, t: t.get(1, at=datetime(1969, 1, 1, tzinfo=UTC)), "at"),

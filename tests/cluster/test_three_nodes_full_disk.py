@@ -58,7 +58,7 @@ def is_full(cluster: Cluster) -> bool:
 def test_one_full_disk_stops_nobody_and_loses_nothing(cluster: Cluster, small_disk: Path, role: str) -> None:
     with Client(cluster.endpoints, timeout_s=30) as client, calling(client, "full") as crowd:
         if (cluster.leader() == "n1") != (role == "leader"):
-            client.membership.members.transfer("n1" if role == "leader" else "n2")
+            client.membership.transfer_leader("n1" if role == "leader" else "n2")
         ballast = take_all(small_disk)
         crowd.wait_for_progress(100)
         wait_until(lambda: is_full(cluster), "n1 says that its disk is full", 30)

@@ -142,9 +142,9 @@ def test_a_refusal_that_no_open_attempt_came_before_is_told_as_it_is(cluster: Me
 
 def test_a_hand_over_whose_answer_was_lost_is_not_repeated(cluster: Members, client: Client) -> None:
     cluster.lost = ["after"]
-    assert client.membership.members.transfer("n2") == "n2"
+    assert client.membership.transfer_leader("n2") == "n2"
     cluster.lost = ["after"]
     with pytest.raises(OutcomeUnknown, match="look at the members to see who leads"):
-        client.membership.members.transfer()
+        client.membership.transfer_leader()
     assert cluster.leader == "n1"
     assert len(cluster.server.calls("Cluster.TransferLeader")) == 2

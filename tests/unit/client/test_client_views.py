@@ -39,7 +39,7 @@ WRITES: list[Callable[[Client], Any]] = [
     lambda past: past.create_table("d.t", ["id"]),
     lambda past: past.membership.add("n2", "127.0.0.1:1"),
     lambda past: past.membership.remove("n2"),
-    lambda past: past.membership.members.transfer("n2"),
+    lambda past: past.membership.transfer_leader("n2"),
     lambda past: past.bump_epoch(0),
 ]
 
