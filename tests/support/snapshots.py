@@ -365,11 +365,7 @@ class Replica:
         self.changes.append(self.snapshots.unreadable)
 
     def is_readable(self) -> bool:
-        try:
-            self.snapshots.check_readable()
-        except Unavailable:
-            return False
-        return True
+        return not self.snapshots.unreadable
 
 
 async def until(condition: Callable[[], object], *polled: Replica) -> None:

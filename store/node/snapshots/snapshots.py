@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Set
 from typing import NamedTuple
 
-from cortado.errors import Unavailable
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.group_context import GroupContext
@@ -84,11 +83,6 @@ class Snapshots:
     def unreadable(self) -> str:
         """Why nothing can be read here now; empty where it can."""
         return self._receiver.unreadable
-
-    def check_readable(self) -> None:
-        """Raises Unavailable where this replica has no state: look *after* reading."""
-        if self._receiver.unreadable:
-            raise Unavailable(self._receiver.unreadable, 1_000)
 
     @property
     def is_installing(self) -> bool:
