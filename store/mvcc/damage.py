@@ -20,6 +20,8 @@ from cortado.store.mvcc.versions import RESET, RESIDUE, checksum
 
 GROUP_BYTES: Final = 4
 """Before a request's id: the checksum of a remembered request does not cover them."""
+_GROUP: Final = (1).to_bytes(GROUP_BYTES)
+"""So they are compared: a node is of one group. Another one's record would be a damaged one of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,10 @@ def damaged_keys(space: Space, keys: Sequence[bytes], values: Sequence[bytes]) -
     pieces = [RESET] * (3 * len(keys))
     pieces[0::3] = covered
     pieces[1::3] = values
-    if checksum(b"".join(pieces)) == 0:
+    is_ours = space is Space.DATA or all(key.startswith(_GROUP) for key in keys)
+    if is_ours and checksum(b"".join(pieces)) == 0:
         return []
     wrong = [checksum(each) != RESIDUE for each in map(add, covered, values)]
+    if not is_ours:
+        wrong = [each or not key.startswith(_GROUP) for each, key in zip(wrong, keys, strict=True)]
     return list(compress(keys, wrong))

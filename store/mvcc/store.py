@@ -72,6 +72,10 @@ class VersionStore:
         self.suspect: tuple[Damage, ...] = ()
         """Ranges in which something is not what was written, so that a key which is not found there may exist, or have
         a newer version: reads of them raise DataLoss until they are repaired."""
+        self.suspect_requests: dict[Damage, bytes] = {}
+        """As ``suspect``, of what is remembered of requests; each with the key up to which something may be missing."""
+        self.newest_request: Callable[[], bytes] = _above_all
+        """The key up to which requests can be remembered by now: newer ones are missing nowhere."""
         self._suspects_change = Lock()
 
     def snapshot(self, read_ts: Timestamp, seen: Seen | None = None) -> Snapshot:
@@ -156,6 +160,8 @@ class VersionStore:
     def distrust(self, damage: Damage) -> None:
         """Answer no read of this range, until it is repaired."""
         with self._suspects_change:
+            if damage.space is Space.REQUESTS and damage not in self.suspect_requests:
+                self.suspect_requests = {**self.suspect_requests, damage: min(damage.end, self.newest_request())}
             if damage.space is Space.DATA and damage not in self.suspect:
                 self.suspect = (*self.suspect, damage)
 
@@ -163,6 +169,12 @@ class VersionStore:
         """Everything in ``[start, end)`` is as it was written: answer reads of ranges within it, ``but`` of these."""
         with self._suspects_change:
             self.suspect = tuple(each for each in self.suspect if each.start < start or each.end > end or each in but)
+
+    def trust_requests(self, damage: Damage | None = None) -> None:
+        """All that is remembered of requests in this range is as it was written; None: everywhere."""
+        with self._suspects_change:
+            others = {each: end for each, end in self.suspect_requests.items() if each != damage}
+            self.suspect_requests = {} if damage is None else others
 
     def check_trusted(self, start: bytes, end: bytes, doubted: tuple[Damage, ...]) -> None:
         """Raises DataLoss where something in ``[start, end)`` is known to be damaged. To be asked after the read.
@@ -317,6 +329,10 @@ class Snapshot:
                 return
             start, end = (start, chunk.resume) if reverse else (chunk.resume, end)
             rows = min(4 * rows, ROWS_MAX)
+
+
+def _above_all() -> bytes:
+    return ABOVE_KEYS
 
 
 def _ignore(_damage: Damage) -> None:

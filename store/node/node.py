@@ -287,6 +287,7 @@ class Node:
         if snapshots.unreadable:
             # All of it is replaced, by what was verified whole.
             self.store.trust(b"", ABOVE_KEYS)
+            self.store.trust_requests()
             self.watches.end_all(Unavailable(snapshots.unreadable, retry_delay_ms=1_000))
         self._catalog_cache.clear()
 

@@ -15,17 +15,18 @@ what was worked out against the state before must not overwrite what the other o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
-from cortado.errors import DataLoss
+from cortado.errors import DataLoss, OutcomeUnknown
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing, Ready
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
-from cortado.store.mvcc.damage import GROUP_BYTES
+from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
+from cortado.store.mvcc.damage import GROUP_BYTES, Damage, damaged_keys
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.store import VersionStore
@@ -68,19 +69,44 @@ class StateMachine:
     # --- requests ----------------------------------------------------------------------------------------------
 
     def remembered(self, request_id: bytes, request_hash: bytes) -> Remembered | None:
-        """What this request was answered before; None for one that must be executed. Raises as ``answer_of``."""
+        """What this request was answered before; None for one that must be executed. Raises as ``answer_of``, and
+        OutcomeUnknown where damage may hide what is remembered."""
+        doubted = self._versions.suspect_requests
         with self._engine.read() as txn:
             encoded = txn.get(Space.REQUESTS, self._group + request_id)
             # The floor of the same transaction: in an older one it may be below what was just forgotten.
             floor = self._load_from(txn).request_floor if encoded is None else _FIRST_ID
-        return answer_of(request_id, request_hash, encoded, floor)
+        remembered = answer_of(request_id, request_hash, encoded, floor)
+        if remembered is None and (doubted or self._versions.suspect_requests):
+            self._check_not_hidden(request_id, {**doubted, **self._versions.suspect_requests})
+        return remembered
+
+    def _check_not_hidden(self, request_id: bytes, doubted: Mapping[Damage, bytes]) -> None:
+        key = self._group + request_id
+        for damage, end in doubted.items():
+            if damage.start <= key < end:
+                problem = f"what is remembered of requests is damaged beside this one ({damage.what})"
+                raise OutcomeUnknown(f"{problem}. It was not executed now", request_id.hex())
 
     def oldest_requests(self, from_id: bytes, count_max: int) -> list[tuple[bytes, int]]:
-        """The first ids at or above ``from_id`` that are remembered, with the bytes of their records."""
+        """The first ids at or above ``from_id`` that are remembered, with the bytes of their records.
+
+        A damaged record is passed over: with one bit turned its id may speak of the year 2100, and so may a floor above
+        it, which would refuse every request until then, on every replica.
+        """
+        start = self._group + from_id
         with self._engine.read() as txn:
-            end = (int.from_bytes(self._group) + 1).to_bytes(GROUP_BYTES)
-            page = txn.page(Space.REQUESTS, self._group + from_id, end, max_items=count_max)
-        return [(key[GROUP_BYTES:], len(record)) for key, record in zip(page.keys, page.values, strict=True)]
+            while True:
+                page = txn.page(Space.REQUESTS, start, ABOVE_KEYS, max_items=count_max)
+                wrong = set(damaged_keys(Space.REQUESTS, page.keys, page.values))
+                whole = [
+                    (key[GROUP_BYTES:], len(record))
+                    for key, record in zip(page.keys, page.values, strict=True)
+                    if key >= start and key not in wrong
+                ]
+                if whole or page.exhausted:
+                    return whole
+                count_max *= 2
 
     # --- applying ----------------------------------------------------------------------------------------------
 
@@ -166,9 +192,28 @@ class StateMachine:
             requests -= len(page.keys)
             request_bytes -= sum(map(len, page.values))
             txn.delete_range(Space.REQUESTS, start, end, max_items=len(page.keys))
+        if damaged_keys(Space.REQUESTS, *_first_of(txn, start)):
+            stuck_items, stuck_bytes = _forget_stuck(txn, start, end)
+            requests, request_bytes = requests - stuck_items, request_bytes - stuck_bytes
         return replace(
             state, requests=requests, request_bytes=request_bytes, request_floor=max(state.request_floor, floor)
         )
+
+
+def _first_of(txn: ReadTransaction, start: bytes) -> tuple[list[bytes], list[bytes]]:
+    page = txn.page(Space.REQUESTS, start, ABOVE_KEYS, max_items=1)
+    return page.keys, page.values
+
+
+def _forget_stuck(txn: WriteTransaction, start: bytes, end: bytes) -> tuple[int, int]:
+    """A damaged record stands first, and a range ends at it where its key has turned upwards. Records do not move: what
+    stands before a whole one that is below ``end`` was below it, too. How many go, and how many bytes."""
+    records = [(key, value()) for key, value in islice(txn.walk(Space.REQUESTS, start), _PAGE_ITEMS)]
+    wrong = set(damaged_keys(Space.REQUESTS, [key for key, _ in records], [value for _, value in records]))
+    below = [place for place, (key, _) in enumerate(records) if key < end and key not in wrong]
+    count = below[-1] + 1 if below else 0
+    txn.delete_places(Space.REQUESTS, start, range(count))
+    return count, sum(len(value) for _, value in records[:count])
 
 
 def _write(txn: WriteTransaction, writes: Sequence[tuple[bytes, bytes | None]]) -> None:

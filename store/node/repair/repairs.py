@@ -278,7 +278,9 @@ class Repairs:
         case.keys, case.right_keys = frozenset(keys), frozenset(right_keys)
         case.problem, case.is_lost = problem, bool(problem) and is_lost
         case.is_known = is_known
-        if is_known and case.damage.space is Space.DATA:
+        if not problem and case.damage.space is Space.REQUESTS:
+            self._versions.trust_requests(case.damage)
+        elif is_known and case.damage.space is Space.DATA:
             missing = [each.damage for each in self._cases.values() if each.wanted]
             self._versions.trust(case.damage.start, case.damage.end, but=missing)
         elif not case.damage.is_of_one_key:
