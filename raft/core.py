@@ -1,10 +1,11 @@
-"""What the rooms of one replica share: who we are, the time, the journal, the engine and the way out."""
+"""What the rooms of one replica share: who we are, whether we lead, the time, the journal, the engine, the way out."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
 
+from cortado.errors import NotLeader
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration
 from cortado.raft.engine import LEADER, Engine
@@ -29,6 +30,8 @@ class Core:
     now_ms: float
     applied: tuple[int, int]
     may_lead: bool = True
+    transferee: str = ""
+    """Whom a leader hands leadership to; empty while it does not."""
     heard_of_leader: bool = False
     """Whether a message of the term's leader came since the last tick."""
     usual_sync_ms: float = 0.0
@@ -50,6 +53,25 @@ class Core:
     @property
     def has_applied_own_term(self) -> bool:
         return self.applied[1] == self.journal.term
+
+    @property
+    def may_append(self) -> bool:
+        """Leads, has applied an entry of its own term, and no hand-over is under way."""
+        return self.is_leading and self.has_applied_own_term and not self.transferee
+
+    def check_may_append(self) -> None:
+        """Raises NotLeader."""
+        if not self.may_append:
+            raise self.not_leader()
+
+    def not_leader(self) -> NotLeader:
+        """The error for a caller who must go elsewhere, or wait."""
+        if self.is_leading:
+            problem = "leadership is being handed over" if self.transferee else "the new leader is not ready yet"
+            return NotLeader(problem)
+        member = self.configuration.member(self.engine.leader)
+        address = "" if member is None else member.address
+        return NotLeader(f"{self.node_id} does not lead group {self.group_id}", leader=address)
 
     @property
     def configuration(self) -> Configuration:

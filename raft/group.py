@@ -16,12 +16,11 @@ driver keeps it::
 Nothing that depends on a Ready's ``writes`` leaves the node before they are durable: ``outbox`` holds it back. At most
 one Ready is outstanding. A log knows nothing of tables, of gRPC, or of what a payload means.
 
-Inside, each room has a file, and this one orders their calls, hands over what is committed, and keeps the log's
-window::
+Inside, each room has a file, and this one orders their calls::
 
     step ─► standing, bounds, terms ─► elections ─┐                          ┌─► outbox (held until durable)
-                                       following ─┼─► engine (PySyncObj) ─► journal ─► ready ─► synced
-                                       replication┘                          └─► committed entries
+                                       following ─┼─► engine (PySyncObj) ─► journal ─► storing: ready, synced
+                                       replication┘
     tick ─► timers of all of them
 
 ``docs/adr/0008-raft-over-pysyncobj.md`` says what the adapter must never let the engine see, and why.
@@ -36,49 +35,33 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from cortado.errors import DataLoss, InvalidArgument, NotLeader, TooLarge
+from cortado.errors import DataLoss, InvalidArgument, TooLarge
 from cortado.invariants import invariant
 from cortado.proto.bounds import MessageBounds
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.bootstrap import check_term
 from cortado.raft.bounds import problem_of
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.configuration import Configuration
 from cortado.raft.core import Core
 from cortado.raft.elections import ElectionCounts, Elections
 from cortado.raft.engine import CANDIDATE, LEADER, Engine, Sent
 from cortado.raft.following import Following
 from cortado.raft.journal import Journal
-from cortado.raft.log import (
-    Doubt,
-    Entry,
-    Examine,
-    Message,
-    Payload,
-    PeerProgress,
-    Ready,
-    SnapshotMeta,
-    SnapshotOffer,
-)
+from cortado.raft.log import Doubt, Entry, Examine, Message, Payload, PeerProgress, Ready
+from cortado.raft.log_window import LogWindow
 from cortado.raft.membership import Membership
 from cortado.raft.outbox import Outbox
 from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, KIND_EXAMINED, Record, decode_stored
 from cortado.raft.replication import Replication
 from cortado.raft.settings import RaftSettings
 from cortado.raft.standing import Standing
+from cortado.raft.storing import Storing
 from cortado.raft.transfer import Transfer
 
 _LOG: Final = logging.getLogger(__name__)
 
-# What one Ready applies at most: a replica that learns of many committed entries at once applies them in steps.
-_COMMITTED_BYTES_MAX = 16 << 20
-_COMMITTED_ENTRIES_MAX = 4096
 # Of so many senders it is remembered how often they were refused.
 _REFUSED_MAX = 64
-# A disk hangs where a transaction takes so many times as long as the others', or as the slowest of late where they are
-# not asked for the same; or so many election timeouts.
-_SLOWER_THAN_USUAL = 3
-_HUNG_ELECTIONS = 10
-_USUAL_FADES = 0.9
 # When nothing is due.
 _IDLE_MS = 60_000.0
 # What a message may hold: more than fits of the smallest records, and of members.
@@ -95,7 +78,11 @@ _BOUNDS = MessageBounds(
 
 
 class RaftLog:
-    """A group's log. All calls come from one thread, the node's loop. Times are monotonic milliseconds."""
+    """A group's log. All calls come from one thread, the node's loop. Times are monotonic milliseconds.
+
+    The node also calls four of the rooms: :attr:`members` changes who belongs to the group, :attr:`transfer` hands
+    leadership over, :attr:`window` drops entries and takes snapshots, :attr:`standing` says who is heard.
+    """
 
     def __init__(
         self,
@@ -133,26 +120,19 @@ class RaftLog:
         engine.on_send = self._engine_sends
         self._core = Core(node_id, group_id, settings, random, journal, engine, Outbox(journal), now_ms, applied)
         self._core.incarnation = random.getrandbits(32)
-        self._standing = Standing(journal, joined or Configuration())
+        self.standing = Standing(self._core, joined or Configuration())
         self._refused: dict[str, int] = {}
         self._replication = Replication(self._core)
         self._following = Following(self._core)
         self._elections = Elections(self._core, is_first_incarnation=not stored)
-        self._transfer = Transfer(self._core, self._replication)
-        self._membership = Membership(self._core, self._replication)
-        self._members: Configuration | None = None
+        self._storing = Storing(self._core, self._replication)
+        self.members = Membership(self._core, self._replication, self._configure)
+        self.transfer = Transfer(self._core, self._replication)
+        self.window = LogWindow(self._core, self._replication, self._following, self._storing, self._changed)
+        self._seen_configuration: Configuration | None = None
         self._was_leading = False
-        self._handed_index = self._first_to_hand_over() - 1
-        self._outstanding: Ready | None = None
-        self._outstanding_since_ms = 0.0
-        self._others_stored_ms: float | None = None
-        self._is_suffix_kept = True
         self._has_unsent = False
         self._changed()
-
-    def _first_to_hand_over(self) -> int:
-        """After a restart: what the data contains is not applied again."""
-        return self._core.applied[0] + 1
 
     # --- what it knows ----------------------------------------------------------------------------------------------
 
@@ -164,8 +144,7 @@ class RaftLog:
     def is_leader(self) -> bool:
         """True where this node leads, has applied an entry of its own term, and no hand-over is under way: only then
         may commands be evaluated and appended."""
-        core = self._core
-        return core.is_leading and core.has_applied_own_term and not self._transfer.target
+        return self._core.may_append
 
     @property
     def leader(self) -> str:
@@ -187,56 +166,15 @@ class RaftLog:
         """The newest one in the log, committed or not."""
         return self._core.configuration
 
-    def configuration_at(self, index: int) -> Configuration:
-        """The one in force at entry ``index``, which the log holds or begins after: a snapshot's."""
-        return self._core.journal.configuration_at(index)
-
-    def member(self, node_id: str) -> Member | None:
-        """A member by any configuration that may be in force: one whose removal is not committed yet, too."""
-        return self._standing.member(node_id, self._core.durable_commit_index)
-
-    @property
-    def known_members(self) -> tuple[Member, ...]:
-        """All that :meth:`member` finds. Before anything was received: who let this replica in."""
-        return self._standing.members(self._core.durable_commit_index)
-
-    def believe(self, node_id: str, position: tuple[int, int]) -> None:
-        """Hear ``node_id`` although no configuration here has it: members vouched for it, the log of the one that is
-        furthest ends at ``position`` (term, index). Until ours is as long."""
-        self._standing.believe(node_id, position)
-
-    def is_believed(self, node_id: str) -> bool:
-        return self._standing.is_believed(node_id)
-
-    @property
-    def base(self) -> tuple[int, int]:
-        """Index and term that the log begins after: entries up to there are gone."""
-        return self._core.journal.base
-
     @property
     def applied(self) -> tuple[int, int]:
         """Index and term of the last entry that is durable and applied here."""
         return self._core.applied
 
-    def term_at(self, index: int) -> int | None:
-        """The term of an entry that the log holds, or begins after."""
-        return self._core.journal.term_at(index)
-
-    @property
-    def has_members(self) -> bool:
-        """Whether anyone else belongs to the group."""
-        return bool(self._core.configuration.others(self._core.node_id))
-
     @property
     def progress(self) -> Sequence[PeerProgress]:
         """At the leader, one for each other member; empty elsewhere."""
         return self._replication.progress() if self._core.is_leading else ()
-
-    @property
-    def window(self) -> tuple[int, int]:
-        """How many entries the log holds in memory, and the bytes of those that are stored."""
-        journal = self._core.journal
-        return journal.last_index - journal.base[0], journal.size_bytes
 
     @property
     def election_counts(self) -> ElectionCounts:
@@ -251,7 +189,7 @@ class RaftLog:
         may keep one that ``is_examined``.
 
         Raises NotLeader, and TooLarge over the bound of an entry."""
-        self._check_leads()
+        self._core.check_may_append()
         return self._append(KIND_EXAMINED if is_examined else KIND_DATA, payload)
 
     @property
@@ -291,7 +229,7 @@ class RaftLog:
         record = Record(kind, payload, core.journal.last_index + 1, core.journal.term)
         entry = record.entry
         assert entry is not None
-        if self._members is None or not self._members.is_alone(core.node_id):
+        if self._seen_configuration is None or not self._seen_configuration.is_alone(core.node_id):
             size, limit = len(record.stored(core.group_id)), core.settings.entry_bytes_max
             if size > limit:
                 problem = f"an entry of the log may have at most {limit} bytes"
@@ -313,7 +251,7 @@ class RaftLog:
         if kind is None or sender == self._core.node_id:
             return
         core = self._core
-        if not self._standing.may_speak(sender, core.durable_commit_index):
+        if not self.standing.may_speak(sender):
             self._refuse(sender, "it is no member that we know, and nobody vouched for it")
             return
         problem = problem_of(message, core.journal.term)
@@ -371,8 +309,7 @@ class RaftLog:
         core = self._core
         core.now_ms = max(core.now_ms, now_ms)
         core.engine.set_time(core.now_ms)
-        self._see_how_others_store()
-        is_disk_hung = self._is_disk_hung()
+        is_disk_hung = self._storing.is_disk_hung()
         self._elections.tick(is_disk_hung=is_disk_hung)
         core.engine.tick()
         self._changed()
@@ -387,33 +324,9 @@ class RaftLog:
             self._changed()
             return
         if not core.may_lead:
-            self._transfer.begin_unasked()
+            self.transfer.begin_unasked()
         self._replication.tick()
-        self._transfer.tick()
-
-    def _is_disk_hung(self) -> bool:
-        """Whether another node could do better than this one. A disk that is slow, and no slower than the others', is
-        no reason to give way: the next leader would be deposed as we are, and the one after it."""
-        core = self._core
-        if self._outstanding is None:
-            return False
-        waits_ms, election_ms = core.now_ms - self._outstanding_since_ms, core.settings.election_ms_max
-        if waits_ms <= election_ms:
-            return False
-        usual_ms = core.usual_sync_ms
-        if core.is_leading and core.journal.storing_to is not None:
-            # The others' disks tell: they were sent the same entries.
-            usual_ms = waits_ms if self._others_stored_ms is None else self._others_stored_ms
-        return waits_ms > min(_SLOWER_THAN_USUAL * usual_ms, _HUNG_ELECTIONS * election_ms)
-
-    def _see_how_others_store(self) -> None:
-        """How long a majority without us took for what our disk still works on."""
-        core = self._core
-        index = core.journal.storing_to
-        if not core.is_leading or self._others_stored_ms is not None or index is None:
-            return
-        if self._replication.is_decided_without_us(index):
-            self._others_stored_ms = core.now_ms - self._outstanding_since_ms
+        self.transfer.tick()
 
     @property
     def next_tick_ms(self) -> float:
@@ -426,14 +339,14 @@ class RaftLog:
                 # Who wins leads from the last tick on: the engine must not find that long ago.
                 return min(self._elections.deadline_ms, core.now_ms + core.settings.heartbeat_ms)
             return self._elections.deadline_ms if core.configuration.is_voter(core.node_id) else core.now_ms + _IDLE_MS
-        return self._replication.next_tick_ms if self.has_members else core.now_ms + _IDLE_MS
+        return self._replication.next_tick_ms if core.configuration.others(core.node_id) else core.now_ms + _IDLE_MS
 
     def _changed(self) -> None:
         """After whatever may have moved the engine: a leadership that began or ended, another configuration."""
         core = self._core
         configuration = core.journal.configuration
-        if configuration is not self._members:
-            self._members = configuration
+        if configuration is not self._seen_configuration:
+            self._seen_configuration = configuration
             others = [each.node_id for each in configuration.others(core.node_id)]
             voters = [each for each in others if configuration.is_voter(each)]
             core.engine.set_members(voters, [each for each in others if not configuration.is_voter(each)])
@@ -446,20 +359,10 @@ class RaftLog:
                 self._replication.begin()
                 self._following.offer = None
             else:
-                self._count_what_is_durable()
+                self._storing.leadership_ended()
                 self._replication.end()
-                self._transfer.end()
+                self.transfer.end()
                 self._elections.restart_timer()
-
-    def _count_what_is_durable(self) -> None:
-        """A leadership ended. What we counted alone and do not have on our disk was not committed: the next leader may
-        put something else in its place. (What is on its way to the disk to be applied there was committed before.)"""
-        core = self._core
-        commit_index = core.engine.commit_index
-        known = max(min(commit_index, core.journal.durable_index), self._handed_index)
-        if known < commit_index or core.journal.durable_index < commit_index:
-            core.counted_alone_to = commit_index
-            core.engine.set_applied(core.applied[0], commit_index=known)
 
     def _engine_sends(self, to: str, message: Sent) -> None:
         kind = message["type"]
@@ -491,68 +394,16 @@ class RaftLog:
     def has_writes(self) -> bool:
         """Whether the log itself has something to be made durable: entries, a term, a vote. False where the next
         Ready would only apply what is committed. Not to be asked while a Ready is outstanding."""
-        journal = self._core.journal
-        return journal.is_dirty or self._keeps_entries() != journal.keeps_entries
+        return self._storing.has_writes
 
     def ready(self) -> Ready:
         """What is to be made durable and applied now; falsy where there is nothing. Each entry is handed over once."""
-        if self._outstanding is not None:
-            return Ready()
-        core, journal = self._core, self._core.journal
-        is_within = self._handed_index <= core.engine.commit_index <= journal.last_index
-        invariant(is_within, "what is handed over is committed, and that is in the log", self._handed_index)
-        committed = self._take_committed()
-        keeps_entries = self._keeps_entries()
-        if not committed and not journal.is_dirty and keeps_entries == journal.keeps_entries:
-            return Ready()
-        self._outstanding = Ready(journal.take_writes(keeps_entries), committed)
-        self._outstanding_since_ms = core.now_ms
-        self._others_stored_ms = None
-        return self._outstanding
-
-    def _take_committed(self) -> list[Entry]:
-        journal = self._core.journal
-        first, last = self._handed_index + 1, self._core.engine.commit_index
-        if journal.keeps_entries:
-            last = min(last, self._handed_index + _COMMITTED_ENTRIES_MAX)
-        taken: list[Entry] = []
-        size = 0
-        for record in journal.records(first, last) if first <= last else ():
-            taken.append(record.taken_entry())
-            size += len(record)
-            # What is not stored must be applied.
-            if size >= _COMMITTED_BYTES_MAX and journal.keeps_entries:
-                break
-        self._handed_index += len(taken)
-        is_next = not taken or (taken[0].index, taken[-1].index) == (first, self._handed_index)
-        invariant(is_next, "entries are handed over one after the other", first, self._handed_index)
-        return taken
-
-    def _keeps_entries(self) -> bool:
-        """Whether entries are stored: not where nobody else asks for them, and all are applied with this Ready."""
-        core, journal = self._core, self._core.journal
-        if not core.configuration.is_alone(core.node_id):
-            return True
-        is_all_handed = self._handed_index == journal.last_index
-        return not is_all_handed if core.is_leading else journal.keeps_entries or not is_all_handed
+        return self._storing.ready()
 
     def synced(self, ready: Ready) -> None:
         """The node's word that ``ready`` is durable and its committed entries are applied."""
         core = self._core
-        invariant(self._outstanding is ready, "the Ready that became durable is the outstanding one")
-        self._outstanding = None
-        core.usual_sync_ms = max(core.now_ms - self._outstanding_since_ms, _USUAL_FADES * core.usual_sync_ms)
-        core.journal.synced()
-        if ready.committed:
-            (index, term), last = core.applied, ready.committed[-1]
-            is_next = last.index == index + len(ready.committed) and last.term >= term
-            invariant(is_next, "what is applied advances by the entries of the Ready", core.applied, last.index)
-            core.applied = last.index, last.term
-            is_within = core.journal.base[0] <= last.index <= core.journal.durable_index
-            invariant(is_within, "what is applied is durable, and above the log's base", core.journal.base, last.index)
-            core.freshness.applied(core.applied[0])
-        if not core.journal.keeps_entries:
-            core.journal.drop_to(core.applied[0])
+        self._storing.synced(ready)
         if core.is_leading:
             core.engine.set_time(core.now_ms)
             if self._replication.became_durable():
@@ -563,21 +414,10 @@ class RaftLog:
         """The node could not store ``ready`` (there is no room). True: nobody else can hold its entries, so they and
         all after them are taken back, and :attr:`last` is again the last durable entry. False: they stand; the node
         must try the same Ready again, whole, or stop."""
-        core = self._core
-        invariant(self._outstanding is ready, "the Ready that is withdrawn is the outstanding one")
-        # A term or a configuration that others may know of stands. So do entries that are stored: they were committed
-        # while there were others, or as soon as there were none.
-        if ready.writes or core.journal.keeps_entries:
-            return False
-        if not core.is_leading or not core.configuration.is_alone(core.node_id):
-            return False
-        self._outstanding = None
-        core.journal.withdrawn(core.applied[0])
-        core.engine.set_time(core.now_ms)
-        core.engine.set_applied(core.applied[0], commit_index=core.applied[0])
-        self._handed_index = core.applied[0]
-        self._changed()
-        return True
+        is_withdrawn = self._storing.withdraw(ready)
+        if is_withdrawn:
+            self._changed()
+        return is_withdrawn
 
     # --- linearizable reads -------------------------------------------------------------------------------------------
 
@@ -590,7 +430,7 @@ class RaftLog:
         one."""
         core, rounds = self._core, self._replication.rounds
         if not core.is_leading or not core.has_applied_own_term:
-            raise self._not_leader()
+            raise core.not_leader()
         if core.configuration.majority == 1:
             rounds.confirm_now()
             return rounds.confirmed
@@ -607,30 +447,7 @@ class RaftLog:
         time of ours that the leader echoed). None where nothing is known. At a leader: of its last confirmed round."""
         return self._core.freshness.as_of_ms
 
-    # --- membership, one change at a time; each raises NotLeader, InvalidArgument or Unavailable ---------------------
-
-    def add_learner(self, member: Member) -> Entry | None:
-        """Announce a member that has no data directory yet. None where it is announced already, with this address."""
-        self._check_leads()
-        configuration = self._membership.add_learner(member)
-        return None if configuration is None else self._configure(configuration)
-
-    def bind(self, node_id: str, storage_id: str, address: str) -> Entry | None:
-        """A member's data directory presents itself: remember ``storage_id`` where none is known, and a new address.
-        None where both are known already. Raises InvalidArgument where another data directory is known by this id."""
-        self._check_leads()
-        configuration = self._membership.bind(node_id, storage_id, address)
-        return None if configuration is None else self._configure(configuration)
-
-    def promote(self, node_id: str) -> Entry:
-        """Make a learner that has caught up a voter."""
-        self._check_leads()
-        return self._configure(self._membership.promote(node_id))
-
-    def remove(self, node_id: str) -> Entry:
-        """Remove a member other than ourselves."""
-        self._check_leads()
-        return self._configure(self._membership.remove(node_id))
+    # --- membership and leadership ------------------------------------------------------------------------------------
 
     def _configure(self, configuration: Configuration) -> Entry:
         # A member that leaves is sent what came before. The change itself it never sees: were it to know of it before
@@ -644,14 +461,6 @@ class RaftLog:
         self._changed()
         return entry
 
-    # --- leadership ---------------------------------------------------------------------------------------------------
-
-    def transfer(self, to: str = "") -> str:
-        """Begin to hand leadership to the voter ``to`` (empty: the one that is furthest), and return its id. Nothing
-        can be appended until it has happened or an election timeout has passed. Raises as the membership calls."""
-        self._check_leads()
-        return self._transfer.begin(to)
-
     @property
     def may_lead(self) -> bool:
         """False keeps this node from campaigning (its clock is wrong, it is installing a snapshot, it stops), and a
@@ -661,85 +470,6 @@ class RaftLog:
     @may_lead.setter
     def may_lead(self, value: bool) -> None:
         self._core.may_lead = value
-
-    def _check_leads(self) -> None:
-        if not self.is_leader:
-            raise self._not_leader()
-
-    def _not_leader(self) -> NotLeader:
-        core = self._core
-        if core.is_leading:
-            problem = "leadership is being handed over" if self._transfer.target else "the new leader is not ready yet"
-            return NotLeader(problem)
-        member = core.configuration.member(core.engine.leader)
-        address = "" if member is None else member.address
-        return NotLeader(f"{core.node_id} does not lead group {core.group_id}", leader=address)
-
-    # --- compaction and snapshots -------------------------------------------------------------------------------------
-
-    def compact(self, index: int) -> None:
-        """Entries up to ``index``, which are applied here, may go, but for those kept for followers that are a little
-        behind. The deletes come with a later Ready."""
-        core, journal = self._core, self._core.journal
-        if not journal.keeps_entries:
-            return
-        index = min(index, core.applied[0], journal.durable_index)
-        new_base = journal.base[0]
-        lowest = self._replication.lowest_match() if core.is_leading else None
-        count, size = journal.last_index - new_base, journal.size_bytes
-        while new_base < index:
-            is_wanted = not core.is_leading or (lowest is not None and lowest <= new_base)
-            if is_wanted and count <= core.settings.retain_entries and size <= core.settings.retain_bytes:
-                break
-            new_base += 1
-            count -= 1
-            size -= len(journal.record_at(new_base))
-        if new_base > journal.base[0]:
-            journal.drop_to(new_base)
-            if core.is_leading:
-                self._replication.log_moved()
-
-    @property
-    def snapshot_needs(self) -> Sequence[str]:
-        """At the leader: members whose next entry is gone."""
-        return self._replication.snapshot_needs() if self._core.is_leading else ()
-
-    def offer_snapshot(self, to: str, meta: SnapshotMeta) -> None:
-        """Tell a member, again and again until it needs it no longer, where to fetch a state."""
-        if self._core.is_leading:
-            self._replication.offer(to, meta)
-
-    @property
-    def snapshot_offer(self) -> SnapshotOffer | None:
-        """On a replica that fell behind: what the leader of its term offers now."""
-        core, offer = self._core, self._following.offer
-        if offer is None or offer.sender != core.engine.leader or offer.meta.index <= core.durable_commit_index:
-            return None
-        return offer
-
-    def install(self, meta: SnapshotMeta) -> Sequence[tuple[bytes, bytes | None]]:
-        """The writes that reset the log to ``meta``, for the last transaction of an installation. Nothing changes in
-        memory before :meth:`installed`. No Ready may be outstanding."""
-        is_ahead = meta.index > self._core.applied[0]
-        invariant(self._outstanding is None, "no Ready is outstanding where a snapshot is installed")
-        invariant(is_ahead, "a snapshot that is installed is ahead of what is applied", meta.index, self._core.applied)
-        writes, self._is_suffix_kept = self._core.journal.reset_writes(meta.index, meta.term, meta.configuration)
-        return writes
-
-    def installed(self, meta: SnapshotMeta) -> None:
-        """That transaction is durable: the log begins after ``meta.index``, and goes on from there."""
-        core, commit_index = self._core, self._core.engine.commit_index
-        core.engine.set_time(core.now_ms)
-        if meta.term > core.journal.term:
-            # The disk says so already. A lower term, stored later, would contradict the log.
-            core.engine.step_down(meta.term)
-        core.journal.reset(meta.index, meta.term, meta.configuration, was_kept=self._is_suffix_kept)
-        core.applied = meta.index, meta.term
-        self._handed_index = meta.index
-        core.engine.set_applied(meta.index, commit_index=max(meta.index, min(commit_index, core.journal.last_index)))
-        core.freshness.applied(meta.index)
-        self._changed()
-        self._following.installed()
 
 
 assert LEADER == 2

@@ -12,7 +12,7 @@ Writes are not queued one by one. The journal remembers which indexes are stored
 so that what is appended and truncated again within a round costs nothing, and a Ready is the difference.
 
 A group without other members keeps no entries: each is applied in the transaction that would store it. The log then
-begins after what is applied (:meth:`Journal.drop_applied`), and says so in its hard state.
+begins after what is applied (:meth:`Journal.drop_to`), and says so in its hard state.
 """
 
 from __future__ import annotations

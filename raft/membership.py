@@ -1,4 +1,4 @@
-"""The rules of changing who belongs to a group. Each function returns the configuration to append, or refuses.
+"""Changing who belongs to a group: the rules, and the configuration that is appended where they allow it.
 
 One member at a time, and only when the last change is committed and an entry of the leader's own term is applied: two
 leaders could otherwise each complete a change that the other does not know (Ongaro's erratum to §4.1). New members
@@ -9,11 +9,13 @@ it hands leadership over first.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from cortado.errors import InvalidArgument, Unavailable
 from cortado.raft.configuration import Configuration, Member, sorted_members
 from cortado.raft.core import Core
+from cortado.raft.log import Entry
 from cortado.raft.replication import Replication
 
 _NODE_ID: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,63})")
@@ -22,26 +24,30 @@ _RETRY_MS: Final = 500
 
 
 class Membership:
-    """For the leader; the caller has checked that we are."""
+    """For the leader. Each change raises NotLeader, InvalidArgument or Unavailable, and nothing is appended then."""
 
-    def __init__(self, core: Core, replication: Replication) -> None:
+    def __init__(self, core: Core, replication: Replication, append: Callable[[Configuration], Entry]) -> None:
         self._core = core
         self._replication = replication
+        self._append = append
 
-    def add_learner(self, member: Member) -> Configuration | None:
-        current = self._core.configuration
+    def add_learner(self, member: Member) -> Entry | None:
+        """Announce a member that has no data directory yet. None where it is announced already, with this address."""
+        current = self._current()
         if member in current.learners:
-            return None  # Announced already, and not joined since: whoever asks again did not hear the answer.
+            return None  # Whoever asks again did not hear the answer.
         check_node_id(member.node_id)
         check_address(member.address)
         if current.member(member.node_id) is not None:
             raise InvalidArgument("node_id", "is a member already", member.node_id)
         self._check_address_is_free(member.node_id, member.address)
         self._check_last_change_is_committed()
-        return Configuration(current.voters, sorted_members((*current.learners, member)))
+        return self._append(Configuration(current.voters, sorted_members((*current.learners, member))))
 
-    def bind(self, node_id: str, storage_id: str, address: str) -> Configuration | None:
-        current = self._core.configuration
+    def bind(self, node_id: str, storage_id: str, address: str) -> Entry | None:
+        """A member's data directory presents itself: remember ``storage_id`` where none is known, and a new address.
+        None where both are known already. Raises InvalidArgument where another data directory is known by this id."""
+        current = self._current()
         member = self._known(node_id)
         check_address(address)
         if not 0 < len(storage_id) <= _STORAGE_ID_LENGTH_MAX:
@@ -54,24 +60,24 @@ class Membership:
             return None
         self._check_address_is_free(node_id, address)
         self._check_last_change_is_committed()
-        return Configuration(
-            tuple(bound if each is member else each for each in current.voters),
-            tuple(bound if each is member else each for each in current.learners),
-        )
+        voters = tuple(bound if each is member else each for each in current.voters)
+        learners = tuple(bound if each is member else each for each in current.learners)
+        return self._append(Configuration(voters, learners))
 
-    def promote(self, node_id: str) -> Configuration:
-        current = self._core.configuration
+    def promote(self, node_id: str) -> Entry:
+        """Make a learner that has caught up a voter."""
+        current = self._current()
         member = self._known(node_id)
         if current.is_voter(node_id):
             raise InvalidArgument("node_id", "is a voter already", node_id)
         self._check_last_change_is_committed()
         self._check_has_caught_up(member)
-        return Configuration(
-            sorted_members((*current.voters, member)), tuple(each for each in current.learners if each is not member)
-        )
+        learners = tuple(each for each in current.learners if each is not member)
+        return self._append(Configuration(sorted_members((*current.voters, member)), learners))
 
-    def remove(self, node_id: str) -> Configuration:
-        core, current = self._core, self._core.configuration
+    def remove(self, node_id: str) -> Entry:
+        """Remove a member other than ourselves."""
+        current = self._current()
         member = self._known(node_id)
         self._check_last_change_is_committed()
         left = Configuration(
@@ -81,9 +87,13 @@ class Membership:
         if current.is_voter(node_id):
             self._check_keeps_a_majority(node_id, left)
         # Last, so that a leader hands nothing over for a removal that would be refused anyway.
-        if node_id == core.node_id:
+        if node_id == self._core.node_id:
             raise InvalidArgument("node_id", "leads the group: hand leadership over first", node_id)
-        return left
+        return self._append(left)
+
+    def _current(self) -> Configuration:
+        self._core.check_may_append()
+        return self._core.configuration
 
     def _known(self, node_id: str) -> Member:
         member = self._core.configuration.member(node_id)

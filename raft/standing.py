@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.journal import Journal
+from cortado.raft.core import Core
 
 
 class Word(NamedTuple):
@@ -44,38 +44,40 @@ def vouched_position(words: Iterable[Word], ours: tuple[int, int]) -> tuple[int,
 
 
 class Standing:
-    """``committed`` is given with each question: it moves without this room being told."""
+    """What this replica knows of members, in any configuration that may be in force, and of strangers."""
 
-    def __init__(self, journal: Journal, joined: Configuration) -> None:
+    def __init__(self, core: Core, joined: Configuration) -> None:
         """``joined``: who let this replica in, known to it before it has a log."""
-        self._journal = journal
+        self._core = core
         self._joined = joined
         self._newest = Configuration()
         self._node_ids: frozenset[str] = frozenset()
         self._believed: dict[str, tuple[int, int]] = {}
 
-    def may_speak(self, node_id: str, committed: int) -> bool:
+    def may_speak(self, node_id: str) -> bool:
         """Whether a message of ``node_id`` is to be looked at."""
-        newest = self._journal.configuration
+        newest = self._core.configuration
         if newest is not self._newest:
             self._newest = newest
             self._node_ids = frozenset(each.node_id for each in newest.members)
         if node_id in self._node_ids:
             return True
-        return self.member(node_id, committed) is not None or self.is_believed(node_id)
+        return self.member(node_id) is not None or self.is_believed(node_id)
 
-    def member(self, node_id: str, committed: int) -> Member | None:
-        """As the newest configuration knows it that may be in force and has it."""
-        found = (each.member(node_id) for each in reversed(self._in_force(committed)))
+    def member(self, node_id: str) -> Member | None:
+        """As the newest configuration knows it that has it: also one whose removal is not committed yet."""
+        found = (each.member(node_id) for each in reversed(self._in_force()))
         return next((each for each in found if each is not None), None)
 
-    def members(self, committed: int) -> tuple[Member, ...]:
-        """Each member of any configuration that may be in force, by its newest entry."""
-        found = {each.node_id: each for configuration in self._in_force(committed) for each in configuration.members}
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """All that :meth:`member` finds. Before anything was received: who let this replica in."""
+        found = {each.node_id: each for configuration in self._in_force() for each in configuration.members}
         return tuple(found[node_id] for node_id in sorted(found))
 
     def believe(self, node_id: str, position: tuple[int, int]) -> None:
-        """Members vouched for ``node_id``, the log of the one that is furthest ends at ``position`` (term, index)."""
+        """Hear ``node_id`` although no configuration here has it: members vouched for it, the log of the one that is
+        furthest ends at ``position`` (term, index). Until ours is as long."""
         self._believed[node_id] = max(position, self._believed.get(node_id, position))
 
     def is_believed(self, node_id: str) -> bool:
@@ -83,12 +85,12 @@ class Standing:
         position = self._believed.get(node_id)
         if position is None:
             return False
-        index, term = self._journal.last
+        index, term = self._core.journal.last
         if (term, index) < position:
             return True
         del self._believed[node_id]
         return False
 
-    def _in_force(self, committed: int) -> list[Configuration]:
-        found = self._journal.configurations_from(committed)
+    def _in_force(self) -> list[Configuration]:
+        found = self._core.journal.configurations_from(self._core.durable_commit_index)
         return found if found[-1].members else [self._joined]

@@ -19,19 +19,23 @@ _REST_ELECTIONS: Final = 10
 
 
 class Transfer:
-    """At most one at a time; :attr:`target` is empty while there is none."""
+    """At most one at a time, to :attr:`Core.transferee <cortado.raft.core.Core.transferee>`."""
 
     def __init__(self, core: Core, replication: Replication) -> None:
         self._core = core
         self._replication = replication
-        self.target = ""
         self._failed: set[str] = set()
         self._unasked_from_ms = 0.0
         self._gives_up_ms = 0.0
         self._next_word_ms = 0.0
 
-    def begin(self, to: str) -> str:
-        """Raises InvalidArgument where ``to`` is no other voter, Unavailable where there is none to be reached."""
+    def begin(self, to: str = "") -> str:
+        """Begin to hand leadership to the voter ``to`` (empty: the one that is furthest), and return its id. Raises
+        NotLeader, InvalidArgument where ``to`` is no other voter, Unavailable where there is none to be reached."""
+        self._core.check_may_append()
+        return self._begin(to)
+
+    def _begin(self, to: str) -> str:
         core = self._core
         reachable = {each.node_id: each for each in self._replication.reachable_voters()}
         if to == core.node_id:
@@ -43,44 +47,44 @@ class Transfer:
         if not reachable:
             raise Unavailable("no other voter can be reached", retry_delay_ms=500)
         untried = [each for each in reachable if each not in self._failed]
-        self.target = to or (untried or list(reachable))[0]
+        core.transferee = to or (untried or list(reachable))[0]
         self._gives_up_ms = core.now_ms + core.settings.election_ms_max
         self._next_word_ms = core.now_ms
         self._replication.is_lease_void = True
-        return self.target
+        return core.transferee
 
     def begin_unasked(self) -> None:
         """We should not lead: hand over to whoever can be reached, one after another, and then rest for a while. Where
         nobody takes it, a leader that should not be one is better than none."""
         core = self._core
         reachable = self._replication.reachable_voters()
-        if self.target or not reachable or core.now_ms < self._unasked_from_ms:
+        if core.transferee or not reachable or core.now_ms < self._unasked_from_ms:
             return
         if all(each.node_id in self._failed for each in reachable):
             self._failed.clear()
             self._unasked_from_ms = core.now_ms + _REST_ELECTIONS * core.settings.election_ms_max
             return
-        self.begin("")
+        self._begin("")
 
     def end(self) -> None:
         """Leadership ended, or the hand-over."""
-        self.target = ""
+        self._core.transferee = ""
         self._failed.clear()
         self._unasked_from_ms = 0.0
 
     def tick(self) -> None:
         """Send the word when the target has everything; give up in time."""
-        if not self.target:
-            return
         core = self._core
-        progress = self._replication.member(self.target)
+        if not core.transferee:
+            return
+        progress = self._replication.member(core.transferee)
         if progress is None or core.now_ms >= self._gives_up_ms:
-            self._failed.add(self.target)
-            self.target = ""
+            self._failed.add(core.transferee)
+            core.transferee = ""
         elif core.now_ms >= self._next_word_ms and progress.match_index == core.journal.last_index:
             self._next_word_ms = core.now_ms + core.settings.heartbeat_ms
             core.send(
-                self.target,
+                core.transferee,
                 pb.RaftMessage(timeout_now=pb.TimeoutNow()),
                 core.journal.sequence_of(core.journal.last_index),
             )

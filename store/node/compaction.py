@@ -82,7 +82,7 @@ class Compaction:
             )
             index = applied_index
         self.restart(applied_index)
-        self._log.compact(index)
+        self._log.window.compact(index)
 
     def _lowest_needed(self) -> int | None:
         """What every member that answers and catches up has, and every snapshot that is on its way."""
@@ -100,7 +100,7 @@ class Compaction:
         return min(needed if held_index is None else [*needed, held_index], default=None)
 
     def _log_bytes(self) -> int:
-        count, size_bytes = self._log.window
+        count, size_bytes = self._log.window.size
         return size_bytes + _ENTRY_BYTES * max(count - self._retain_entries, 0)
 
     def _pace(self, members: Sequence[PeerProgress]) -> None:
@@ -118,7 +118,7 @@ class Compaction:
             _LOG.warning("writes are slowed %s", self.slowed)
         elif was_slowed and not self.slowed:
             _LOG.info("writes are not slowed any longer")
-        if not held_bytes and not self._log.snapshot_needs:
+        if not held_bytes and not self._log.window.snapshot_needs:
             self._failed_tries = 0
 
     def _is_heard(self, member: PeerProgress) -> bool:

@@ -27,17 +27,17 @@ class Membership:
     async def add(self, node_id: str, address: str) -> Configuration:
         """Announce a learner."""
         self._check_leads()
-        return await self._made(self._driver.log.add_learner(Member(node_id, address)))
+        return await self._made(self._driver.log.members.add_learner(Member(node_id, address)))
 
     async def bind(self, node_id: str, storage_id: str, address: str) -> Configuration:
         """Bind a member's id to its data directory, and learn its address."""
         self._check_leads()
-        return await self._made(self._driver.log.bind(node_id, storage_id, address))
+        return await self._made(self._driver.log.members.bind(node_id, storage_id, address))
 
     async def promote(self, node_id: str) -> Configuration:
         """Make a learner a voter."""
         self._check_leads()
-        return await self._made(self._driver.log.promote(node_id))
+        return await self._made(self._driver.log.members.promote(node_id))
 
     async def remove(self, node_id: str) -> Configuration:
         """Remove a member. A leader that is to remove itself hands over first, and answers NotLeader: the next one
@@ -48,14 +48,14 @@ class Membership:
                 raise InvalidArgument("node_id", "is the only voter: there would be no cluster left", node_id)
             with suppress(InvalidArgument):
                 # Nobody who leads is removed; what else is against it is said first.
-                self._driver.log.remove(node_id)
+                self._driver.log.members.remove(node_id)
             try:
                 await self.transfer()
             except OutcomeUnknown as unknown:
                 # Of the hand-over, that is: nobody was removed.
                 raise Unavailable(unknown.problem) from unknown
             raise self._driver.leadership.not_leader()
-        return await self._made(self._driver.log.remove(node_id))
+        return await self._made(self._driver.log.members.remove(node_id))
 
     async def committed(self) -> Configuration:
         """The members by what is committed, once all that the log holds now is. Raises NotLeader, and Unavailable where
@@ -66,7 +66,7 @@ class Membership:
             await driver.applied_at(*driver.log.last)
         except OutcomeUnknown as lost:
             raise Unavailable(lost.problem) from lost
-        return driver.log.configuration_at(driver.applied.index)
+        return driver.log.window.configuration_at(driver.applied.index)
 
     async def transfer(self, to: str = "") -> str:
         """Hand leadership to a voter; returns who leads then. Raises Unavailable where it did not come to that,
@@ -75,7 +75,7 @@ class Membership:
         driver = self._driver
         if to == self._node_id:
             return to
-        chosen = driver.log.transfer(to)
+        chosen = driver.log.transfer.begin(to)
         driver.transferring(chosen)
         own = ("", self._node_id)
         try:

@@ -332,7 +332,7 @@ class Node:
         if own is None or not self.address or own.address == self.address:
             return
         try:
-            self._log.bind(self.identity.node_id, own.storage_id or self.identity.storage_id, self.address)
+            self._log.members.bind(self.identity.node_id, own.storage_id or self.identity.storage_id, self.address)
         except CortadoError as problem:
             # Another change is under way, or the address is another member's: no reason not to lead.
             _LOG.warning("the address %s could not be made known: %s", self.address, problem)
@@ -355,19 +355,19 @@ class Node:
 
     def known_member(self, node_id: str) -> Member | None:
         """A member by any configuration that may be in force here: one whose removal is not committed yet, too."""
-        return self._log.member(node_id)
+        return self._log.standing.member(node_id)
 
     def known_members(self) -> tuple[Member, ...]:
         """All of those. Before this node received anything: who let it in."""
-        return self._log.known_members
+        return self._log.standing.members
 
     def believe(self, node_id: str, position: tuple[int, int]) -> None:
         """Hear a stranger that members vouched for; the log of the one that is furthest ends at ``position``."""
-        self._log.believe(node_id, position)
+        self._log.standing.believe(node_id, position)
 
     def is_believed(self, node_id: str) -> bool:
         """Whether that word still tells more than our own log."""
-        return self._log.is_believed(node_id)
+        return self._log.standing.is_believed(node_id)
 
     def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
         """A snapshot's bytes from ``offset`` on, for a peer. Raises NotFound where there is none."""

@@ -182,7 +182,7 @@ def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "log_last_index", (), status.last_index
     yield "log_commit_index", (), log.durable_commit_index
     yield "log_applied_index", (), status.applied_index
-    entries, size_bytes = log.window
+    entries, size_bytes = log.window.size
     yield "log_entries", (), entries
     yield "log_bytes", (), size_bytes
     fresh_ms = sources.monotonic_ms() if driver.is_alone else log.fresh_as_of_ms

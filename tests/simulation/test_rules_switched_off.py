@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from cortado.errors import OutcomeUnknown
+from cortado.raft.core import Core
 from cortado.raft.group import RaftLog
 from cortado.raft.outbox import AT_ONCE, Outbox
 from cortado.store.clock.timestamp import ZERO
@@ -155,7 +156,7 @@ def begin_below_the_ceiling(patch: pytest.MonkeyPatch) -> None:
 
 
 def evaluate_before_the_own_entry(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RaftLog, "is_leader", property(lambda self: self._core.is_leading and not self._transfer.target))
+    patch.setattr(Core, "may_append", property(lambda self: self.is_leading and not self.transferee))
 
 
 def forget_what_was_answered(patch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ def quiet() -> Iterator[None]:
 
 
 def hear_everyone(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Standing, "may_speak", lambda self, node_id, committed: True)
+    patch.setattr(Standing, "may_speak", lambda self, node_id: True)
 
 
 def believe_what_a_node_says_of_its_log(patch: pytest.MonkeyPatch) -> None:

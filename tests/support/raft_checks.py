@@ -44,10 +44,10 @@ class Checks:
             self._leader_is_complete(log)
 
     def _leader_is_complete(self, log) -> None:
-        base = log.base[0]
+        base = log.window.base[0]
         for index, (term, _) in self.durable_commit_index.items():
             if index > base:
-                held = log.term_at(index)
+                held = log.window.term_at(index)
                 self.that(held == term, f"leader {log.leader} of term {log.term} holds {index} of {term}: {held}")
 
     # --- disks ------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class Checks:
         it was committed before they changed."""
         now, then = (
             replica.log.configuration.voters,
-            replica.log.configuration_at(max(index, replica.log.base[0])).voters,
+            replica.log.window.configuration_at(max(index, replica.log.window.base[0])).voters,
         )
         is_kept = any(self._are_on_disks(voters, index, term) for voters in (now, then))
         self.that(is_kept, f"entry {index} of term {term} is on the disks of a majority of {now} or {then}")

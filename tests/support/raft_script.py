@@ -370,47 +370,47 @@ class Scene(Hand):
     # --- commands: members and leadership -----------------------------------------------------------------------------
 
     def _do_announce(self, leader: str, node_id: str) -> None:
-        self.logs[leader].add_learner(Member(node_id, _address(node_id)))
+        self.logs[leader].members.add_learner(Member(node_id, _address(node_id)))
 
     def _do_join(self, node_id: str) -> None:
         self.add_empty(node_id)
         self._do_show(node_id)
 
     def _do_bind(self, leader: str, node_id: str) -> None:
-        self.logs[leader].bind(node_id, f"s{node_id[1:]}", _address(node_id))
+        self.logs[leader].members.bind(node_id, f"s{node_id[1:]}", _address(node_id))
 
     def _do_promote(self, leader: str, node_id: str) -> None:
-        self.logs[leader].promote(node_id)
+        self.logs[leader].members.promote(node_id)
 
     def _do_remove(self, leader: str, node_id: str) -> None:
-        self.logs[leader].remove(node_id)
+        self.logs[leader].members.remove(node_id)
 
     def _do_transfer(self, leader: str, to: str = "") -> None:
-        self.logs[leader].transfer(to)
+        self.logs[leader].transfer.begin(to)
 
     # --- commands: snapshots ------------------------------------------------------------------------------------------
 
     def _do_compact(self, node_id: str, index: str) -> None:
-        self.logs[node_id].compact(int(index))
+        self.logs[node_id].window.compact(int(index))
 
     def _do_offer(self, leader: str, to: str) -> None:
         log = self.logs[leader]
         index, term = log.applied
         self._offered += 1
-        meta = SnapshotMeta(f"{leader}-{self._offered}", index, term, log.configuration_at(index), 1)
-        log.offer_snapshot(to, meta)
+        meta = SnapshotMeta(f"{leader}-{self._offered}", index, term, log.window.configuration_at(index), 1)
+        log.window.offer_snapshot(to, meta)
 
     def _do_fetch(self, node_id: str) -> None:
         """The last transaction of an installation; what came before it is no matter of the log's."""
         log = self.logs[node_id]
-        offer = log.snapshot_offer
+        offer = log.window.snapshot_offer
         if offer is None:
             raise ValueError(f"nothing is offered to {node_id}")
         meta = offer.meta
         self._say(node_id, f"installs snapshot {meta.snapshot_id} of {place_words((meta.index, meta.term))}")
-        self.write(node_id, log.install(meta))
+        self.write(node_id, log.window.install(meta))
         self.applied[node_id] = [each for each in self.applied[offer.sender] if each.index <= meta.index]
-        log.installed(meta)
+        log.window.installed(meta)
 
     # --- commands: what is wrong --------------------------------------------------------------------------------------
 

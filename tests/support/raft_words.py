@@ -152,14 +152,14 @@ class View:
             voted_for=journal.voted_for,
             leader=log.leader,
             takes_proposals=log.is_leader,
-            base=log.base,
+            base=log.window.base,
             entries=tuple(((each.index, each.term), record_words(each)) for each in records),
             durable=journal.durable_index,
             committed=log.durable_commit_index,
             applied=log.applied,
             configuration=log.configuration,
-            needs=tuple(log.snapshot_needs),
-            offer=log.snapshot_offer,
+            needs=tuple(log.window.snapshot_needs),
+            offer=log.window.snapshot_offer,
         )
 
     def standing(self) -> str:

@@ -187,21 +187,21 @@ class Replica:
 
     def _ask_who_it_is(self, log: RaftLog, sender: str) -> None:
         """As the peers' transport does: members that we know are asked for a stranger."""
-        if log.member(sender) is not None or log.is_believed(sender):
+        if log.standing.member(sender) is not None or log.standing.is_believed(sender):
             return
         words = []
-        for member in log.known_members:
+        for member in log.standing.members:
             other = self.world.replicas.get(member.node_id)
             if other is None or other is self or other.log is None or self.world.now_ms < other.paused_until_ms:
                 continue
             if not self.world.is_cut(self.node_id, other.node_id) and not self.world.is_cut(
                 other.node_id, self.node_id
             ):
-                words.append(Word(other.log.member(sender) is not None, other.log.last[::-1]))
+                words.append(Word(other.log.standing.member(sender) is not None, other.log.last[::-1]))
         position = vouched_position(words, log.last[::-1])
         self.world.counts["strangers vouched for" if position else "strangers refused"] += 1
         if position is not None:
-            log.believe(sender, position)
+            log.standing.believe(sender, position)
 
     def _store(self, ready: Ready) -> None:
         self.is_busy = True
@@ -276,26 +276,26 @@ class Replica:
     # --- snapshots --------------------------------------------------------------------------------------------------
 
     def _snapshots(self, log: RaftLog) -> None:
-        for peer in log.snapshot_needs:
-            snapshot = next((s for s in self.snapshots.values() if s[0].index + 1 > log.base[0]), None)
+        for peer in log.window.snapshot_needs:
+            snapshot = next((s for s in self.snapshots.values() if s[0].index + 1 > log.window.base[0]), None)
             if snapshot is None:
                 index, term = self.disk.applied
-                if index <= log.base[0] - 1 or (index, term) != log.applied:
+                if index <= log.window.base[0] - 1 or (index, term) != log.applied:
                     continue
                 meta = SnapshotMeta(
                     f"{self.node_id}-{self.life}-{index}",
                     index,
                     term,
-                    log.configuration_at(index),
+                    log.window.configuration_at(index),
                     len(self.disk.state),
                 )
                 snapshot = self.snapshots[meta.snapshot_id] = (meta, dict(self.disk.state))
             if (peer, snapshot[0].snapshot_id) not in self.world.offered:
                 self.world.offered.add((peer, snapshot[0].snapshot_id))
-                log.offer_snapshot(peer, snapshot[0])
+                log.window.offer_snapshot(peer, snapshot[0])
             elif self.world.random.random() < 0.1:
-                log.offer_snapshot(peer, snapshot[0])
-        offer = log.snapshot_offer
+                log.window.offer_snapshot(peer, snapshot[0])
+        offer = log.window.snapshot_offer
         if offer is not None and self.installing is None and not self.is_busy:
             self._fetch(offer.sender, offer.meta)
 
@@ -319,14 +319,14 @@ class Replica:
             if meta.index <= self.log.applied[0]:
                 self.installing = None
                 return
-            writes = self.log.install(meta)
+            writes = self.log.window.install(meta)
 
             def done() -> None:
                 if self.life != life:
                     return
                 self.disk.write(writes, (), snapshot=(meta, state))
                 self.installing = None
-                self.log.installed(meta)
+                self.log.window.installed(meta)
                 world.counts["snapshots"] += 1
                 world.checks.installed(self, meta)
                 self.round()
@@ -551,7 +551,7 @@ class World:
     def _compact(self) -> None:
         replica = self._any()
         if replica.log is not None:
-            replica.log.compact(replica.log.applied[0])
+            replica.log.window.compact(replica.log.applied[0])
             replica.round()
 
     def _may_lead(self) -> None:
@@ -562,7 +562,7 @@ class World:
             replica.round()
 
     def _transfer(self) -> None:
-        self._ask("transfers", lambda log: log.transfer())
+        self._ask("transfers", lambda log: log.transfer.begin())
 
     def _member(self) -> None:
         """One step of growing or shrinking, whatever the leader allows."""
@@ -576,20 +576,20 @@ class World:
         if unbound:
             self._bind(unbound[0].node_id)
         elif bound and choice < 0.7:
-            self._ask("promotions", lambda log: log.promote(bound[0].node_id))
+            self._ask("promotions", lambda log: log.members.promote(bound[0].node_id))
         elif choice < 0.5 and len(configuration.members) < 6:
             self._names += 1
             node_id = f"n{self._names}"
-            self._ask("learners", lambda log: log.add_learner(Member(node_id, f"host:{self._names}")))
+            self._ask("learners", lambda log: log.members.add_learner(Member(node_id, f"host:{self._names}")))
         elif len(configuration.members) > 2:
             gone = self.random.choice(configuration.members).node_id
-            self._ask("removals", lambda log: log.remove(gone))
+            self._ask("removals", lambda log: log.members.remove(gone))
 
     def _bind(self, node_id: str) -> None:
         if node_id not in self.replicas:
             leader = self.leader()
             self.add_replica(node_id, Disk(), joined=leader.log.configuration if leader else Configuration())
-        self._ask("bound", lambda log: log.bind(node_id, f"s-{node_id}", f"host:{node_id[1:]}"))
+        self._ask("bound", lambda log: log.members.bind(node_id, f"s-{node_id}", f"host:{node_id[1:]}"))
 
     def _ask(self, what: str, request: Callable[[RaftLog], object]) -> None:
         leader = self.leader()

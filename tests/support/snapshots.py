@@ -128,7 +128,7 @@ class CountingEngine(MemoryEngine):
 
 
 class FakeLog:
-    """The part of a :class:`~cortado.raft.group.RaftLog` that snapshots use."""
+    """The part of a :class:`~cortado.raft.group.RaftLog` that snapshots use, and its window in one."""
 
     def __init__(self, node_id: str) -> None:
         self.node_id = node_id
@@ -144,6 +144,10 @@ class FakeLog:
         self.offered: list[tuple[str, SnapshotMeta]] = []
         self.installs: list[SnapshotMeta] = []
         self.may_lead = True
+
+    @property
+    def window(self) -> FakeLog:
+        return self
 
     @property
     def base(self) -> tuple[int, int]:

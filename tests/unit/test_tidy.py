@@ -24,7 +24,6 @@ FUNCTION_LINES_MAX: Final = 70
 PARAMETERS_MAX: Final = 8
 
 FILES_BEYOND: Final = {
-    "raft/group.py": "to be parted: the state machine, the window of the log, members and transfer",
     "store/node/node.py": "to be parted: the process, and the replica of one group",
     "store/node/driver.py": "to be parted: the driver, leadership, pacing and waiting",
     "tests/unit/raft/test_raft_rules.py": "one directed scenario for each rule of the log",

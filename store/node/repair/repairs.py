@@ -362,7 +362,7 @@ class Repairs:
         if index >= own_index or index == 0:
             return True
         matched = [each.match_index for each in self._log.progress if each.member.node_id == node_id]
-        return node_id in self._log.snapshot_needs and bool(matched) and index >= matched[0]
+        return node_id in self._log.window.snapshot_needs and bool(matched) and index >= matched[0]
 
     async def _ask(self, node_id: str, ask: Ask) -> Answer:
         answer = await self._transport.read_range(node_id, self._of.group_id, ask)

@@ -172,7 +172,7 @@ class SnapshotReceiver:
         """Look whether the leader offers something. Cheap; call it after each round."""
         if self.is_installing:
             return
-        offer, state = self._log.snapshot_offer, self._state
+        offer, state = self._log.window.snapshot_offer, self._state
         if offer is not None and self._is_new(offer.meta):
             self._stop_task()
             fetch = self._new_fetch(offer.sender, offer.meta)
@@ -295,7 +295,7 @@ class SnapshotReceiver:
 
     def _peers(self) -> list[str]:
         """The other members, the leader first. An offer's sender, too: a replica without a log knows no members."""
-        offer = self._log.snapshot_offer
+        offer = self._log.window.snapshot_offer
         first = [self._log.leader, "" if offer is None else offer.sender]
         members = [each.node_id for each in self._log.configuration.members]
         return [each for each in dict.fromkeys(first + members) if each not in ("", self._group.node_id)]
@@ -378,12 +378,12 @@ class SnapshotReceiver:
         the data was bad, it goes on as it is."""
         applied = await self._run_scan(self._stored_state)
         is_reset = meta.index > applied.index
-        log_writes = self._log.install(meta) if is_reset else ()
+        log_writes = self._log.window.install(meta) if is_reset else ()
         state = await self._retried(lambda: installation.finish(log_writes))
         is_same = (state.index, state.term) == (meta.index, meta.term)
         invariant(is_same, "the state that was installed is the snapshot's", state, meta.index, meta.term)
         if is_reset:
-            self._log.installed(meta)
+            self._log.window.installed(meta)
         return state
 
     async def _retried(self, transaction: Callable[[], T]) -> T:

@@ -2,7 +2,7 @@
 
 ::
 
-    log.snapshot_needs ──► copy (scan thread, one read transaction) ──► file ──► log.offer_snapshot
+    log.window.snapshot_needs ──► copy (scan thread, one read transaction) ──► file ──► log.window.offer_snapshot
                                                                          │
     a peer's FetchSnapshot ◄── read(snapshot_id, offset), in chunks ◄────┘
 
@@ -112,7 +112,7 @@ class SnapshotSender:
         now_ms = self._monotonic_ms()
         if self._made:
             self._drop_idle(now_ms)
-        needs = self._log.snapshot_needs
+        needs = self._log.window.snapshot_needs
         for satisfied in self._offered.keys() - set(needs):
             del self._offered[satisfied]
         if not needs:
@@ -132,7 +132,7 @@ class SnapshotSender:
         """The log should keep the entries above this index: a snapshot up to there is being made, or on its way. None
         where it may drop what it likes."""
         held = [] if self._copying_index is None else [self._copying_index]
-        now_ms, is_needed = self._monotonic_ms(), bool(self._log.snapshot_needs)
+        now_ms, is_needed = self._monotonic_ms(), bool(self._log.window.snapshot_needs)
         for file in self._made.values():
             is_wanted = file.readers or is_needed or file.was_asked_for
             if is_wanted and not self._is_idle(file, now_ms):
@@ -205,7 +205,7 @@ class SnapshotSender:
             self._copying_index = state.index
             if state.index < self._first_index() - 1:
                 raise Unavailable("the log has moved past the snapshot that was begun", 100)
-            members = self._log.configuration_at(state.index)
+            members = self._log.window.configuration_at(state.index)
             await self._run_scan(lambda: writer.write_header(snapshot_id, self._cluster_id, state, members))
             while not is_complete:
                 is_complete = await self._run_scan(writer.step)
@@ -232,7 +232,7 @@ class SnapshotSender:
 
     def _first_index(self) -> int:
         """The first entry that the log still has."""
-        return self._log.base[0] + 1
+        return self._log.window.base[0] + 1
 
     # --- offering ----------------------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class SnapshotSender:
         for peer in peers:
             if self._offered.get(peer) != offer:
                 self._offered[peer] = offer
-                self._log.offer_snapshot(peer, file.meta)
+                self._log.window.offer_snapshot(peer, file.meta)
 
     def _drop_idle(self, now_ms: float) -> None:
         for snapshot_id, file in list(self._made.items()):

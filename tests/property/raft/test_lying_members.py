@@ -50,8 +50,9 @@ class Liar:
 
     def message(self) -> pb.RaftMessage:
         draw, log = self.draw, self.group.logs[VICTIM]
-        term, index = self.near(log.term), self.near(draw.choice((log.last[0], log.durable_commit_index, log.base[0])))
-        of = log.term_at(index)
+        indexes = log.last[0], log.durable_commit_index, log.window.base[0]
+        term, index = self.near(log.term), self.near(draw.choice(indexes))
+        of = log.window.term_at(index)
         entry_term = min(of if of is not None and draw.random() < 0.7 else self.near(log.last[1]), max(term, 0))
         message = pb.RaftMessage(term=term, sent_ms=self.now_ms)
         match draw.randrange(7):
@@ -86,12 +87,12 @@ class Liar:
 
     def install(self) -> None:
         log = self.group.logs[VICTIM]
-        offer = log.snapshot_offer
+        offer = log.window.snapshot_offer
         if offer is None or self.group.outstanding.get(VICTIM):
             return
-        self.group.write(VICTIM, log.install(offer.meta))
+        self.group.write(VICTIM, log.window.install(offer.meta))
         self.group.applied[VICTIM] = [Entry(offer.meta.index, offer.meta.term, Nothing())]
-        log.installed(offer.meta)
+        log.window.installed(offer.meta)
 
     def step(self) -> None:
         draw, group, log = self.draw, self.group, self.group.logs[VICTIM]
@@ -108,7 +109,7 @@ class Liar:
             case 5 if draw.random() < 0.3:
                 group.start(VICTIM)
             case 6:
-                log.compact(log.applied[0])
+                log.window.compact(log.applied[0])
             case 7 if log.is_leader:
                 log.append(Encoded(b"true"))
             case _:

@@ -41,7 +41,7 @@ StoredEntry: TypeAlias = tuple[int, int]
 
 def term_in_memory(life: Life, index: int) -> int | None:
     """The term of an entry in the node's log as it is now, durable or not."""
-    return life.log.term_at(index)
+    return life.log.window.term_at(index)
 
 
 class LogOnDisk:

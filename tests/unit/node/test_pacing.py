@@ -105,6 +105,6 @@ def test_a_member_whose_snapshot_takes_longer_than_the_log_is_held_catches_up_un
         assert load.longest_ms < 4_000
         await load.end()
         await world.settled()
-        assert n1.parts.log.window[1] < 2 * MIB, "what was held is dropped"
+        assert n1.parts.log.window.size[1] < 2 * MIB, "what was held is dropped"
 
     world.run(scenario)

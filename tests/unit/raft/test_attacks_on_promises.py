@@ -41,8 +41,8 @@ def test_a_term_never_falls_behind_that_of_an_installed_snapshot() -> None:
     group = Hand(3)
     log = group.logs["n2"]
     meta = SnapshotMeta("s", 50, 5, log.configuration, 1)
-    group.write("n2", log.install(meta))
-    log.installed(meta)
+    group.write("n2", log.window.install(meta))
+    log.window.installed(meta)
     assert log.term == 5
     # A candidate of long ago comes late. Its term must not be stored over the log's.
     group.now_ms += 5_000
@@ -60,7 +60,7 @@ def test_a_leader_that_dies_while_it_removes_the_only_other_voter_comes_back() -
     group = Hand(2)
     group.elect("n1")
     group.settle()
-    group.logs["n1"].remove("n2")
+    group.logs["n1"].members.remove("n2")
     group.pass_ms(0, "n1")
     group.send("n1")
     group.deliver(to="n2")
@@ -76,7 +76,7 @@ def test_a_voter_that_is_removed_holds_nobody_up_where_the_leader_dies_for_good(
     group = Hand(3)
     group.elect("n1")
     group.settle()
-    group.logs["n1"].remove("n3")
+    group.logs["n1"].members.remove("n3")
     group.pass_ms(0, "n1")
     group.send("n1")
     group.store("n1")
@@ -163,11 +163,11 @@ def test_an_acknowledgement_of_who_was_removed_does_not_count_for_who_comes_afte
     late = group.keep(sender="n3", kind="acknowledgement")
     assert any(each.message.acknowledgement.matched_index == leader.last[0] for each in late)
     group.settle(without=("n3",))
-    leader.remove("n3")
+    leader.members.remove("n3")
     group.run(500, without=("n3",))
-    leader.add_learner(Member("n3", "host:33"))
+    leader.members.add_learner(Member("n3", "host:33"))
     group.run(500, without=("n3",))
-    leader.bind("n3", "another-disk", "host:33")
+    leader.members.bind("n3", "another-disk", "host:33")
     group.run(500, without=("n3",))
     for letter in late:
         group.step(letter)
@@ -196,7 +196,7 @@ def test_what_was_decided_by_two_is_not_taken_back_by_the_one_that_is_left() -> 
         leader.tick(group.now_ms)
     ready = leader.ready()
     assert ready.committed and not ready.writes
-    leader.remove("n2")
+    leader.members.remove("n2")
     leader.tick(group.now_ms)
     assert leader.withdraw(ready) is False
     assert leader.durable_commit_index >= entry.index

@@ -58,7 +58,7 @@ def test_a_leader_gives_up_nothing_that_it_acknowledged_to_an_earlier_one() -> N
     assert leader.leader == "n2"
     assert leader.durable_commit_index < entry.index
     assert not leader.disown(entry.index)
-    assert leader.term_at(entry.index) == entry.term
+    assert leader.window.term_at(entry.index) == entry.term
 
 
 def test_what_a_leader_alone_has_counted_is_given_up_with_all_behind_it() -> None:

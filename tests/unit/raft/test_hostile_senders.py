@@ -31,7 +31,8 @@ def record(index: int, term: int, body: bytes = b"forged") -> bytes:
 
 def what_is_known(group: Hand, node_id: str) -> object:
     log = group.logs[node_id]
-    return log.term, log.last, log.durable_commit_index, log.leader, log.snapshot_offer, dict(group.disks[node_id])
+    offer, disk = log.window.snapshot_offer, dict(group.disks[node_id])
+    return log.term, log.last, log.durable_commit_index, log.leader, offer, disk
 
 
 def assert_untouched(group: Hand, sender: str, to: str = "n2", **message: object) -> None:
@@ -71,7 +72,7 @@ def test_a_stranger_changes_nothing_whatever_it_sends(kind: int, ahead: int) -> 
 
 def test_a_removed_member_changes_nothing_whatever_it_sends() -> None:
     group = led()
-    group.logs["n1"].remove("n3")
+    group.logs["n1"].members.remove("n3")
     group.settle()
     group.run(200)
     for message in messages(group.logs["n2"].term + 1000, group.logs["n2"].last):
@@ -80,7 +81,7 @@ def test_a_removed_member_changes_nothing_whatever_it_sends() -> None:
 
 def test_a_member_whose_removal_was_never_decided_is_heard_and_the_removal_is_taken_back() -> None:
     group = led()
-    group.logs["n1"].remove("n3")
+    group.logs["n1"].members.remove("n3")
     group.store("n1")  # On the disk of n1 alone; neither n2 nor n3 ever hears of it.
     group.outstanding.clear()
     group.mail.clear()
@@ -102,16 +103,16 @@ def test_a_leader_that_was_added_meanwhile_is_heard_once_members_vouched_for_it(
     log = group.elect("n1")
     group.append("n1", b"a")
     group.settle()
-    log.add_learner(Member("n4", "host:4"))
+    log.members.add_learner(Member("n4", "host:4"))
     group.settle(without=("n3",))
-    log.bind("n4", "s4", "host:4")
+    log.members.bind("n4", "s4", "host:4")
     group.settle(without=("n3",))
     group.joined["n4"] = log.configuration
     group.disks["n4"] = dict(group.disks["n2"])
     group.applied["n4"] = list(group.applied["n2"])
     group.start("n4")
     group.run(500, without=("n3",))
-    log.promote("n4")
+    log.members.promote("n4")
     group.run(500, without=("n3",))
     group.mail.clear()
     group.elect("n4", without=("n3",))
@@ -120,27 +121,27 @@ def test_a_leader_that_was_added_meanwhile_is_heard_once_members_vouched_for_it(
     group.run(1_000)
     assert late.last == before, "n4 is a stranger to n3"
     # What n2 knows of it.
-    words = [Word(group.logs["n2"].member("n4") is not None, group.logs["n2"].last[::-1])]
+    words = [Word(group.logs["n2"].standing.member("n4") is not None, group.logs["n2"].last[::-1])]
     position = vouched_position(words, late.last[::-1])
     assert position is not None
-    late.believe("n4", position)
+    late.standing.believe("n4", position)
     group.run(1_000)
     assert late.configuration.is_voter("n4")
     assert late.last == group.logs["n4"].last
-    assert not late.is_believed("n4"), "its own configuration answers now"
+    assert not late.standing.is_believed("n4"), "its own configuration answers now"
 
 
 def test_a_belief_ends_where_our_log_is_as_long_as_the_vouchers_was() -> None:
     group = led()
     log = group.logs["n2"]
     index, term = log.last
-    log.believe("n9", (term, index + 2))
+    log.standing.believe("n9", (term, index + 2))
     group.append("n1", b"b")
     group.settle()
-    assert log.is_believed("n9")
+    assert log.standing.is_believed("n9")
     group.append("n1", b"c")
     group.settle()
-    assert not log.is_believed("n9")
+    assert not log.standing.is_believed("n9")
     assert_untouched(group, "n9", term=log.term + 1, heartbeat=pb.Heartbeat(round=1))
 
 
@@ -164,7 +165,7 @@ def test_the_word_of_the_member_that_is_furthest_counts(words: list[Word], belie
 
 def test_an_empty_replica_hears_who_let_it_in_and_nobody_else() -> None:
     group = led()
-    group.logs["n1"].add_learner(Member("n4", "host:4"))
+    group.logs["n1"].members.add_learner(Member("n4", "host:4"))
     group.settle()
     log = group.add_empty("n4")
     for message in messages(TERM_AHEAD_MAX, (0, 0)):

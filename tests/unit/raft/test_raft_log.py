@@ -83,8 +83,8 @@ def test_entries_leave_before_the_leaders_own_sync_also_where_the_log_was_compac
     for place in range(20):
         group.append("n1", b"%d" % place)
         group.settle()
-    log.compact(log.applied[0])
-    assert log.base[0] == log.applied[0]
+    log.window.compact(log.applied[0])
+    assert log.window.base[0] == log.applied[0]
     group.append("n1", b"now")
     assert [each.kind for each in group.send("n1")] == ["append", "append"]
 
@@ -95,18 +95,18 @@ def test_compaction_keeps_what_a_member_that_is_a_little_behind_needs() -> None:
     for place in range(6):
         group.append("n1", b"%d" % place)
         group.settle(without=("n3",))
-    log.compact(log.applied[0])
-    assert log.base[0] == 3
+    log.window.compact(log.applied[0])
+    assert log.window.base[0] == 3
     group.run(1500)
     assert group.logs["n3"].last == log.last
-    assert not log.snapshot_needs
+    assert not log.window.snapshot_needs
     for place in range(12):
         group.append("n1", b"%d" % place)
         group.settle(without=("n3",))
-    log.compact(log.applied[0])
-    assert log.last[0] - log.base[0] == 8
+    log.window.compact(log.applied[0])
+    assert log.last[0] - log.window.base[0] == 8
     group.run(1500)
-    assert log.snapshot_needs == ["n3"]
+    assert log.window.snapshot_needs == ["n3"]
 
 
 def test_what_is_compacted_is_deleted_and_a_restart_goes_on_from_there() -> None:
@@ -115,11 +115,11 @@ def test_what_is_compacted_is_deleted_and_a_restart_goes_on_from_there() -> None
     for place in range(20):
         group.append("n1", b"%d" % place)
         group.settle()
-    log.compact(log.applied[0])
+    log.window.compact(log.applied[0])
     group.store("n1")
-    assert len(group.disks["n1"]) == 1 + log.last[0] - log.base[0]
+    assert len(group.disks["n1"]) == 1 + log.last[0] - log.window.base[0]
     again = group.start("n1")
-    assert (again.base, again.last) == (log.base, log.last)
+    assert (again.window.base, again.last) == (log.window.base, log.last)
 
 
 def test_a_removed_or_unreachable_majority_ends_a_leadership() -> None:
@@ -159,9 +159,9 @@ def test_followers_know_how_fresh_they_are() -> None:
 def test_a_configuration_is_known_at_each_place() -> None:
     group = Hand(3)
     log = group.elect("n1")
-    log.remove("n3")
-    assert log.configuration_at(3) == Configuration(members(3))
-    assert log.configuration_at(4) == log.configuration == Configuration(members(2))
+    log.members.remove("n3")
+    assert log.window.configuration_at(3) == Configuration(members(3))
+    assert log.window.configuration_at(4) == log.configuration == Configuration(members(2))
 
 
 def test_a_configuration_is_not_made_up_for_a_place_that_the_log_has_left_behind() -> None:
@@ -169,14 +169,14 @@ def test_a_configuration_is_not_made_up_for_a_place_that_the_log_has_left_behind
 
     group = Hand(3, settings=RaftSettings(retain_entries=0))
     log = group.elect("n1")
-    log.remove("n3")
+    log.members.remove("n3")
     for _ in range(3):
         group.append("n1", b"a")
         group.settle()
-    log.compact(log.applied[0])
-    assert log.base[0] > 4
+    log.window.compact(log.applied[0])
+    assert log.window.base[0] > 4
     with pytest.raises(Internal, match="a configuration that is asked for is not gone: 3"):
-        log.configuration_at(3)
+        log.window.configuration_at(3)
 
 
 def test_a_snapshot_older_than_what_is_applied_is_not_installed() -> None:
@@ -185,7 +185,7 @@ def test_a_snapshot_older_than_what_is_applied_is_not_installed() -> None:
     group = Hand(3)
     log = group.elect("n1")
     with pytest.raises(Internal):
-        log.install(SnapshotMeta("s1", 2, 1, log.configuration, 1))
+        log.window.install(SnapshotMeta("s1", 2, 1, log.configuration, 1))
 
 
 def test_the_public_module_of_pysyncobj_is_left_alone() -> None:

@@ -28,6 +28,7 @@ from cortado.raft.progress import Progress
 from cortado.raft.records import hard_key
 from cortado.raft.replication import Replication
 from cortado.raft.settings import RaftSettings
+from cortado.raft.storing import Storing
 from support.raft_hand import GROUP, Hand
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -333,7 +334,7 @@ def _leaders_own_disk() -> None:
     assert group.logs["n1"].durable_commit_index == 4
 
 
-@rule("durability: a leader whose disk hangs gives way", replaced(RaftLog, "_is_disk_hung", lambda self: False))
+@rule("durability: a leader whose disk hangs gives way", replaced(Storing, "is_disk_hung", lambda self: False))
 def _hung_disk() -> None:
     group = Hand(3)
     group.elect("n1")
@@ -519,7 +520,7 @@ def _quiet_start() -> None:
 def _transfer() -> None:
     group = Hand(3)
     group.elect("n1")
-    assert group.logs["n1"].transfer("n2") == "n2"
+    assert group.logs["n1"].transfer.begin("n2") == "n2"
     with pytest.raises(NotLeader):
         group.append("n1", b"too late")
     group.settle()
@@ -614,14 +615,14 @@ class _NeverVoid:
 @rule("reads: a hand-over ends the lease", replaced(Replication, "is_lease_void", _NeverVoid(), raising=False))
 def _lease_after_transfer() -> None:
     group = _with_lease()
-    group.logs["n1"].transfer("n2")
+    group.logs["n1"].transfer.begin("n2")
     assert not _reads_at_once(group)
 
 
 # --- 8. proposals ---------------------------------------------------------------------------------------------------
 
 
-@rule("proposals: only a leader appends", replaced(RaftLog, "_check_leads", lambda self: None))
+@rule("proposals: only a leader appends", replaced(Core, "check_may_append", lambda self: None))
 def _only_leaders_append() -> None:
     group = Hand(3)
     group.elect("n1")
@@ -676,11 +677,11 @@ def _append_any_size(self, kind, payload):
 def _one_change() -> None:
     group = Hand(3)
     group.elect("n1")
-    group.logs["n1"].add_learner(Member("n4", "host:4"))
+    group.logs["n1"].members.add_learner(Member("n4", "host:4"))
     with pytest.raises(Unavailable):
-        group.logs["n1"].add_learner(Member("n5", "host:5"))
+        group.logs["n1"].members.add_learner(Member("n5", "host:5"))
     group.settle()
-    group.logs["n1"].add_learner(Member("n5", "host:5"))
+    group.logs["n1"].members.add_learner(Member("n5", "host:5"))
 
 
 def _forget_rollback(self, index, original=Journal.truncate) -> None:
@@ -693,7 +694,7 @@ def _forget_rollback(self, index, original=Journal.truncate) -> None:
 def _rollback() -> None:
     group = Hand(3)
     group.elect("n1")
-    group.logs["n1"].remove("n3")
+    group.logs["n1"].members.remove("n3")
     group.store("n1")
     group.send_all()
     group.mail.clear()
@@ -729,10 +730,10 @@ def _behind_the_snapshot() -> tuple[Hand, SnapshotMeta]:
 def _suffix_kept() -> None:
     group, meta = _behind_the_snapshot()
     log = group.logs["n2"]
-    writes = log.install(meta)
+    writes = log.window.install(meta)
     group.write("n2", writes)
     group.applied["n2"] = [group.logs["n1"]._core.journal.record_at(5).taken_entry()]
-    log.installed(meta)
+    log.window.installed(meta)
     assert log.last == (6, 2)
     group.store("n2")
     assert group.start("n2").last == (6, 2)
@@ -749,7 +750,7 @@ def _old_snapshot() -> None:
     group, meta = _behind_the_snapshot()
     group.send("n2")
     group.offer("n2", meta, "n1", group.logs["n1"].term)
-    assert group.logs["n2"].snapshot_offer is None
+    assert group.logs["n2"].window.snapshot_offer is None
     assert group.logs["n2"].durable_commit_index == 5
     group.store("n2")
     assert [each.message.acknowledgement.matched_index for each in group.send("n2")] == [5]
@@ -787,7 +788,7 @@ def _empty_follower() -> None:
     assert [each.WhichOneof("outcome") for each in answers] == ["wanted_index"] * 4
 
 
-@rule("amnesia: a restart applies nothing twice", replaced(RaftLog, "_first_to_hand_over", lambda self: 2))
+@rule("amnesia: a restart applies nothing twice", replaced(Storing, "_first_to_hand_over", lambda self: 2))
 def _restart() -> None:
     group = Hand(3)
     group.elect("n1")

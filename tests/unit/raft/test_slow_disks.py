@@ -84,7 +84,7 @@ def test_what_a_leader_counted_alone_and_had_not_stored_is_not_decided_once_it_l
     group.elect("n1")
     log = group.logs["n1"]
     committed = log.durable_commit_index
-    log.remove("n2")
+    log.members.remove("n2")
     group.append("n1", b"a")
     group.pass_ms(1, "n1")
     assert log.durable_commit_index == committed

@@ -28,7 +28,7 @@ async def fall_behind(cluster: SnapshotCluster, size_bytes: int = LARGE) -> tupl
     follower.engine.installing = 0
     cluster.cut.add(follower.node_id)
     await cluster.write_many(60, size_bytes)
-    await until(lambda: leader.node._log.base[0] > behind)
+    await until(lambda: leader.node._log.window.base[0] > behind)
     return leader, follower
 
 
@@ -102,17 +102,17 @@ def test_a_member_that_is_slower_than_the_log_forgets_is_brought_up_all_the_same
             cluster.fetches.clear()
             cluster.cut.clear()
             await until(lambda: cluster.fetches)
-            base = leader.node._log.base
+            base = leader.node._log.window.base
             # Five times what the log keeps, while the first chunk is on its way.
             await cluster.write_many(100)
-            assert leader.node._log.base == base, "what follows the snapshot is kept"
+            assert leader.node._log.window.base == base, "what follows the snapshot is kept"
             cluster.hold.set()
             await cluster.converged()
             assert len({snapshot_id for _, snapshot_id, _ in cluster.fetches}) == 1
             assert follower.engine.installing >= 5
             await cluster.write_many(60)
             await cluster.converged()
-            assert leader.node._log.base > base, "and goes when it is needed no longer"
+            assert leader.node._log.window.base > base, "and goes when it is needed no longer"
 
     run(scenario)
 
