@@ -23,16 +23,16 @@ START_S = 15.0
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three nodes; every test leaves them well."""
+    """Three nodes; every test finds them well."""
     with running_cluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running
 
 
 @pytest.fixture(autouse=True)
 def mended(cluster: Cluster) -> Iterator[None]:
-    yield
     cluster.mend()
     cluster.wait_converged()
+    yield
 
 
 def ended(*arguments: str) -> subprocess.CompletedProcess[str]:
