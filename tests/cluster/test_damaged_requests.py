@@ -88,7 +88,7 @@ def test_a_request_that_damage_hides_is_never_done_again_and_new_ones_are_served
         turn(server.data_dir, list(made)[3], bit)
         endpoint = server.start().endpoint
         assert 1 <= repeat(endpoint, made) <= len(made)
-        with Client(endpoint) as client:
+        with Client(endpoint, timeout_s=1) as client:
             for key, etag in made.values():
                 found = client.kv("n").get(key)
                 assert found is not None
