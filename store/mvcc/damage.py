@@ -20,8 +20,10 @@ from cortado.store.mvcc.versions import RESET, RESIDUE, checksum
 
 GROUP_BYTES: Final = 4
 """Before a request's id: the checksum of a remembered request does not cover them."""
-_GROUP: Final = (1).to_bytes(GROUP_BYTES)
-"""So they are compared: a node is of one group. Another one's record would be a damaged one of ours."""
+GROUP_ID: Final = 1
+"""Of the one group that a node is of. The bytes before an id are compared with it: another group's record is a damaged
+one of ours."""
+_GROUP: Final = GROUP_ID.to_bytes(GROUP_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.host_time import HostTime
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, KEY_BYTES_MAX, Engine
-from cortado.store.mvcc.damage import Damage
+from cortado.store.mvcc.damage import GROUP_ID, Damage
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.store import VersionStore
@@ -127,7 +127,6 @@ class Node:
         random: random_module.Random | None = None,
         raft: RaftSettings | None = None,
         snapshot_files: SnapshotFiles | None = None,
-        group_id: int = 1,
     ) -> None:
         """``address`` (host:port) is where this node serves clients and peers. An engine without a log begins a group
         of one, or stays empty until a leader brings it up where the node is ``joining``: the members that let it in,
@@ -145,13 +144,12 @@ class Node:
         limits = limits or NodeLimits()
         limits.check(self.settings.entry_bytes_max - ENTRY_OVERHEAD_BYTES)
         self.store = VersionStore(engine)
-        self._group_id = group_id
         self._is_joining = joining
         self._transport = transport or NoPeers()
         self._make_storage = storage
         self._snapshot_files = snapshot_files
         self._random = random or random_module.Random(f"{identity.node_id} {monotonic_ms()}")
-        self._machine = StateMachine(engine, self.store, group_id=group_id)
+        self._machine = StateMachine(engine, self.store)
         state = self._machine.state
         self.host = Host(
             engine,
@@ -195,7 +193,7 @@ class Node:
             self.host.engine,
             self._machine,
             member=Member(self.identity.node_id, self.address, self.identity.storage_id),
-            group_id=self._group_id,
+            group_id=GROUP_ID,
             joining=self._is_joining,
             settings=self.settings,
             source=self._random,
@@ -237,7 +235,7 @@ class Node:
         return GroupContext(
             self.identity.cluster_id,
             self.identity.node_id,
-            GroupRange(self._group_id),
+            GroupRange(GROUP_ID),
             self.settings,
             self.host,
             self.store,
@@ -345,7 +343,7 @@ class Node:
 
     def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
         """What the transport brings of a peer that presented itself."""
-        if group_id == self._group_id:
+        if group_id == GROUP_ID:
             self._driver.receive(sender, bodies)
 
     def log_position(self) -> tuple[int, int]:
@@ -371,14 +369,14 @@ class Node:
 
     def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
         """A snapshot's bytes from ``offset`` on, for a peer. Raises NotFound where there is none."""
-        if self.snapshots is None or group_id != self._group_id:
+        if self.snapshots is None or group_id != GROUP_ID:
             raise NotFound("snapshot", f"{snapshot_id} of group {group_id}")
         return self.snapshots.read(snapshot_id, offset)
 
     async def read_range(self, group_id: int, ask: Ask) -> Answer:
         """What is stored here in a range, or in the first part of it, for a peer that repairs its own. Raises NotFound,
         Unavailable where the data is no state."""
-        if group_id != self._group_id:
+        if group_id != GROUP_ID:
             raise NotFound("group", str(group_id))
         self._check_serving()
         found = await self.host.scan(lambda: answer(self.host.engine, GroupRange(group_id), ask))

@@ -26,7 +26,7 @@ from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing, Ready
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
-from cortado.store.mvcc.damage import GROUP_BYTES, Damage, damaged_keys
+from cortado.store.mvcc.damage import GROUP_BYTES, GROUP_ID, Damage, damaged_keys
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.store import VersionStore
@@ -44,7 +44,7 @@ _FIRST_ID: Final = bytes(REQUEST_ID_BYTES)
 class StateMachine:
     """One group's applied state in the engine. :meth:`apply` belongs to the storage thread, the rest to the loop."""
 
-    def __init__(self, engine: Engine, versions: VersionStore, *, group_id: int = 1) -> None:
+    def __init__(self, engine: Engine, versions: VersionStore, *, group_id: int = GROUP_ID) -> None:
         """Raises DataLoss where the stored state is damaged."""
         self._engine = engine
         self._versions = versions

@@ -27,12 +27,13 @@ from cortado.raft.records import decode_stored
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT, LmdbEngine
+from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.node.node import Node
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.join import join
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
-from cortado.store.server.recovery import GROUP_ID, stored_log
+from cortado.store.server.recovery import stored_log
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -31,12 +31,12 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.verifying import VerifyingPass
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.patrol import WALK_BYTES, WALK_ITEMS
 from cortado.store.node.snapshots.marker import applied_key, marker_key
 
-GROUP_ID: Final = 1
 _ALL: Final = 1 << 30
 _FORMAT_FILE: Final = "FORMAT"
 

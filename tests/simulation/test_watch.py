@@ -21,13 +21,14 @@ from support.simulation.watch import APPLIED_KEY, Watch
 class FakeLog:
     term: int = 1
     leader: str = ""
-    committed: int = 0
+    durable_commit_index: int = 0
 
 
 def idle_node() -> SimpleNamespace:
     """Nothing is in flight there."""
     pipeline = SimpleNamespace(use=(0, 0), appended_bytes=0, is_full=False, may_append=True)
-    return SimpleNamespace(parts=SimpleNamespace(driver=SimpleNamespace(pipeline=pipeline)), limits=NodeLimits())
+    driver, host = SimpleNamespace(pipeline=pipeline), SimpleNamespace(limits=NodeLimits())
+    return SimpleNamespace(parts=SimpleNamespace(driver=driver), host=host)
 
 
 @dataclass
@@ -158,7 +159,7 @@ def test_one_entry_after_two_different_ones() -> None:
     assert scene.found("log matching", "follows term")
 
 
-def test_two_entries_decided_at_one_index() -> None:
+def test_two_entries_committed_at_one_index() -> None:
     scene = Scene("a", "b")
     scene.entry("a", 2, 1)
     scene.says("a", term=1, leader="a", committed=2)
@@ -167,7 +168,7 @@ def test_two_entries_decided_at_one_index() -> None:
     assert scene.found("two entries are committed at 2")
 
 
-def test_what_is_truncated_in_memory_alone_is_not_taken_for_decided() -> None:
+def test_what_is_truncated_in_memory_alone_is_not_taken_for_committed() -> None:
     scene = Scene("a", "b")
     scene.entry("a", 2, 2)
     scene.says("a", term=2, leader="a", committed=2)
@@ -177,7 +178,7 @@ def test_what_is_truncated_in_memory_alone_is_not_taken_for_decided() -> None:
     assert scene.cluster.violations == []
 
 
-def test_a_leader_without_what_was_decided() -> None:
+def test_a_leader_without_what_was_committed() -> None:
     scene = Scene("a", "b")
     scene.entry("a", 2, 1)
     scene.says("a", term=1, leader="a", committed=2)
@@ -185,7 +186,7 @@ def test_a_leader_without_what_was_decided() -> None:
     assert scene.found("leader completeness", "without entry 2")
 
 
-def test_a_leader_need_not_hold_what_a_later_term_decided() -> None:
+def test_a_leader_need_not_hold_what_a_later_term_committed() -> None:
     scene = Scene("a", "b")
     scene.entry("a", 2, 1)
     scene.says("a", term=3, leader="a", committed=2)
@@ -193,7 +194,7 @@ def test_a_leader_need_not_hold_what_a_later_term_decided() -> None:
     assert scene.cluster.violations == []
 
 
-def test_a_decided_entry_that_is_truncated() -> None:
+def test_a_committed_entry_that_is_truncated() -> None:
     scene = Scene("a")
     scene.entry("a", 2, 1)
     scene.says("a", term=1, leader="a", committed=2)

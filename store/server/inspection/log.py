@@ -32,6 +32,7 @@ from cortado.raft.records import (
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import ReadTransaction, Space
 from cortado.store.keys.decoded import KeyNames
+from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, timestamp_of
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.log_entry import LogEntry
@@ -39,7 +40,7 @@ from cortado.store.node.request_table.records import decode_remembered
 from cortado.store.node.snapshots.marker import applied_key, marker_key
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import timestamp_message
-from cortado.store.server.inspection.state import GROUP_ID, Stored, bounded, stored_key
+from cortado.store.server.inspection.state import Stored, bounded, stored_key
 
 ENTRIES_MAX: Final = 1_000
 CHANGES_MAX: Final = 1_000

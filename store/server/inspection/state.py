@@ -12,11 +12,11 @@ from cortado.store.catalog.descriptors import key_names
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.decoded import NO_NAMES, KeyNames, decode_key
+from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.marker import applied_key
 
-GROUP_ID = 1
 SLICE_MS_MAX = 10.0
 
 

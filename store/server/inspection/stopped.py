@@ -19,10 +19,11 @@ from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.node.snapshots.marker import marker_key
 from cortado.store.server.convert import timestamp_message
 from cortado.store.server.inspection.log import read_log
-from cortado.store.server.inspection.state import GROUP_ID, Stored
+from cortado.store.server.inspection.state import Stored
 from cortado.store.server.inspection.verify import list_items, verify_range
 from cortado.store.server.inspection.versions import read_versions
 from cortado.store.tables.check import CheckPosition, check_step, plan_check

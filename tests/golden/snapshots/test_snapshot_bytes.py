@@ -39,11 +39,11 @@ def written() -> MemorySnapshotFiles:
     with engine.write() as txn:
         txn.put_many(Space.DATA, encode_versions(keys, [b"first", None, b""], ts_of(2)))
         record = encode_remembered(request_id, Remembered(b"\x11" * 16, ts_of(2), b"reply"))
-        txn.put(Space.REQUESTS, (5).to_bytes(4) + request_id, record)
+        txn.put(Space.REQUESTS, (1).to_bytes(4) + request_id, record)
         txn.put(Space.REQUESTS, (6).to_bytes(4) + request_id, b"another group's")
-        txn.put(Space.META, applied_key(5), STATE.encode())
+        txn.put(Space.META, applied_key(1), STATE.encode())
         txn.put(Space.META, applied_key(6), b"another group's")
-    writer = SnapshotWriter(engine, files, "out-1", GroupRange(5), SnapshotSettings(slice_items=2, reserve_bytes=0))
+    writer = SnapshotWriter(engine, files, "out-1", GroupRange(1), SnapshotSettings(slice_items=2, reserve_bytes=0))
     writer.write_header("00feed00", "cluster-a", writer.begin(), MEMBERS)
     while not writer.step():
         pass
@@ -63,7 +63,7 @@ def test_a_snapshot_file_has_these_bytes() -> None:
 def test_a_snapshot_file_reads_back() -> None:
     files = MemorySnapshotFiles()
     files.write("in-1", 0, golden("file.hex"))
-    verification = Verification(files, "in-1", GroupRange(5), cluster_id="cluster-a", slice_bytes=1 << 20)
+    verification = Verification(files, "in-1", GroupRange(1), cluster_id="cluster-a", slice_bytes=1 << 20)
     whole = verification.step()
     assert whole is not None
     assert whole.state == STATE
@@ -76,7 +76,7 @@ def test_a_snapshot_file_of_a_later_format_is_refused_by_its_number() -> None:
     files = MemorySnapshotFiles()
     bytes_ = golden("file.hex")
     files.write("in-1", 0, bytes_[:16] + b"\x00\x03" + bytes_[18:])
-    verification = Verification(files, "in-1", GroupRange(5), cluster_id="cluster-a", slice_bytes=1 << 20)
+    verification = Verification(files, "in-1", GroupRange(1), cluster_id="cluster-a", slice_bytes=1 << 20)
     with pytest.raises(DataLoss, match="format 3 is unknown, this version reads 2"):
         verification.step()
 

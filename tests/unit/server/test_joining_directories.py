@@ -14,12 +14,12 @@ from cortado.raft.configuration import Configuration, Member
 from cortado.raft.records import HardState
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.peers.certificates import load_authority, make_authority, make_client, make_node
 from cortado.store.server import joining, serve
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
 from cortado.store.server.joining import join_cluster, joined_members, open_engine
-from cortado.store.server.recovery import GROUP_ID
 from support.nodes import run
 
 
