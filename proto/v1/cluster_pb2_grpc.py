@@ -130,7 +130,8 @@ class ClusterServicer(object):
 
     def AcceptLoss(self, request, context):
         """Gives up a damaged version of a key of which every member has said that it has no whole copy: from its timestamp on
-        the key does not exist, on every replica alike. Refused where a whole copy is known, or not every member has answered.
+        the key does not exist, on every replica alike. Of a remembered request: all up to that one are forgotten. Refused
+        where a whole copy is known, or not every member has answered.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

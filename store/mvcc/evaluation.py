@@ -42,11 +42,15 @@ class RaiseCeiling:
 
 @dataclass(frozen=True, slots=True)
 class AcceptLoss:
-    """The version that is stored under ``engine_key`` is damaged everywhere: give it up, on every replica alike.
-    Unless ``is_key_right``, the key may be another one's, and nothing takes its place."""
+    """What is stored under ``engine_key`` is damaged everywhere: give it up, on every replica alike.
+
+    Of a version, unless ``is_key_right``, the key may be another one's, and nothing takes its place. Of what is
+    remembered of requests nobody knows which one is lost: all below ``request_floor`` are forgotten.
+    """
 
     engine_key: bytes
     is_key_right: bool
+    request_floor: bytes = b""
 
 
 Control: TypeAlias = BumpEpoch | RaiseCeiling | AcceptLoss

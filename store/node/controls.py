@@ -33,10 +33,10 @@ def higher_ceiling(ceiling: Timestamp) -> Evaluate:
     return evaluate
 
 
-def accepted_loss(engine_key: bytes, is_key_right: bool) -> Evaluate:
-    """Give up the damaged version that is stored under ``engine_key``."""
+def accepted_loss(loss: AcceptLoss) -> Evaluate:
+    """Give up what is damaged on every replica."""
 
     def evaluate(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-        return Evaluation(_NOTHING, None, AcceptLoss(engine_key, is_key_right))
+        return Evaluation(_NOTHING, None, loss)
 
     return evaluate

@@ -580,7 +580,7 @@ class Node:
         request_hash: bytes = b"",
         encode_reply: EncodeReply = no_reply,
     ) -> WriteResult:
-        """Give up the damaged version under a stored key of which no member has a whole copy, on every replica.
+        """Give up the damaged item under a stored key of which no member has a whole copy, on every replica.
 
         Raises InvalidArgument where what is stored there is not damaged, Unavailable where not every member has said
         that it has no whole copy, NotLeader.
@@ -593,8 +593,15 @@ class Node:
         if known is not None:
             return await self.answer(known)
         await self.linearize()
-        effect = accepted_loss(engine_key, await self.integrity.repairs.check_lost(engine_key))
-        result = await self.write(effect, request_id=request_id, request_hash=request_hash, encode_reply=encode_reply)
+        loss = await self.integrity.repairs.check_lost(engine_key)
+        if loss.request_floor >= (request_id or bytes(self.host.clock.reading())):
+            problem = (
+                "a request of the last moments may be among those that are lost: run the command again in a moment"
+            )
+            raise Unavailable(problem, retry_delay_ms=1_000)
+        result = await self.write(
+            accepted_loss(loss), request_id=request_id, request_hash=request_hash, encode_reply=encode_reply
+        )
         await self.caught_up()
         self._catalog_cache.clear()
         self.integrity.repairs.look_again()

@@ -136,6 +136,8 @@ class Batch:
     epoch: int = 0
     ceiling: Timestamp | None = None
     losses: dict[bytes, bool] = field(default_factory=dict)
+    lost_below: bytes = b""
+    """All requests with smaller ids are to be forgotten, since one of them is lost; empty: none is."""
     forgotten: Forgotten = NOTHING_FORGOTTEN
     index: int = 0
     term: int = 0
@@ -165,8 +167,9 @@ class Batch:
                 self.epoch = epoch
             case RaiseCeiling(ceiling):
                 self.ceiling = ceiling if self.ceiling is None else max(self.ceiling, ceiling)
-            case AcceptLoss(engine_key, is_key_right):
+            case AcceptLoss(engine_key, is_key_right, request_floor):
                 self.losses[engine_key] = is_key_right
+                self.lost_below = max(self.lost_below, request_floor)
 
     def remember(self, request_id: bytes, remembered: Remembered) -> None:
         """Take what its request is to be answered from now on."""

@@ -158,7 +158,8 @@ class StateMachine:
         self._versions.put_all(txn, log_entry.items)
         self.newly_applied.append(Applied(log_entry.last_ts, log_entry.items))
         for engine_key, is_key_right in log_entry.losses:
-            give_up(txn, engine_key, is_key_right, self._versions.suspect)
+            doubtful = (*self._versions.suspect, *self._versions.suspect_requests)
+            give_up(txn, engine_key, is_key_right, doubtful)
         if log_entry.results:
             state = self._remember(txn, state, log_entry)
         if log_entry.request_floor:

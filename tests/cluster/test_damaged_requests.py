@@ -100,6 +100,36 @@ def test_a_request_that_damage_hides_is_never_done_again_and_new_ones_are_served
         server.kill()
 
 
+@pytest.mark.parametrize("bit", [IN_GROUP, IN_EPOCH, IN_TIME, IN_RANDOM])
+def test_the_loss_of_a_remembered_request_is_accepted_by_forgetting_all_that_it_may_be(
+    tmp_path: Path, bit: int
+) -> None:
+    server = ServerProcess(tmp_path / "data", "--max-clock-offset-ms", "200")
+    try:
+        made = remember(server.start().endpoint, 8)
+        assert server.stop() == 0
+        turn(server.data_dir, list(made)[3], bit)
+        endpoint = server.start().endpoint
+        with Client(endpoint, timeout_s=1) as client:
+            wait_until(lambda: is_served(client), "what is in doubt lies in the past", 30)
+            wait_until(lambda: all(each.is_lost for each in client.status().damage), "it is known to be lost", 30)
+            (lost,) = {each.key.hex() for each in client.status().damage if each.key}
+            assert "accepted the loss" in cortado("damage", "accept", lost, "--yes", "-e", endpoint)
+            wait_until(lambda: not client.status().damaged, "nothing is damaged", 30)
+            client.kv("n").put(b"newer", b"v")
+        with grpc.insecure_channel(endpoint) as channel:
+            request_id, (key, _) = list(made.items())[3]
+            with pytest.raises(OutcomeUnknown, match="too old"):
+                put_once(kv_pb2_grpc.KeyValueStub(channel), request_id, key)
+        assert server.stop() == 0
+        assert GROUP + request_id not in remembered(server.data_dir)
+        assert bytes.fromhex(lost) not in remembered(server.data_dir)
+        assert server.start().stop() == 0
+        assert "damaged here" not in server.log.split("serving")[-1]
+    finally:
+        server.kill()
+
+
 def remembered(data_dir: Path) -> Sequence[bytes]:
     engine = open_stopped(data_dir)
     with engine.read() as txn:

@@ -103,7 +103,8 @@ def accept(
     """Accept the loss of a damaged version that no member holds intact.
 
     From its timestamp on the key does not exist, on all replicas alike, until it is written again. If the key itself is
-    damaged, the version goes, and nothing takes its place. Refused if an intact copy is known, or if a member has not
+    damaged, the version goes, and nothing takes its place. For a remembered request, all requests up to that one are
+    forgotten: repeating one of them has an unknown outcome. Refused if an intact copy is known, or if a member has not
     reported that it has none: start that member, or remove it. This cannot be undone.
     """
     from cortado.store.cli.inspecting import parse_stored_key

@@ -218,18 +218,18 @@ def give_up(txn: WriteTransaction, engine_key: bytes, is_key_right: bool, doubtf
     """Within the transaction of the entry that says so: no replica has the version under ``engine_key`` whole.
 
     Where the key is right, a deletion takes its place, at its timestamp, so that what was older does not come back to
-    life. Else it may be the key of another version: what is damaged under it goes, wherever it stands in the ranges
-    that are ``doubtful`` here, and nothing that is whole.
+    life. Else it may be the key of another version, or of what is remembered of a request: what is damaged under it
+    goes, wherever it stands in the ranges that are ``doubtful`` here, and nothing that is whole.
     """
     if is_key_right:
         txn.put(Space.DATA, *encode_version(logical_of(engine_key), None, timestamp_of(suffix_from(engine_key))))
         return
-    around = Damage.at(Space.DATA, engine_key)
-    for damage in (around, *doubtful):
-        ask = Ask(Space.DATA, damage.start, damage.end)
+    around = [Damage.at(space, engine_key) for space in (Space.DATA, Space.REQUESTS)]
+    for damage in (*around, *doubtful):
+        ask = Ask(damage.space, damage.start, damage.end)
         items, _ = _slice(txn, ask, bounded=False)
         places = [item.place for item in items if item.key == engine_key and not item.is_whole]
-        txn.delete_places(Space.DATA, _anchor(txn, Space.DATA, ask.start), places)
+        txn.delete_places(ask.space, _anchor(txn, ask.space, ask.start), places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,11 @@ from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unavailable
 from cortado.raft.configuration import Member
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Space
-from cortado.store.mvcc.damage import Damage, item_text
+from cortado.store.mvcc.damage import GROUP_BYTES, Damage, item_text
+from cortado.store.mvcc.evaluation import AcceptLoss
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, Survey, differs, mend, own_slice, survey
+from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 from cortado.store.node.status import DamagedItem
 from cortado.store.node.storage_thread import run_job
 
@@ -183,16 +185,16 @@ class Repairs:
         """The damaged items of which no member has a whole copy, as all of them have said."""
         return {(each.damage.space, key) for each in self._cases.values() if each.is_lost for key in each.keys}
 
-    async def check_lost(self, engine_key: bytes) -> bool:
-        """Look at a version now, and try to repair it. Returns where no member has a whole copy of it: whether the key
-        is as it was written.
+    async def check_lost(self, engine_key: bytes) -> AcceptLoss:
+        """Look at a damaged item now, and try to repair it. Returns where no member has a whole copy of it: what giving
+        it up means.
 
         Raises InvalidArgument where nothing damaged is stored under it (any more), Unavailable where not every member
         has answered.
         """
         damage = Damage.at(Space.DATA, engine_key)
         # A search for it may pass it by where it stands: then the range is known in which it was met.
-        known = self._cases_of(Space.DATA, engine_key)
+        known = self._cases_of(Space.DATA, engine_key) or self._cases_of(Space.REQUESTS, engine_key)
         if not known:
             self.report(damage)
             known = [self._cases.get((damage.space, damage.start, damage.end)) or Case(damage)]
@@ -205,7 +207,12 @@ class Repairs:
         for case in met:
             if not case.is_lost:
                 raise Unavailable(f"{damage.what} may not be lost: {case.problem}; start or remove who does not answer")
-        return any(engine_key in case.right_keys for case in met)
+        is_key_right = any(engine_key in case.right_keys for case in met)
+        if met[0].damage.space is Space.DATA:
+            return AcceptLoss(engine_key, is_key_right)
+        doubted = self._versions.suspect_requests
+        below = max([doubted.get(case.damage, engine_key) for case in met])[GROUP_BYTES:][:REQUEST_ID_BYTES]
+        return AcceptLoss(engine_key, False, below.ljust(REQUEST_ID_BYTES, b"\0"))
 
     def _cases_of(self, space: Space, key: bytes) -> list[Case]:
         """Those in which an item that is stored under this key is known to be damaged."""

@@ -7,6 +7,7 @@ yet, and their floors delete records that it still shows.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from cortado.invariants import invariant
@@ -35,7 +36,7 @@ class Forgetting:
 
     def of(self, batch: Batch, applied: AppliedState, in_flight: Iterable[Batch]) -> Forgotten:
         """What ``batch`` is to forget: about as many as it adds, and some more where it has become too many."""
-        if not batch.results:
+        if not batch.results and not batch.lost_below:
             return NOTHING_FORGOTTEN
         requests, request_bytes = applied.requests + len(batch.results), applied.request_bytes + batch.result_bytes
         floor = applied.request_floor
@@ -45,6 +46,8 @@ class Forgetting:
             floor = max(floor, each.forgotten.floor)
         began = batch.last_ts if batch.epoch else applied.epoch_began
         forgotten = self._choose(floor, Remembering(batch.last_ts, began, requests, request_bytes), len(batch.results))
+        if batch.lost_below > max(floor, forgotten.floor):
+            forgotten = replace(forgotten, floor=batch.lost_below)
         is_risen = not forgotten.floor or forgotten.floor > floor
         invariant(is_risen, "a floor of requests is above the ones before it", forgotten.floor, floor)
         return forgotten
