@@ -42,7 +42,6 @@ from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Ready
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.alarm import Alarm
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.feed import ChangeFeed
 from cortado.store.node.compaction import Compaction
@@ -55,6 +54,7 @@ from cortado.store.node.outstanding import RETRY_MS_MAX, Outstanding
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.proposals import Proposal
 from cortado.store.node.read_index import ReadIndex
+from cortado.store.node.scheduler import Scheduler
 from cortado.store.observe.call import CURRENT
 from cortado.store.observe.measures import RoundMeasures, TransactionMeasures
 
@@ -93,7 +93,7 @@ class Driver:
         self._on_lost = on_lost
         self._on_failure = on_failure
         self.pipeline = Pipeline(log=log, clock=host.clock, machine=machine, limits=limits, monotonic_ms=monotonic_ms)
-        self._rounds = ReadIndex(loop, log, self.pipeline.answer)
+        self._read_index = ReadIndex(loop, log, self.pipeline.answer)
         self.on_doubt: Callable[[bytes], None] = _nothing_of
         """Called with a stored key that another member has, and this one lost."""
         self.on_configured: Callable[[], None] = _nothing
@@ -108,10 +108,7 @@ class Driver:
         self.leadership = Leadership(group.node_id, log)
         self._inbox = Inbox(monotonic_ms)
         self._outstanding = Outstanding(
-            log=log,
-            machine=machine,
-            storage=group.storage,
-            monotonic_ms=monotonic_ms,
+            group,
             on_durable=self._durable,
             on_taken_back=self._taken_back,
             on_refused=self._refused,
@@ -119,15 +116,20 @@ class Driver:
         )
         self._wants_storing = False
         self._group_commit = GroupCommit()
-        self._is_scheduled = False
-        self._wants_whole_round = False
-        self._alarm = Alarm(loop, monotonic_ms, self._alarm_round)
         self._is_paused = False
         self._is_closed = False
         self._configuration: Configuration | None = None
         self._is_only_voter = False
         self._readable: Timestamp | None = None
         self._conditions = Conditions(loop)
+        self._scheduler = Scheduler(
+            loop,
+            monotonic_ms,
+            whole=self._round,
+            short=self._round_of_proposals,
+            after=self._conditions.look,
+            on_defect=self._fail,
+        )
         self.failure: BaseException | None = None
         """Why the node stopped."""
 
@@ -156,7 +158,7 @@ class Driver:
     @property
     def read_rounds_begun(self) -> int:
         """Rounds of heartbeats that reads and refusals waited for, since the start."""
-        return self._rounds.begun
+        return self._read_index.begun
 
     @property
     def inbox_use(self) -> tuple[int, int]:
@@ -198,7 +200,7 @@ class Driver:
         proposal.proposed_ms = self._monotonic_ms()
         self.pipeline.propose(proposal)
         self._group_commit.proposed(proposal.proposed_ms)
-        self._schedule()
+        self._scheduler.want_short()
 
     def read_now(self) -> Timestamp | None:
         """The linearizable read's timestamp, where nothing needs to be waited for: in a group of one.
@@ -217,7 +219,7 @@ class Driver:
             return self.applied.last_ts
         if not self.leadership.is_elected:
             raise self.leadership.not_leader()
-        waiting = self._rounds.ask()
+        waiting = self._read_index.ask()
         self.schedule()
         asked_ms = self._monotonic_ms()
         try:
@@ -298,40 +300,20 @@ class Driver:
         """Return when every proposal has its answer and nothing is being stored; no round follows."""
         if self.failure is None and not self._is_closed:
             # A leader whose majority went away gives up within an election, and what it appended with it.
-            await self.until(lambda: self.pipeline.is_idle and self._rounds.is_empty and not self._outstanding.is_busy)
+            await self.until(
+                lambda: self.pipeline.is_idle and self._read_index.is_empty and not self._outstanding.is_busy
+            )
         self._is_closed = True
-        self._alarm.cancel()
+        self._scheduler.stop()
         stopping = Unavailable("the node is stopping", retry_delay_ms=1_000)
-        self._rounds.fail(stopping)
+        self._read_index.fail(stopping)
         self._conditions.fail(stopping)
 
     # --- the round ----------------------------------------------------------------------------------------------
 
     def schedule(self) -> None:
         """Let a round follow as soon as the loop comes to it."""
-        self._wants_whole_round = True
-        self._schedule()
-
-    def _schedule(self) -> None:
-        if not self._is_scheduled and self.failure is None and not self._is_closed:
-            self._is_scheduled = True
-            self._loop.call_soon(self._scheduled_round)
-
-    def _scheduled_round(self) -> None:
-        self._is_scheduled = False
-        if self.failure is None and not self._is_closed:
-            self._guarded(self._round if self._wants_whole_round else self._round_of_proposals)
-
-    def _guarded_round(self) -> None:
-        self._guarded(self._round)
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception as defect:
-            # Whatever was half done is not known any more.
-            self._fail(defect)
-        self._conditions.look()
+        self._scheduler.want_whole()
 
     def _round_of_proposals(self) -> None:
         """Where nothing but proposals came: a whole round, unless the open one can't be appended yet."""
@@ -356,14 +338,14 @@ class Driver:
     def _nobody_waits(self) -> bool:
         """Whether nothing here depends on what comes next."""
         pipeline = self.pipeline
-        is_idle = not pipeline.has_waiting and not pipeline.has_commands and self._rounds.is_idle
-        return is_idle and self._conditions.is_empty and not self._is_paused and not self._wants_whole_round
+        is_idle = not pipeline.has_waiting and not pipeline.has_commands and self._read_index.is_idle
+        return is_idle and self._conditions.is_empty and not self._is_paused and not self._scheduler.wants_whole
 
     def _round(self) -> None:
         self.measures.rounds += 1
         now_ms = self._monotonic_ms()
         slice_ends_ms = now_ms + self._limits.evaluate_slice_ms
-        self._wants_whole_round = False
+        self._scheduler.wants_whole = False
         self._group_commit.round_begins()
         if not self._inbox.step(self.log.step, slice_ends_ms):
             self.schedule()
@@ -399,7 +381,7 @@ class Driver:
                 self.schedule()
             resting = pipeline.take_resting()
             if resting:
-                self._rounds.rest(resting)
+                self._read_index.rest(resting)
             self._begin_rounds()
             may_append = pipeline.has_commands and pipeline.may_append and self._outstanding.is_free
             if may_append and not self._is_paused and not self._keeps_batch_open():
@@ -429,7 +411,7 @@ class Driver:
     def _begin_rounds(self) -> None:
         # While leadership is handed over, reads wait for the end of that, too.
         with suppress(NotLeader):
-            self._rounds.begin(self.pipeline.acknowledged_ts)
+            self._read_index.begin(self.pipeline.acknowledged_ts)
 
     def _send(self) -> None:
         """Hand over what may leave, and say whom to be connected to."""
@@ -460,7 +442,7 @@ class Driver:
             and not self.log.has_writes
             and not self.pipeline.has_waiting
             and (not self.pipeline.has_commands or self._group_commit.keeps_batch_open)
-            and not self._rounds.has_reads
+            and not self._read_index.has_reads
             and self._conditions.is_empty
         )
         return self._group_commit.may_apply_later(now_ms, is_wanted=not may_wait)
@@ -469,7 +451,7 @@ class Driver:
         """Answer whom the log's progress allows to answer, in a term that still lasts."""
         if self.leadership.is_elected:
             self._answer_committed()
-            self._rounds.settle(self.applied)
+            self._read_index.settle(self.applied)
 
     def _answer_committed(self) -> None:
         answered = self.pipeline.answer_committed()
@@ -491,11 +473,7 @@ class Driver:
         retry_at_ms = self._outstanding.retry_at_ms
         if retry_at_ms is not None:
             due_ms = min(due_ms, retry_at_ms)
-        self._alarm.set(due_ms)
-
-    def _alarm_round(self) -> None:
-        if self.failure is None and not self._is_closed:
-            self._guarded_round()
+        self._scheduler.want_at(due_ms)
 
     # --- the storage thread's word -----------------------------------------------------------------------------
 
@@ -525,13 +503,13 @@ class Driver:
             self._store(self._monotonic_ms())
             self._set_alarm()
         else:
-            self._guarded_round()
+            self._scheduler.run_whole()
 
     def _taken_back(self, index: int, error: ResourceExhausted) -> None:
         """The log took its entries back: refuse what did not fit, and evaluate again what was built on it."""
         self.refused_for = error.message()
-        self.pipeline.take_back(index, self._rounds.withdraw(), error)
-        self._guarded_round()
+        self.pipeline.take_back(index, self._read_index.withdraw(), error)
+        self._scheduler.run_whole()
 
     def _refused(self, error: ResourceExhausted) -> None:
         """There is no room, and what the log asked for stands."""
@@ -541,7 +519,7 @@ class Driver:
         if self.is_alone:
             # Nobody takes over, so nothing in line would be stored before there is room.
             self.pipeline.refuse_waiting(error)
-        self._guarded_round()
+        self._scheduler.run_whole()
 
     # --- leadership --------------------------------------------------------------------------------------------
 
@@ -571,7 +549,7 @@ class Driver:
     def _lose(self, term: int) -> None:
         _LOG.info("leads no longer in term %d", term)
         error = self.leadership.not_leader()
-        resting = self._rounds.fail(error)
+        resting = self._read_index.fail(error)
         self.pipeline.lose(resting, error, "leadership was lost before the write was committed")
         self._on_lost()
 
@@ -583,8 +561,8 @@ class Driver:
         self._readable = None
         _LOG.critical("the node stops: a round could not be completed", exc_info=error)
         stopped = Unavailable("the node stopped before it stored the write")
-        self.pipeline.lose(self._rounds.fail(stopped), stopped, "the node stopped while it stored the write")
-        self._alarm.cancel()
+        self.pipeline.lose(self._read_index.fail(stopped), stopped, "the node stopped while it stored the write")
+        self._scheduler.stop()
         self._conditions.fail(Unavailable("the node has stopped: " + str(error)))
         self._on_failure(error)
 

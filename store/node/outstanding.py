@@ -18,11 +18,9 @@ from typing import Final
 
 from cortado.errors import ResourceExhausted
 from cortado.invariants import invariant
-from cortado.raft.group import RaftLog
 from cortado.raft.log import Ready
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.storage_thread import Storage
+from cortado.store.node.group_context import GroupContext
 from cortado.store.observe.measures import TransactionMeasures
 
 RETRY_MS_MIN: Final = 100.0
@@ -34,11 +32,8 @@ class Outstanding:
 
     def __init__(
         self,
+        group: GroupContext,
         *,
-        log: RaftLog,
-        machine: StateMachine,
-        storage: Storage,
-        monotonic_ms: Callable[[], float],
         on_durable: Callable[[Ready, AppliedState], None],
         on_taken_back: Callable[[int, ResourceExhausted], None],
         on_refused: Callable[[ResourceExhausted], None],
@@ -46,10 +41,10 @@ class Outstanding:
     ) -> None:
         """``on_taken_back`` is told the last index that had no room: what follows it was taken back as well.
         ``on_refused`` hears of a Ready that stands, and is tried again."""
-        self._log = log
-        self._machine = machine
-        self._storage = storage
-        self._monotonic_ms = monotonic_ms
+        self._log = group.log
+        self._machine = group.machine
+        self._storage = group.storage
+        self._monotonic_ms = group.host.monotonic_ms
         self._on_durable = on_durable
         self._on_taken_back = on_taken_back
         self._on_refused = on_refused

@@ -191,7 +191,7 @@ class Place:
         self.is_running = False
         self.disk.hold()
         self.node._driver._is_closed = True
-        self.node._driver._alarm.cancel()
+        self.node._driver._scheduler.stop()
         self.node.host.loop_delay.stop()
 
     async def stop(self) -> None:
