@@ -113,7 +113,7 @@ class LogConfiguration(_message.Message):
     def __init__(self, voters: _Optional[_Iterable[_Union[LogMember, _Mapping]]] = ..., learners: _Optional[_Iterable[_Union[LogMember, _Mapping]]] = ...) -> None: ...
 
 class LogEntry(_message.Message):
-    __slots__ = ("index", "term", "kind", "stored_bytes", "problem", "after_index", "after_term", "commands", "command_count", "change_count", "request_floor", "bump_epoch", "raise_ceiling", "configuration")
+    __slots__ = ("index", "term", "kind", "stored_bytes", "problem", "after_index", "after_term", "commands", "command_count", "change_count", "request_floor", "bump_epoch", "raise_ceiling", "accepted_losses", "configuration")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -127,6 +127,7 @@ class LogEntry(_message.Message):
     REQUEST_FLOOR_FIELD_NUMBER: _ClassVar[int]
     BUMP_EPOCH_FIELD_NUMBER: _ClassVar[int]
     RAISE_CEILING_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_LOSSES_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     index: int
     term: int
@@ -141,8 +142,9 @@ class LogEntry(_message.Message):
     request_floor: bytes
     bump_epoch: int
     raise_ceiling: _common_pb2.Timestamp
+    accepted_losses: _containers.RepeatedScalarFieldContainer[bytes]
     configuration: LogConfiguration
-    def __init__(self, index: _Optional[int] = ..., term: _Optional[int] = ..., kind: _Optional[str] = ..., stored_bytes: _Optional[int] = ..., problem: _Optional[str] = ..., after_index: _Optional[int] = ..., after_term: _Optional[int] = ..., commands: _Optional[_Iterable[_Union[LogCommand, _Mapping]]] = ..., command_count: _Optional[int] = ..., change_count: _Optional[int] = ..., request_floor: _Optional[bytes] = ..., bump_epoch: _Optional[int] = ..., raise_ceiling: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., configuration: _Optional[_Union[LogConfiguration, _Mapping]] = ...) -> None: ...
+    def __init__(self, index: _Optional[int] = ..., term: _Optional[int] = ..., kind: _Optional[str] = ..., stored_bytes: _Optional[int] = ..., problem: _Optional[str] = ..., after_index: _Optional[int] = ..., after_term: _Optional[int] = ..., commands: _Optional[_Iterable[_Union[LogCommand, _Mapping]]] = ..., command_count: _Optional[int] = ..., change_count: _Optional[int] = ..., request_floor: _Optional[bytes] = ..., bump_epoch: _Optional[int] = ..., raise_ceiling: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., accepted_losses: _Optional[_Iterable[bytes]] = ..., configuration: _Optional[_Union[LogConfiguration, _Mapping]] = ...) -> None: ...
 
 class LogCommand(_message.Message):
     __slots__ = ("timestamp", "request_id", "reply_bytes", "changes", "change_count")

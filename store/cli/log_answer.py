@@ -120,6 +120,8 @@ def _control(entry: pb.LogEntry) -> str:
         return f"epoch {entry.bump_epoch} begins"
     if entry.HasField("raise_ceiling"):
         return f"reads may go up to {shown_ts(entry.raise_ceiling)}"
+    if entry.accepted_losses:
+        return f"accepted the loss of {', '.join(key.hex() for key in entry.accepted_losses)}"
     return "no change"
 
 
@@ -176,6 +178,7 @@ def _entry_json(entry: pb.LogEntry) -> dict[str, Any]:
             "request_floor": entry.request_floor.hex() or None,
             "bump_epoch": entry.bump_epoch or None,
             "raise_ceiling": shown_ts(entry.raise_ceiling),
+            "accepted_losses": [key.hex() for key in entry.accepted_losses],
             "commands": [_command_json(each) for each in entry.commands],
         }
     return found

@@ -6,7 +6,7 @@
               first_ts .. last_ts         of its commands; they rise strictly within an entry and along the log
               items                       engine keys and values, in key order
               results, request_floor      what is remembered of requests, and what is forgotten
-              epoch, ceiling, losses      controls
+              controls                    a new epoch, a higher ceiling, accepted losses
               reads                       of some entries: what they were worked out from, for followers to examine
 
 Applying is mechanical: a replica that holds this entry holds exactly the log before it, so what a command was worked
@@ -21,20 +21,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, assert_never
 
 from google.protobuf.message import DecodeError
 
 from cortado.errors import DataLoss
 from cortado.proto.internal import log_pb2
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
+from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseCeiling
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.seen import NO_READS, Reads
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 from cortado.store.packing import cut, cut_equal, join
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 
 # The timestamp behind a key, the kind and checksums of a value, and the two lengths: what a mutation adds.
 MUTATION_OVERHEAD_BYTES: Final = 29
@@ -51,9 +52,9 @@ class LogEntry:
     """All that one batch changes. A :class:`~cortado.raft.log.Payload`.
 
     ``items`` are engine keys and values, ``results`` request ids and their records, each in key order.
-    ``request_floor``: ids below it are forgotten; empty where none is. ``epoch`` 0: none begins; another one begins at
-    ``last_ts``. ``losses`` are stored keys, ascending, whose versions an operator gave up, and whether the key itself
-    is right. ``reads``: what a follower compares with what it holds (:mod:`cortado.store.node.examining`).
+    ``request_floor``: ids below it are forgotten; empty where none is. ``controls`` are applied in their order, after
+    the items; an epoch begins at ``last_ts``. ``reads``: what a follower compares with what it holds
+    (:mod:`cortado.store.node.examining`).
     """
 
     after_index: int
@@ -63,16 +64,13 @@ class LogEntry:
     items: list[Item] = field(default_factory=list)
     results: list[Item] = field(default_factory=list)
     request_floor: bytes = b""
-    epoch: int = 0
-    ceiling: Timestamp | None = None
-    losses: Sequence[tuple[bytes, bool]] = ()
+    controls: Sequence[Control] = ()
     reads: Reads = NO_READS
 
     def encode(self) -> bytes:
         keys, key_lengths = join([key for key, _ in self.items])
         values, value_lengths = join([value for _, value in self.items])
         results, result_lengths = join([record for _, record in self.results])
-        losses, loss_lengths = join([key for key, _ in self.losses])
         read_keys, read_key_lengths = join(self.reads.keys)
         read_ranges, read_range_lengths = join([bound for each in self.reads.ranges for bound in each])
         return log_pb2.LogEntry(
@@ -89,11 +87,7 @@ class LogEntry:
             results=results,
             result_lengths=result_lengths,
             request_floor=self.request_floor,
-            bump_epoch=self.epoch,
-            raise_ceiling=b"" if self.ceiling is None else bytes(self.ceiling),
-            accepted_losses=losses,
-            accepted_loss_lengths=loss_lengths,
-            accepted_loss_keys_right=bytes([is_key_right for _, is_key_right in self.losses]),
+            controls=[_control_message(each) for each in self.controls],
             read_keys=read_keys,
             read_key_lengths=read_key_lengths,
             read_versions=b"".join(self.reads.versions),
@@ -122,9 +116,7 @@ class LogEntry:
             ),
             _items(_cut_ids(message.request_ids), _cut(message.results, message.result_lengths, "results")),
             message.request_floor,
-            message.bump_epoch,
-            _timestamp(message.raise_ceiling) if message.raise_ceiling else None,
-            _losses(message) if message.accepted_loss_lengths or message.accepted_losses else (),
+            [_control(each) for each in message.controls] if message.controls else (),
             _reads(message) if message.read_key_lengths or message.read_range_lengths else NO_READS,
         )
 
@@ -152,14 +144,28 @@ def _cut_ids(joined: bytes) -> tuple[bytes, ...]:
         raise DataLoss("a log entry", f"request ids: {contradiction}") from contradiction
 
 
-def _losses(message: log_pb2.LogEntry) -> list[tuple[bytes, bool]]:
-    keys, rights = (
-        _cut(message.accepted_losses, message.accepted_loss_lengths, "losses"),
-        message.accepted_loss_keys_right,
-    )
-    if len(rights) != len(keys) or any(each > 1 for each in rights):
-        raise DataLoss("a log entry", f"losses: {len(keys)} keys, and {rights.hex()} says which are right")
-    return list(zip(keys, map(bool, rights), strict=True))
+def _control_message(control: Control) -> log_pb2.Control:
+    match control:
+        case BumpEpoch(epoch):
+            return log_pb2.Control(bump_epoch=log_pb2.BumpEpoch(epoch=epoch))
+        case RaiseCeiling(ceiling):
+            return log_pb2.Control(raise_ceiling=log_pb2.RaiseCeiling(timestamp=bytes(ceiling)))
+        case AcceptLoss(engine_key, is_key_right):
+            return log_pb2.Control(accept_loss=log_pb2.AcceptLoss(key=engine_key, is_key_right=is_key_right))
+        case _:
+            assert_never(control)
+
+
+def _control(message: log_pb2.Control) -> Control:
+    match message.WhichOneof("kind"):
+        case "bump_epoch":
+            return BumpEpoch(message.bump_epoch.epoch)
+        case "raise_ceiling":
+            return RaiseCeiling(_timestamp(message.raise_ceiling.timestamp))
+        case "accept_loss":
+            return AcceptLoss(message.accept_loss.key, message.accept_loss.is_key_right)
+        case _:
+            raise DataLoss("a log entry", "a control that this version does not know")
 
 
 def _reads(message: log_pb2.LogEntry) -> Reads:

@@ -177,6 +177,14 @@ class Batch:
         self.results.append((request_id, record))
         self.result_bytes += len(record)
 
+    def _controls(self) -> list[Control]:
+        controls: list[Control] = []
+        if self.epoch:
+            controls.append(BumpEpoch(self.epoch))
+        if self.ceiling is not None:
+            controls.append(RaiseCeiling(self.ceiling))
+        return controls + [AcceptLoss(key, is_right) for key, is_right in sorted(self.losses.items())]
+
     def entry(self, after_index: int, after_term: int) -> LogEntry:
         """All of it, in key order."""
         self.items.sort()
@@ -189,8 +197,6 @@ class Batch:
             self.items,
             self.results,
             self.forgotten.floor,
-            self.epoch,
-            self.ceiling,
-            sorted(self.losses.items()),
+            self._controls(),
             NO_READS if self.seen is None else self.seen.reads(READS_BYTES_MAX),
         )

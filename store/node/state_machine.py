@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Final
+from typing import Final, assert_never
 
 from cortado.errors import DataLoss, OutcomeUnknown
 from cortado.invariants import invariant
@@ -27,6 +27,7 @@ from cortado.raft.log import Entry, Nothing, Ready
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_BYTES, GROUP_ID, Damage, damaged_keys
+from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseCeiling
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.store import VersionStore
@@ -157,22 +158,30 @@ class StateMachine:
         _check_follows(log_entry, state)
         self._versions.put_all(txn, log_entry.items)
         self.newly_applied.append(Applied(log_entry.last_ts, log_entry.items))
-        for engine_key, is_key_right in log_entry.losses:
-            doubtful = (*self._versions.suspect, *self._versions.suspect_requests)
-            give_up(txn, engine_key, is_key_right, doubtful)
+        for control in log_entry.controls:
+            state = self._control(txn, state, control, log_entry.last_ts)
         if log_entry.results:
             state = self._remember(txn, state, log_entry)
         if log_entry.request_floor:
             state = self._forget(txn, state, log_entry.request_floor)
-        ceiling = log_entry.ceiling
-        return replace(
-            state,
-            index=entry.index,
-            term=entry.term,
-            last_ts=log_entry.last_ts,
-            ceiling=state.ceiling if ceiling is None else max(state.ceiling, ceiling),
-            epoch_began=log_entry.last_ts if log_entry.epoch else state.epoch_began,
-        )
+        return replace(state, index=entry.index, term=entry.term, last_ts=log_entry.last_ts)
+
+    def _control(
+        self, txn: WriteTransaction, state: AppliedState, control: Control, last_ts: Timestamp
+    ) -> AppliedState:
+        match control:
+            case BumpEpoch(epoch):
+                if last_ts.epoch != epoch:
+                    raise DataLoss("the log", f"epoch {epoch} begins at {last_ts}")
+                return replace(state, epoch_began=last_ts)
+            case RaiseCeiling(ceiling):
+                return replace(state, ceiling=max(state.ceiling, ceiling))
+            case AcceptLoss(engine_key, is_key_right):
+                doubtful = (*self._versions.suspect, *self._versions.suspect_requests)
+                give_up(txn, engine_key, is_key_right, doubtful)
+                return state
+            case _:
+                assert_never(control)
 
     def _remember(self, txn: WriteTransaction, state: AppliedState, log_entry: LogEntry) -> AppliedState:
         txn.put_many(Space.REQUESTS, [(self._group + request_id, record) for request_id, record in log_entry.results])
@@ -234,5 +243,3 @@ def _check_follows(log_entry: LogEntry, state: AppliedState) -> None:
     if not state.last_ts < log_entry.first_ts <= log_entry.last_ts:
         times = f"{log_entry.first_ts} to {log_entry.last_ts}"
         raise DataLoss("the log", f"an entry of {times} follows one at {state.last_ts}")
-    if log_entry.epoch and log_entry.last_ts.epoch != log_entry.epoch:
-        raise DataLoss("the log", f"epoch {log_entry.epoch} begins at {log_entry.last_ts}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, assert_never
 
 from cortado.errors import DataLoss, InvalidArgument, NotFound
 from cortado.proto.v1 import inspect_pb2 as pb
@@ -33,6 +33,7 @@ from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import ReadTransaction, Space
 from cortado.store.keys.decoded import KeyNames
 from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, RaiseCeiling
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, timestamp_of
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.log_entry import LogEntry
@@ -184,9 +185,17 @@ def _fill_data(shown: pb.LogEntry, entry: LogEntry, changes_max: int, names: Key
     commands = _commands(entry)
     shown.after_index, shown.after_term = entry.after_index, entry.after_term
     shown.command_count, shown.change_count = len(commands), len(entry.items)
-    shown.request_floor, shown.bump_epoch = entry.request_floor, entry.epoch
-    if entry.ceiling is not None:
-        shown.raise_ceiling.CopyFrom(timestamp_message(entry.ceiling))
+    shown.request_floor = entry.request_floor
+    for control in entry.controls:
+        match control:
+            case BumpEpoch(epoch):
+                shown.bump_epoch = epoch
+            case RaiseCeiling(ceiling):
+                shown.raise_ceiling.CopyFrom(timestamp_message(ceiling))
+            case AcceptLoss(engine_key):
+                shown.accepted_losses.append(engine_key)
+            case _:
+                assert_never(control)
     left = changes_max
     for ts in sorted(commands):
         if len(shown.commands) == changes_max:

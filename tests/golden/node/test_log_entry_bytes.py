@@ -10,6 +10,7 @@ from cortado.errors import DataLoss
 from cortado.proto.internal import log_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, RaiseCeiling
 from cortado.store.mvcc.seen import NOTHING, Reads
 from cortado.store.mvcc.versions import encode_versions, suffix_of
 from cortado.store.node.log_entry import FORMAT, LogEntry
@@ -27,9 +28,12 @@ ENTRY = LogEntry(
     items=encode_versions([LogicalKey(b"ka"), LogicalKey(b"kbb")], [b"one", None], TS),
     results=[(REQUEST_ID, encode_remembered(REQUEST_ID, Remembered(b"\xaa" * 16, TS, b"reply")))],
     request_floor=bytes(19) + b"\x07",
-    epoch=2,
-    ceiling=Timestamp(1, 255, 0),
-    losses=[(b"kc" + bytes(12), True), (b"kd" + bytes(12), False)],
+    controls=[
+        BumpEpoch(2),
+        RaiseCeiling(Timestamp(1, 255, 0)),
+        AcceptLoss(b"kc" + bytes(12), True),
+        AcceptLoss(b"kd" + bytes(12), False),
+    ],
     reads=Reads((b"ka", b"kc"), (suffix_of(Timestamp(1, 7, 0)), NOTHING), [(b"ka", b"kd")]),
 )
 
@@ -68,12 +72,7 @@ def test_bytes_that_are_no_entry_are_data_loss() -> None:
         ("request_ids", b""),
         ("first_timestamp", bytes(11)),
         ("last_timestamp", b""),
-        ("raise_ceiling", bytes(13)),
         ("request_floor", bytes(12)),
-        ("accepted_losses", b"short"),
-        ("accepted_loss_lengths", bytes(3)),
-        ("accepted_loss_keys_right", b"\x01"),
-        ("accepted_loss_keys_right", b"\x01\x02"),
         ("read_keys", b"short"),
         ("read_versions", bytes(23)),
         ("read_versions", b""),
@@ -83,5 +82,15 @@ def test_bytes_that_are_no_entry_are_data_loss() -> None:
 def test_a_field_that_does_not_fit_the_others_is_data_loss(field: str, value: bytes) -> None:
     message = log_pb2.LogEntry.FromString(ENTRY.encode())
     setattr(message, field, value)
+    with pytest.raises(DataLoss, match="a log entry"):
+        LogEntry.decode(message.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    "control", [log_pb2.Control(), log_pb2.Control(raise_ceiling=log_pb2.RaiseCeiling(timestamp=bytes(13)))]
+)
+def test_a_control_that_is_none_is_data_loss(control: log_pb2.Control) -> None:
+    message = log_pb2.LogEntry.FromString(ENTRY.encode())
+    message.controls.append(control)
     with pytest.raises(DataLoss, match="a log entry"):
         LogEntry.decode(message.SerializeToString())

@@ -10,6 +10,7 @@ from cortado.raft.log import Encoded, Entry, Nothing, Ready
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.engine.memory import MemoryEngine
+from cortado.store.mvcc.evaluation import BumpEpoch, RaiseCeiling
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version
 from cortado.store.node.applied_state import AppliedState
@@ -25,7 +26,7 @@ def at(wall_ms: int, epoch: int = 0) -> Timestamp:
 def write(name: str, after: tuple[int, int], ts: Timestamp, *, epoch: int = 0) -> Entry:
     """The entry that follows ``after`` in its term, and writes one key."""
     item = encode_version(key(name), b"v", ts)
-    entry = LogEntry(*after, first_ts=ts, last_ts=ts, items=[item], epoch=epoch)
+    entry = LogEntry(*after, first_ts=ts, last_ts=ts, items=[item], controls=[BumpEpoch(epoch)] if epoch else ())
     return Entry(after[0] + 1, max(after[1], 1), entry)
 
 
@@ -84,8 +85,8 @@ def test_what_the_log_asks_to_write_is_written_with_what_is_applied() -> None:
 
 def test_a_new_epoch_and_a_ceiling_are_in_the_state() -> None:
     engine = MemoryEngine()
-    ceiling = LogEntry(1, 1, first_ts=at(6), last_ts=at(6), ceiling=at(300))
-    lower = LogEntry(2, 1, first_ts=at(7), last_ts=at(7), ceiling=at(200))
+    ceiling = LogEntry(1, 1, first_ts=at(6), last_ts=at(6), controls=[RaiseCeiling(at(300))])
+    lower = LogEntry(2, 1, first_ts=at(7), last_ts=at(7), controls=[RaiseCeiling(at(200))])
     state = apply(engine, write("a", (0, 0), at(5)), Entry(2, 1, ceiling), Entry(3, 1, lower))
     assert (state.last_ts, state.ceiling) == (at(7), at(300))
     state = apply(engine, write("b", (3, 1), at(2, epoch=1), epoch=1))

@@ -15,6 +15,7 @@ def test_what_is_cut_carries_nothing_and_what_is_healed_carries_again() -> None:
                 each.transport.configure(members(*nodes))
             await connected(n1, n2)
             await connected(n2, n3)
+            await connected(n1, n3)
             # One side is enough.
             n2.transport.cut({"n1"})
             await until(lambda: not n1.transport.status()[0].is_connected, "n1 has lost n2")
