@@ -114,18 +114,14 @@ class CallTracer:
         write = ended.call.write
         if write is not None and write.request_id:
             attributes["cortado.request_id"] = write.request_id.hex()
-        span = self._tracer.start_span(
-            ended.call.method,
-            within,
-            SpanKind.SERVER,
-            attributes,
-            start_time=now_ns - int(ended.seconds * _NS_OF_S),
-        )
+        stages = list(stages_of(ended.call, now_ms))
+        began = [now_ns - int((now_ms - each.began_ms) * _NS_OF_MS) for each in stages]
+        # How long it took was read a moment before the time is read here: no part of it began before itself.
+        call_began = min([now_ns - int(ended.seconds * _NS_OF_S), *began])
+        span = self._tracer.start_span(ended.call.method, within, SpanKind.SERVER, attributes, start_time=call_began)
         contexts = {"": set_span_in_context(span, Context())}
-        for stage in stages_of(ended.call, now_ms):
-            part = self._tracer.start_span(
-                stage.name, contexts[stage.within], start_time=now_ns - int((now_ms - stage.began_ms) * _NS_OF_MS)
-            )
+        for stage, began_ns in zip(stages, began, strict=True):
+            part = self._tracer.start_span(stage.name, contexts[stage.within], start_time=began_ns)
             contexts[stage.name] = set_span_in_context(part, Context())
             part.end(now_ns - int((now_ms - stage.ended_ms) * _NS_OF_MS))
         if ended.code != OK:

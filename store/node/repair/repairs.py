@@ -211,7 +211,11 @@ class Repairs:
         if met[0].damage.space is Space.DATA:
             return AcceptLoss(engine_key, is_key_right)
         doubted = self._versions.suspect_requests
-        below = max([doubted.get(case.damage, engine_key) for case in met])[GROUP_BYTES:][:REQUEST_ID_BYTES]
+        ends = [doubted[case.damage] for case in met if case.damage in doubted]
+        if not ends:
+            # Its id may have turned, and nobody has looked yet between which whole ones it stands.
+            raise Unavailable(f"which requests {damage.what} may be is not known before the patrol's next pass")
+        below = max(ends)[GROUP_BYTES:][:REQUEST_ID_BYTES]
         return AcceptLoss(engine_key, False, below.ljust(REQUEST_ID_BYTES, b"\0"))
 
     def _cases_of(self, space: Space, key: bytes) -> list[Case]:

@@ -78,6 +78,15 @@ def test_the_parts_of_a_write_stand_below_its_call() -> None:
     assert spans["commit"].end_time == NOW_NS - 500 * 1_000_000
 
 
+def test_no_part_of_a_call_begins_before_it_though_its_end_was_read_a_moment_before() -> None:
+    write = Written(entry=EntryTimes(appended_ms=108.0, stored_ms=130.0, committed_ms=1_500.0))
+    late = put(f"00-{TRACE_ID}-{SPAN_ID}-01", write=write)
+    late.seconds = 1.8995
+    spans = {each.name: each for each in traced(late)}
+    began_ns = spans["cortado.v1.KeyValue/Put"].start_time
+    assert began_ns == spans["queued"].start_time == NOW_NS - 1_900_000_000
+
+
 @pytest.mark.parametrize(
     ("traceparent", "percent", "is_recorded"),
     [
