@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ortado/proto/v1/cluster.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"\x0f\n\rStatusRequest\"\x83\x04\n\x0eStatusResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x10\n\x08\x64\x61ta_dir\x18\x03 \x01(\t\x12\r\n\x05state\x18\x04 \x01(\t\x12\x0e\n\x06leader\x18\x05 \x01(\t\x12\x15\n\rapplied_index\x18\x06 \x01(\x04\x12\x11\n\tuptime_ms\x18\x07 \x01(\x04\x12\x1f\n\x03map\x18\x08 \x01(\x0b\x32\x12.cortado.v1.MapUse\x12\x17\n\x0f\x64isk_free_bytes\x18\t \x01(\x04\x12$\n\x06queues\x18\n \x03(\x0b\x32\x14.cortado.v1.QueueUse\x12\x17\n\x0floop_lag_ms_max\x18\x0b \x01(\r\x12\x0c\n\x04role\x18\x0c \x01(\t\x12\x12\n\nlast_index\x18\r \x01(\x04\x12\x16\n\x0eleader_address\x18\x0e \x01(\t\x12.\n\rclock_offsets\x18\x0f \x03(\x0b\x32\x17.cortado.v1.ClockOffset\x12\"\n\x06patrol\x18\x10 \x01(\x0b\x32\x12.cortado.v1.Patrol\x12\'\n\x06\x64\x61mage\x18\x14 \x03(\x0b\x32\x17.cortado.v1.DamagedItem\x12\x0f\n\x07\x64\x61maged\x18\x15 \x01(\r\x12\x10\n\x08repaired\x18\x16 \x01(\x04\x12\x0e\n\x06slowed\x18\x11 \x01(\t\"\x95\x01\n\x06Patrol\x12\x12\n\nread_bytes\x18\x01 \x01(\x04\x12\x16\n\x0e\x65xpected_bytes\x18\x02 \x01(\x04\x12\x12\n\nrunning_ms\x18\x03 \x01(\x04\x12\x0e\n\x06passes\x18\x04 \x01(\x04\x12\x19\n\x0clast_pass_ms\x18\x05 \x01(\x04H\x00\x88\x01\x01\x12\x0f\n\x07\x64\x61maged\x18\x06 \x01(\x04\x42\x0f\n\r_last_pass_ms\"J\n\x0b\x44\x61magedItem\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x0f\n\x07is_lost\x18\x04 \x01(\x08\"4\n\x11\x41\x63\x63\x65ptLossRequest\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"8\n\x12\x41\x63\x63\x65ptLossResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\"?\n\x0b\x43lockOffset\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x0e\n\x06low_ms\x18\x02 \x01(\x12\x12\x0f\n\x07high_ms\x18\x03 \x01(\x12\"1\n\x06MapUse\x12\x12\n\nused_bytes\x18\x01 \x01(\x04\x12\x13\n\x0blimit_bytes\x18\x02 \x01(\x04\"\\\n\x08QueueUse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\x12\x11\n\tcount_max\x18\x03 \x01(\x04\x12\r\n\x05\x62ytes\x18\x04 \x01(\x04\x12\x11\n\tbytes_max\x18\x05 \x01(\x04\"!\n\x0c\x43lockRequest\x12\x11\n\tat_leader\x18\x01 \x01(\x08\"\xc1\x01\n\rClockResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\"\n\x03now\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x13\n\x0bphysical_ms\x18\x03 \x01(\x04\x12+\n\x0clast_applied\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x15\n\rmax_offset_ms\x18\x05 \x01(\r\x12\x0f\n\x07jump_ms\x18\x06 \x01(\x12\":\n\x10\x42umpEpochRequest\x12\x12\n\nfrom_epoch\x18\x01 \x01(\r\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"F\n\x11\x42umpEpochResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\r\n\x05\x65poch\x18\x02 \x01(\r\"6\n\x0eMembersRequest\x12\x11\n\tat_leader\x18\x01 \x01(\x08\x12\x11\n\tcommitted\x18\x02 \x01(\x08\"p\n\x0fMembersResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12)\n\x07members\x18\x02 \x03(\x0b\x32\x18.cortado.v1.MemberStatus\x12\x0e\n\x06leader\x18\x03 \x01(\t\"\xa3\x01\n\x0cMemberStatus\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\r\n\x05voter\x18\x03 \x01(\x08\x12\x0e\n\x06joined\x18\x04 \x01(\x08\x12\x13\n\x0bmatch_index\x18\x05 \x01(\x04\x12\x0e\n\x06\x62\x65hind\x18\x06 \x01(\x04\x12\x15\n\rlast_heard_ms\x18\x07 \x01(\x04\x12\x16\n\x0eneeds_snapshot\x18\x08 \x01(\x08\"4\n\x10\x41\x64\x64MemberRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\"\'\n\x14PromoteMemberRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\"&\n\x13RemoveMemberRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\"e\n\x14MemberChangeResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12)\n\x07members\x18\x02 \x03(\x0b\x32\x18.cortado.v1.MemberStatus\"+\n\x15TransferLeaderRequest\x12\x12\n\nto_node_id\x18\x01 \x01(\t\"L\n\x16TransferLeaderResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0e\n\x06leader\x18\x02 \x01(\t\"(\n\x15RebuildReplicaRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\"<\n\x16RebuildReplicaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header2\x8a\x06\n\x07\x43luster\x12?\n\x06Status\x12\x19.cortado.v1.StatusRequest\x1a\x1a.cortado.v1.StatusResponse\x12<\n\x05\x43lock\x12\x18.cortado.v1.ClockRequest\x1a\x19.cortado.v1.ClockResponse\x12H\n\tBumpEpoch\x12\x1c.cortado.v1.BumpEpochRequest\x1a\x1d.cortado.v1.BumpEpochResponse\x12\x42\n\x07Members\x12\x1a.cortado.v1.MembersRequest\x1a\x1b.cortado.v1.MembersResponse\x12K\n\tAddMember\x12\x1c.cortado.v1.AddMemberRequest\x1a .cortado.v1.MemberChangeResponse\x12S\n\rPromoteMember\x12 .cortado.v1.PromoteMemberRequest\x1a .cortado.v1.MemberChangeResponse\x12Q\n\x0cRemoveMember\x12\x1f.cortado.v1.RemoveMemberRequest\x1a .cortado.v1.MemberChangeResponse\x12W\n\x0eRebuildReplica\x12!.cortado.v1.RebuildReplicaRequest\x1a\".cortado.v1.RebuildReplicaResponse\x12K\n\nAcceptLoss\x12\x1d.cortado.v1.AcceptLossRequest\x1a\x1e.cortado.v1.AcceptLossResponse\x12W\n\x0eTransferLeader\x12!.cortado.v1.TransferLeaderRequest\x1a\".cortado.v1.TransferLeaderResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ortado/proto/v1/cluster.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"\x0f\n\rStatusRequest\"\x83\x04\n\x0eStatusResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x10\n\x08\x64\x61ta_dir\x18\x03 \x01(\t\x12\r\n\x05state\x18\x04 \x01(\t\x12\x0e\n\x06leader\x18\x05 \x01(\t\x12\x15\n\rapplied_index\x18\x06 \x01(\x04\x12\x11\n\tuptime_ms\x18\x07 \x01(\x04\x12\x1f\n\x03map\x18\x08 \x01(\x0b\x32\x12.cortado.v1.MapUse\x12\x17\n\x0f\x64isk_free_bytes\x18\t \x01(\x04\x12$\n\x06queues\x18\n \x03(\x0b\x32\x14.cortado.v1.QueueUse\x12\x17\n\x0floop_lag_ms_max\x18\x0b \x01(\r\x12\x0c\n\x04role\x18\x0c \x01(\t\x12\x12\n\nlast_index\x18\r \x01(\x04\x12\x16\n\x0eleader_address\x18\x0e \x01(\t\x12.\n\rclock_offsets\x18\x0f \x03(\x0b\x32\x17.cortado.v1.ClockOffset\x12\"\n\x06patrol\x18\x10 \x01(\x0b\x32\x12.cortado.v1.Patrol\x12\'\n\x06\x64\x61mage\x18\x14 \x03(\x0b\x32\x17.cortado.v1.DamagedItem\x12\x0f\n\x07\x64\x61maged\x18\x15 \x01(\r\x12\x10\n\x08repaired\x18\x16 \x01(\x04\x12\x0e\n\x06slowed\x18\x11 \x01(\t\"\x95\x01\n\x06Patrol\x12\x12\n\nread_bytes\x18\x01 \x01(\x04\x12\x16\n\x0e\x65xpected_bytes\x18\x02 \x01(\x04\x12\x12\n\nrunning_ms\x18\x03 \x01(\x04\x12\x0e\n\x06passes\x18\x04 \x01(\x04\x12\x19\n\x0clast_pass_ms\x18\x05 \x01(\x04H\x00\x88\x01\x01\x12\x0f\n\x07\x64\x61maged\x18\x06 \x01(\x04\x42\x0f\n\r_last_pass_ms\"J\n\x0b\x44\x61magedItem\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x0f\n\x07is_lost\x18\x04 \x01(\x08\"4\n\x11\x41\x63\x63\x65ptLossRequest\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"8\n\x12\x41\x63\x63\x65ptLossResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\"?\n\x0b\x43lockOffset\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x0e\n\x06low_ms\x18\x02 \x01(\x12\x12\x0f\n\x07high_ms\x18\x03 \x01(\x12\"1\n\x06MapUse\x12\x12\n\nused_bytes\x18\x01 \x01(\x04\x12\x13\n\x0blimit_bytes\x18\x02 \x01(\x04\"\\\n\x08QueueUse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\x12\x11\n\tcount_max\x18\x03 \x01(\x04\x12\r\n\x05\x62ytes\x18\x04 \x01(\x04\x12\x11\n\tbytes_max\x18\x05 \x01(\x04\"R\n\x0c\x43lockRequest\x12\x11\n\tat_leader\x18\x01 \x01(\x08\x12\x0f\n\x07is_read\x18\x02 \x01(\x08\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"\xc1\x01\n\rClockResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\"\n\x03now\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x13\n\x0bphysical_ms\x18\x03 \x01(\x04\x12+\n\x0clast_applied\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x15\n\rmax_offset_ms\x18\x05 \x01(\r\x12\x0f\n\x07jump_ms\x18\x06 \x01(\x12\":\n\x10\x42umpEpochRequest\x12\x12\n\nfrom_epoch\x18\x01 \x01(\r\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"F\n\x11\x42umpEpochResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\r\n\x05\x65poch\x18\x02 \x01(\r\"6\n\x0eMembersRequest\x12\x11\n\tat_leader\x18\x01 \x01(\x08\x12\x11\n\tcommitted\x18\x02 \x01(\x08\"p\n\x0fMembersResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12)\n\x07members\x18\x02 \x03(\x0b\x32\x18.cortado.v1.MemberStatus\x12\x0e\n\x06leader\x18\x03 \x01(\t\"\xa3\x01\n\x0cMemberStatus\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\r\n\x05voter\x18\x03 \x01(\x08\x12\x0e\n\x06joined\x18\x04 \x01(\x08\x12\x13\n\x0bmatch_index\x18\x05 \x01(\x04\x12\x0e\n\x06\x62\x65hind\x18\x06 \x01(\x04\x12\x15\n\rlast_heard_ms\x18\x07 \x01(\x04\x12\x16\n\x0eneeds_snapshot\x18\x08 \x01(\x08\"4\n\x10\x41\x64\x64MemberRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\"\'\n\x14PromoteMemberRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\"&\n\x13RemoveMemberRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\"e\n\x14MemberChangeResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12)\n\x07members\x18\x02 \x03(\x0b\x32\x18.cortado.v1.MemberStatus\"+\n\x15TransferLeaderRequest\x12\x12\n\nto_node_id\x18\x01 \x01(\t\"L\n\x16TransferLeaderResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0e\n\x06leader\x18\x02 \x01(\t\"(\n\x15RebuildReplicaRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\"<\n\x16RebuildReplicaResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header2\x8a\x06\n\x07\x43luster\x12?\n\x06Status\x12\x19.cortado.v1.StatusRequest\x1a\x1a.cortado.v1.StatusResponse\x12<\n\x05\x43lock\x12\x18.cortado.v1.ClockRequest\x1a\x19.cortado.v1.ClockResponse\x12H\n\tBumpEpoch\x12\x1c.cortado.v1.BumpEpochRequest\x1a\x1d.cortado.v1.BumpEpochResponse\x12\x42\n\x07Members\x12\x1a.cortado.v1.MembersRequest\x1a\x1b.cortado.v1.MembersResponse\x12K\n\tAddMember\x12\x1c.cortado.v1.AddMemberRequest\x1a .cortado.v1.MemberChangeResponse\x12S\n\rPromoteMember\x12 .cortado.v1.PromoteMemberRequest\x1a .cortado.v1.MemberChangeResponse\x12Q\n\x0cRemoveMember\x12\x1f.cortado.v1.RemoveMemberRequest\x1a .cortado.v1.MemberChangeResponse\x12W\n\x0eRebuildReplica\x12!.cortado.v1.RebuildReplicaRequest\x1a\".cortado.v1.RebuildReplicaResponse\x12K\n\nAcceptLoss\x12\x1d.cortado.v1.AcceptLossRequest\x1a\x1e.cortado.v1.AcceptLossResponse\x12W\n\x0eTransferLeader\x12!.cortado.v1.TransferLeaderRequest\x1a\".cortado.v1.TransferLeaderResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,35 +41,35 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_QUEUEUSE']._serialized_start=1068
   _globals['_QUEUEUSE']._serialized_end=1160
   _globals['_CLOCKREQUEST']._serialized_start=1162
-  _globals['_CLOCKREQUEST']._serialized_end=1195
-  _globals['_CLOCKRESPONSE']._serialized_start=1198
-  _globals['_CLOCKRESPONSE']._serialized_end=1391
-  _globals['_BUMPEPOCHREQUEST']._serialized_start=1393
-  _globals['_BUMPEPOCHREQUEST']._serialized_end=1451
-  _globals['_BUMPEPOCHRESPONSE']._serialized_start=1453
-  _globals['_BUMPEPOCHRESPONSE']._serialized_end=1523
-  _globals['_MEMBERSREQUEST']._serialized_start=1525
-  _globals['_MEMBERSREQUEST']._serialized_end=1579
-  _globals['_MEMBERSRESPONSE']._serialized_start=1581
-  _globals['_MEMBERSRESPONSE']._serialized_end=1693
-  _globals['_MEMBERSTATUS']._serialized_start=1696
-  _globals['_MEMBERSTATUS']._serialized_end=1859
-  _globals['_ADDMEMBERREQUEST']._serialized_start=1861
-  _globals['_ADDMEMBERREQUEST']._serialized_end=1913
-  _globals['_PROMOTEMEMBERREQUEST']._serialized_start=1915
-  _globals['_PROMOTEMEMBERREQUEST']._serialized_end=1954
-  _globals['_REMOVEMEMBERREQUEST']._serialized_start=1956
-  _globals['_REMOVEMEMBERREQUEST']._serialized_end=1994
-  _globals['_MEMBERCHANGERESPONSE']._serialized_start=1996
-  _globals['_MEMBERCHANGERESPONSE']._serialized_end=2097
-  _globals['_TRANSFERLEADERREQUEST']._serialized_start=2099
-  _globals['_TRANSFERLEADERREQUEST']._serialized_end=2142
-  _globals['_TRANSFERLEADERRESPONSE']._serialized_start=2144
-  _globals['_TRANSFERLEADERRESPONSE']._serialized_end=2220
-  _globals['_REBUILDREPLICAREQUEST']._serialized_start=2222
-  _globals['_REBUILDREPLICAREQUEST']._serialized_end=2262
-  _globals['_REBUILDREPLICARESPONSE']._serialized_start=2264
-  _globals['_REBUILDREPLICARESPONSE']._serialized_end=2324
-  _globals['_CLUSTER']._serialized_start=2327
-  _globals['_CLUSTER']._serialized_end=3105
+  _globals['_CLOCKREQUEST']._serialized_end=1244
+  _globals['_CLOCKRESPONSE']._serialized_start=1247
+  _globals['_CLOCKRESPONSE']._serialized_end=1440
+  _globals['_BUMPEPOCHREQUEST']._serialized_start=1442
+  _globals['_BUMPEPOCHREQUEST']._serialized_end=1500
+  _globals['_BUMPEPOCHRESPONSE']._serialized_start=1502
+  _globals['_BUMPEPOCHRESPONSE']._serialized_end=1572
+  _globals['_MEMBERSREQUEST']._serialized_start=1574
+  _globals['_MEMBERSREQUEST']._serialized_end=1628
+  _globals['_MEMBERSRESPONSE']._serialized_start=1630
+  _globals['_MEMBERSRESPONSE']._serialized_end=1742
+  _globals['_MEMBERSTATUS']._serialized_start=1745
+  _globals['_MEMBERSTATUS']._serialized_end=1908
+  _globals['_ADDMEMBERREQUEST']._serialized_start=1910
+  _globals['_ADDMEMBERREQUEST']._serialized_end=1962
+  _globals['_PROMOTEMEMBERREQUEST']._serialized_start=1964
+  _globals['_PROMOTEMEMBERREQUEST']._serialized_end=2003
+  _globals['_REMOVEMEMBERREQUEST']._serialized_start=2005
+  _globals['_REMOVEMEMBERREQUEST']._serialized_end=2043
+  _globals['_MEMBERCHANGERESPONSE']._serialized_start=2045
+  _globals['_MEMBERCHANGERESPONSE']._serialized_end=2146
+  _globals['_TRANSFERLEADERREQUEST']._serialized_start=2148
+  _globals['_TRANSFERLEADERREQUEST']._serialized_end=2191
+  _globals['_TRANSFERLEADERRESPONSE']._serialized_start=2193
+  _globals['_TRANSFERLEADERRESPONSE']._serialized_end=2269
+  _globals['_REBUILDREPLICAREQUEST']._serialized_start=2271
+  _globals['_REBUILDREPLICAREQUEST']._serialized_end=2311
+  _globals['_REBUILDREPLICARESPONSE']._serialized_start=2313
+  _globals['_REBUILDREPLICARESPONSE']._serialized_end=2373
+  _globals['_CLUSTER']._serialized_start=2376
+  _globals['_CLUSTER']._serialized_end=3154
 # @@protoc_insertion_point(module_scope)

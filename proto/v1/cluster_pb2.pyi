@@ -129,10 +129,14 @@ class QueueUse(_message.Message):
     def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ..., count_max: _Optional[int] = ..., bytes: _Optional[int] = ..., bytes_max: _Optional[int] = ...) -> None: ...
 
 class ClockRequest(_message.Message):
-    __slots__ = ("at_leader",)
+    __slots__ = ("at_leader", "is_read", "at")
     AT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    IS_READ_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
     at_leader: bool
-    def __init__(self, at_leader: bool = ...) -> None: ...
+    is_read: bool
+    at: _common_pb2.ReadAt
+    def __init__(self, at_leader: bool = ..., is_read: bool = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ...) -> None: ...
 
 class ClockResponse(_message.Message):
     __slots__ = ("header", "now", "physical_ms", "last_applied", "max_offset_ms", "jump_ms")

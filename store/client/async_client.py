@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from cortado.errors import InvalidArgument
-from cortado.proto.v1 import cluster_pb2, kv_pb2
+from cortado.proto.v1 import cluster_pb2
 from cortado.store.client.aio.runtime import AsyncioRuntime
 from cortado.store.client.arguments import whole
 from cortado.store.client.caches import SchemaCache, TableCache
@@ -254,8 +254,8 @@ class AsyncClient:
         It is that of a linearizable read, not the clock's: of a time above what is stored the server would know nothing
         after a crash, and if its clock then went back, a later write might come to stand below.
         """
-        request = kv_pb2.KvGetRequest(namespace="now", key=b"now")
-        reply = await self._connection.call(self._connection.stubs.kv.Get, request, timeout_s=self._timeout_s)
+        stub, request = self._connection.stubs.cluster.Clock, cluster_pb2.ClockRequest(is_read=True)
+        reply = await self._connection.call(stub, request, timeout_s=self._timeout_s)
         return timestamp_of(reply.header.timestamp)
 
     async def accept_loss(self, key: bytes) -> None:

@@ -74,9 +74,10 @@ class ClusterService(Service):
     async def clock(self, request: cluster_pb2.ClockRequest) -> Message:
         self._check_leads(request.at_leader, "only the leader's time will do")
         clock, time = self.node.host.clock, self.node.host.host_time
+        read_ts = await self.read_ts(request.at) if request.is_read else self.node.read_ts()
         last_applied = self.node.read_ts()
         return cluster_pb2.ClockResponse(
-            header=self.header(last_applied),
+            header=self.header(read_ts),
             now=timestamp_message(clock.reading()),
             physical_ms=max(time.wall_ms(), 0),
             last_applied=timestamp_message(last_applied),

@@ -281,7 +281,10 @@ def test_a_client_that_is_closed_between_two_attempts_leaves_a_write_open(server
     server.handlers["KeyValue.Get"] = lambda request, context: break_off(context)
     opened: list[Client] = []
     environment = Environment(sleep_s=lambda _: opened[-1].close())
-    for call, end in ((Client.now, Cancelled), (lambda client: client.kv("n").put(b"k", b"v"), OutcomeUnknown)):
+    for call, end in (
+        (lambda client: client.kv("n").get(b"k"), Cancelled),
+        (lambda client: client.kv("n").put(b"k", b"v"), OutcomeUnknown),
+    ):
         opened.append(Client(server.endpoint, environment=environment))
         with pytest.raises(end):
             call(opened[-1])
