@@ -488,12 +488,8 @@ class Driver:
             applied = self.applied
             is_next = state.index == applied.index + len(ready.committed) and state.is_after(applied)
             invariant(is_next, "the state that was stored is the next one", applied, state)
-            invariant(
-                state.index <= self.log.durable_commit_index,
-                "what is applied is committed",
-                state.index,
-                self.log.durable_commit_index,
-            )
+            committed = self.log.durable_commit_index
+            invariant(state.index <= committed, "what is applied is committed", state.index, committed)
             self._clock.observe_log(state.last_ts)
             self.pipeline.advance(state)
             self.feed.applied(self._machine.newly_applied, state.last_ts)

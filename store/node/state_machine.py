@@ -39,6 +39,7 @@ from cortado.store.node.request_table.records import REQUEST_ID_BYTES, Remembere
 
 # How many records are looked at in one piece while those below a floor are counted and deleted.
 _PAGE_ITEMS: Final = 1_024
+_PAGE_BYTES: Final = 1 << 20
 _FIRST_ID: Final = bytes(REQUEST_ID_BYTES)
 
 
@@ -95,10 +96,10 @@ class StateMachine:
         A damaged record is passed over: with one bit turned its id may speak of the year 2100, and so may a floor above
         it, which would refuse every request until then, on every replica.
         """
-        start = self._group + from_id
+        start, bytes_max = self._group + from_id, _PAGE_BYTES
         with self._engine.read() as txn:
             while True:
-                page = txn.page(Space.REQUESTS, start, ABOVE_KEYS, max_items=count_max)
+                page = txn.page(Space.REQUESTS, start, ABOVE_KEYS, max_items=count_max, max_bytes=bytes_max)
                 wrong = set(damaged_keys(Space.REQUESTS, page.keys, page.values))
                 whole = [
                     (key[GROUP_BYTES:], len(record))
@@ -107,7 +108,8 @@ class StateMachine:
                 ]
                 if whole or page.exhausted:
                     return whole
-                count_max *= 2
+                # All of it is damaged: more of it, to get past that.
+                count_max, bytes_max = 2 * count_max, 2 * bytes_max
 
     # --- applying ----------------------------------------------------------------------------------------------
 

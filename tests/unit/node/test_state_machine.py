@@ -15,6 +15,7 @@ from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.log_entry import LogEntry
+from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.state_machine import StateMachine
 from support.nodes import key
 
@@ -91,3 +92,15 @@ def test_a_new_epoch_and_a_ceiling_are_in_the_state() -> None:
     assert (state.last_ts, state.ceiling) == (at(7), at(300))
     state = apply(engine, write("b", (3, 1), at(2, epoch=1), epoch=1))
     assert (state.last_ts, state.epoch_began) == (at(2, epoch=1), at(2, epoch=1))
+
+
+def test_the_oldest_requests_are_found_behind_damaged_ones_that_fill_more_than_a_page() -> None:
+    engine = MemoryEngine()
+    group = (1).to_bytes(4)
+    whole = bytes(at(9)) + bytes(8)
+    with engine.write() as txn:
+        for number in range(5):
+            txn.put(Space.REQUESTS, group + bytes(at(number + 1)) + bytes(8), bytes(600_000))
+        txn.put(Space.REQUESTS, group + whole, encode_remembered(whole, Remembered(bytes(16), at(9), b"reply")))
+    machine = StateMachine(engine, VersionStore(engine))
+    assert [request_id for request_id, _ in machine.oldest_requests(bytes(20), 1)] == [whole]
