@@ -78,7 +78,7 @@ class Driver:
         host, log, machine = group.host, group.log, group.machine
         limits, monotonic_ms = host.limits, host.monotonic_ms
         self.log = log
-        self._loop = loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         self._node_id = group.node_id
         self._group_id = group.of.group_id
         self._clock = host.clock
@@ -128,7 +128,7 @@ class Driver:
             whole=self._round,
             short=self._round_of_proposals,
             after=self._conditions.look,
-            on_defect=self._fail,
+            on_defect=self.fail,
         )
         self.failure: BaseException | None = None
         """Why the node stopped."""
@@ -291,10 +291,6 @@ class Driver:
         self.compaction.restart(state.index)
         self._is_paused = False
         self.schedule()
-
-    def fail(self, error: BaseException) -> None:
-        """The node can't go on, for a reason of somebody else's."""
-        self._fail(error)
 
     async def close(self) -> None:
         """Return when every proposal has its answer and nothing is being stored; no round follows."""
@@ -529,7 +525,6 @@ class Driver:
                     _LOG.info("leads in term %d", term)
                 case Established():
                     self._lead()
-        self.measures.leader_changes = self.leadership.changes
 
     def _leads_as_seen(self) -> bool:
         """Whether a group of several is led as it was when leadership was looked at last."""
@@ -549,8 +544,9 @@ class Driver:
         self.pipeline.lose(resting, error, "leadership was lost before the write was committed")
         self._on_lost()
 
-    def _fail(self, error: BaseException) -> None:
-        """Stop for good. What was being stored may be on the disk or not: only a restart can tell."""
+    def fail(self, error: BaseException) -> None:
+        """Stop for good: a round failed, or somebody else says why the node can't go on. What was being stored may be
+        on the disk or not: only a restart can tell."""
         if self.failure is not None:
             return
         self.failure = error

@@ -188,7 +188,7 @@ def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     fresh_ms = sources.monotonic_ms() if driver.is_alone else log.fresh_as_of_ms
     if fresh_ms is not None:
         yield "staleness_seconds", (), max(sources.monotonic_ms() - fresh_ms, 0.0) / _MS
-    yield "leader_changes_total", (), driver.measures.leader_changes
+    yield "leader_changes_total", (), driver.leadership.changes
     yield "terms_led_total", (), driver.measures.terms_led
     elections = log.election_counts
     yield "pre_votes_total", (), elections.pre_vote_rounds

@@ -87,10 +87,9 @@ class WriteMeasures:
 
 @dataclass(slots=True, eq=False)
 class RoundMeasures:
-    """The driver's rounds, what they saw of leaders, and linearizable reads that had to wait for one."""
+    """The driver's rounds, the terms that it led, and linearizable reads that had to wait for one."""
 
     rounds: int = 0
-    leader_changes: int = 0
     terms_led: int = 0
     read_waits: Histogram = field(default_factory=Histogram)
     reads_failed: int = 0
