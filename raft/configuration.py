@@ -22,11 +22,13 @@ from cortado.proto.internal import raft_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Serves peers and clients at ``address`` (host:port). ``storage_id`` is empty until it has presented itself."""
+    """Peers reach it at ``peer_address``, clients at ``address`` (host:port each). Whoever announces it knows the first
+    one; ``storage_id`` and ``address`` are empty until it has presented itself."""
 
     node_id: str
-    address: str
+    peer_address: str
     storage_id: str = ""
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,11 @@ def sorted_members(members: Iterable[Member]) -> tuple[Member, ...]:
 
 
 def _to_messages(members: Iterable[Member]) -> list[pb.Member]:
-    return [pb.Member(node_id=m.node_id, address=m.address, storage_id=m.storage_id) for m in members]
+    return [
+        pb.Member(node_id=m.node_id, peer_address=m.peer_address, storage_id=m.storage_id, address=m.address)
+        for m in members
+    ]
 
 
 def _from_messages(messages: Iterable[pb.Member]) -> tuple[Member, ...]:
-    return sorted_members(Member(each.node_id, each.address, each.storage_id) for each in messages)
+    return sorted_members(Member(each.node_id, each.peer_address, each.storage_id, each.address) for each in messages)

@@ -32,33 +32,34 @@ class Membership:
         self._append = append
 
     def add_learner(self, member: Member) -> Entry | None:
-        """Announce a member that has no data directory yet. None where it is announced already, with this address."""
+        """Announce a member that has no data directory yet. None where it is announced already, with this address of
+        its."""
         current = self._current()
         if member in current.learners:
             return None  # Whoever asks again did not hear the answer.
         check_node_id(member.node_id)
-        check_address(member.address)
+        check_address("peer_address", member.peer_address)
         if current.member(member.node_id) is not None:
             raise InvalidArgument("node_id", "is a member already", member.node_id)
-        self._check_address_is_free(member.node_id, member.address)
+        self._check_addresses_are_free(member)
         self._check_last_change_is_committed()
         return self._append(Configuration(current.voters, sorted_members((*current.learners, member))))
 
-    def bind(self, node_id: str, storage_id: str, address: str) -> Entry | None:
-        """A member's data directory presents itself: remember ``storage_id`` where none is known, and a new address.
-        None where both are known already. Raises InvalidArgument where another data directory is known by this id."""
+    def bind(self, bound: Member) -> Entry | None:
+        """A member's data directory presents itself: remember its storage id where none is known, and new addresses.
+        None where all is known already. Raises InvalidArgument where another data directory is known by this id."""
         current = self._current()
-        member = self._known(node_id)
-        check_address(address)
-        if not 0 < len(storage_id) <= _STORAGE_ID_LENGTH_MAX:
-            raise InvalidArgument("storage_id", f"must have 1 to {_STORAGE_ID_LENGTH_MAX} characters", storage_id)
-        if member.storage_id and member.storage_id != storage_id:
-            problem = f"{node_id} is known by another data directory; a lost one comes back under a new node id"
-            raise InvalidArgument("storage_id", problem, storage_id)
-        bound = Member(node_id, address, storage_id)
+        member = self._known(bound.node_id)
+        check_address("peer_address", bound.peer_address)
+        check_address("address", bound.address)
+        if not 0 < len(bound.storage_id) <= _STORAGE_ID_LENGTH_MAX:
+            raise InvalidArgument("storage_id", f"must have 1 to {_STORAGE_ID_LENGTH_MAX} characters", bound.storage_id)
+        if member.storage_id and member.storage_id != bound.storage_id:
+            problem = f"{bound.node_id} is known by another data directory; a lost one comes back under a new node id"
+            raise InvalidArgument("storage_id", problem, bound.storage_id)
         if bound == member:
             return None
-        self._check_address_is_free(node_id, address)
+        self._check_addresses_are_free(bound)
         self._check_last_change_is_committed()
         voters = tuple(bound if each is member else each for each in current.voters)
         learners = tuple(bound if each is member else each for each in current.learners)
@@ -106,10 +107,14 @@ class Membership:
         if core.journal.configuration_index > core.durable_commit_index:
             raise Unavailable("the last change of members is not committed yet", retry_delay_ms=_RETRY_MS)
 
-    def _check_address_is_free(self, node_id: str, address: str) -> None:
-        for each in self._core.configuration.members:
-            if each.address == address and each.node_id != node_id:
-                raise InvalidArgument("address", f"belongs to member {each.node_id}", address)
+    def _check_addresses_are_free(self, member: Member) -> None:
+        """Neither is another member's, of either kind, and the two are not one."""
+        if member.peer_address == member.address:
+            raise InvalidArgument("address", "must be another one than the peers'", member.address)
+        for each in self._core.configuration.others(member.node_id):
+            for field, address in (("peer_address", member.peer_address), ("address", member.address)):
+                if address and address in (each.peer_address, each.address):
+                    raise InvalidArgument(field, f"belongs to member {each.node_id}", address)
 
     def _check_has_caught_up(self, member: Member) -> None:
         core = self._core
@@ -148,8 +153,8 @@ def check_node_id(node_id: str) -> None:
         raise InvalidArgument("node_id", problem, repr(node_id))
 
 
-def check_address(address: str) -> None:
-    """Raises InvalidArgument."""
+def check_address(field: str, address: str) -> None:
+    """Raises InvalidArgument naming ``field``."""
     host, _, port = address.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise InvalidArgument("address", "must be host:port", repr(address))
+        raise InvalidArgument(field, "must be host:port", repr(address))

@@ -24,7 +24,7 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Encoded, Entry, Nothing, Payload
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 CHECKSUM_BYTES: Final = 4
 KIND_NOTHING, KIND_DATA, KIND_CONFIGURATION, KIND_EXAMINED = 0, 1, 2, 3
 _ENTRY_KEY: Final = struct.Struct(">IcQ")

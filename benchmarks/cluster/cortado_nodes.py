@@ -19,24 +19,26 @@ class CortadoCluster:
     name = "cortado"
 
     def __init__(self, folder: Path) -> None:
-        endpoints = [f"127.0.0.1:{port}" for port in free_ports(3)]
-        names = {f"n{number}": endpoint for number, endpoint in enumerate(endpoints, start=1)}
+        ports = [f"127.0.0.1:{port}" for port in free_ports(6)]
+        names = ("n1", "n2", "n3")
+        self._peer_addresses = dict(zip(names, ports[3:], strict=True))
         self.members = [
-            Member(name, endpoint, self._command(name, endpoint, endpoints[0], folder), folder / f"{name}.log")
-            for name, endpoint in names.items()
+            Member(name, endpoint, self._command(name, endpoint, folder), folder / f"{name}.log")
+            for name, endpoint in zip(names, ports, strict=False)
         ]
 
-    def _command(self, name: str, endpoint: str, first: str, folder: Path) -> list[str]:
+    def _command(self, name: str, endpoint: str, folder: Path) -> list[str]:
         command = [sys.executable, "-m", "cortado.store.cli", "server", "--data-dir", str(folder / name)]
-        command += ["--node-id", name, "--listen", endpoint]
-        return command if endpoint == first else [*command, "--join", first]
+        command += ["--node-id", name, "--listen", endpoint, "--peer-listen", self._peer_addresses[name]]
+        return command if name == "n1" else [*command, "--join", self._peer_addresses["n1"]]
 
     def form(self) -> None:
         first, *others = self.members
         first.start()
         wait_for(lambda: self.leader() is first, "the first node leads")
         for member in others:
-            self._ask(first, "AddMember", cluster_pb2.AddMemberRequest(node_id=member.name, address=member.endpoint))
+            peer_address = self._peer_addresses[member.name]
+            self._ask(first, "AddMember", cluster_pb2.AddMemberRequest(node_id=member.name, peer_address=peer_address))
             member.start()
             request = cluster_pb2.PromoteMemberRequest(node_id=member.name)
             wait_for(lambda request=request: self._is_done(first, request), f"{member.name} is a voter")  # type: ignore[misc]

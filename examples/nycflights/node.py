@@ -35,11 +35,20 @@ class Leadership:
 
 
 class Node:
-    """One ``cortado server`` with default settings. ``address`` is where it serves, once it has been started."""
+    """One ``cortado server`` with default settings. ``address`` is where it serves, once it has been started, and
+    ``peer_address`` where the other nodes reach it."""
 
-    def __init__(self, node_id: str, folder: Path, address: str = "127.0.0.1:0", join: str = "") -> None:
+    def __init__(
+        self,
+        node_id: str,
+        folder: Path,
+        address: str = "127.0.0.1:0",
+        peer_address: str = "127.0.0.1:0",
+        join: str = "",
+    ) -> None:
         self.node_id = node_id
         self.address = address
+        self.peer_address = peer_address
         self._folder = folder
         self._join = join
         self._process: subprocess.Popen[bytes] | None = None
@@ -49,6 +58,7 @@ class Node:
         log = self._folder / f"{self.node_id}.log"
         command = [sys.executable, "-m", "cortado.store.cli", "server", "--node-id", self.node_id]
         command += ["--data-dir", str(self._folder / self.node_id), "--listen", self.address]
+        command += ["--peer-listen", self.peer_address]
         command += ["--join", self._join] if self._join else []
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(
@@ -91,10 +101,11 @@ class Nodes:
     """A cluster of one or several nodes, made by :func:`running_nodes`."""
 
     def __init__(self, folder: Path, count: int) -> None:
-        addresses = [f"127.0.0.1:{port}" for port in _free_ports(count)]
+        addresses = [f"127.0.0.1:{port}" for port in _free_ports(2 * count)]
+        peers = addresses[count:]
         self.nodes = [
-            Node(f"n{number}", folder, address, "" if number == 1 else addresses[0])
-            for number, address in enumerate(addresses, start=1)
+            Node(f"n{number}", folder, addresses[number - 1], peers[number - 1], "" if number == 1 else peers[0])
+            for number in range(1, count + 1)
         ]
 
     @property
@@ -108,7 +119,7 @@ class Nodes:
         first.start()
         with Client(first.address) as client:
             for node in others:
-                client.membership.add(node.node_id, node.address)
+                client.membership.add(node.node_id, node.peer_address)
                 node.start()
                 _promote(client, node.node_id)
 

@@ -6,14 +6,16 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Member(_message.Message):
-    __slots__ = ("node_id", "address", "storage_id")
+    __slots__ = ("node_id", "peer_address", "storage_id", "address")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
-    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    PEER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     STORAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
     node_id: str
-    address: str
+    peer_address: str
     storage_id: str
-    def __init__(self, node_id: _Optional[str] = ..., address: _Optional[str] = ..., storage_id: _Optional[str] = ...) -> None: ...
+    address: str
+    def __init__(self, node_id: _Optional[str] = ..., peer_address: _Optional[str] = ..., storage_id: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
 
 class Configuration(_message.Message):
     __slots__ = ("voters", "learners")

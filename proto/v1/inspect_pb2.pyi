@@ -95,14 +95,16 @@ class LogState(_message.Message):
     def __init__(self, group_id: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_configuration: _Optional[_Union[LogConfiguration, _Mapping]] = ..., keeps_entries: bool = ..., first_index: _Optional[int] = ..., last_index: _Optional[int] = ..., applied_index: _Optional[int] = ..., applied_term: _Optional[int] = ..., last_timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ceiling: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., epoch_began: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., request_floor: _Optional[bytes] = ..., requests: _Optional[int] = ..., request_bytes: _Optional[int] = ..., installing: _Optional[str] = ...) -> None: ...
 
 class LogMember(_message.Message):
-    __slots__ = ("node_id", "address", "storage_id")
+    __slots__ = ("node_id", "address", "storage_id", "peer_address")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     STORAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    PEER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     address: str
     storage_id: str
-    def __init__(self, node_id: _Optional[str] = ..., address: _Optional[str] = ..., storage_id: _Optional[str] = ...) -> None: ...
+    peer_address: str
+    def __init__(self, node_id: _Optional[str] = ..., address: _Optional[str] = ..., storage_id: _Optional[str] = ..., peer_address: _Optional[str] = ...) -> None: ...
 
 class LogConfiguration(_message.Message):
     __slots__ = ("voters", "learners")

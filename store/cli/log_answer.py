@@ -84,8 +84,8 @@ def _state_pairs(name: str, state: pb.LogState) -> list[tuple[str, Any]]:
 
 
 def _members(configuration: pb.LogConfiguration) -> str:
-    voters = [f"{each.node_id} {each.address}" for each in configuration.voters]
-    return ", ".join([*voters, *(f"{each.node_id} {each.address} (learner)" for each in configuration.learners)])
+    voters = [f"{each.node_id} {each.peer_address}" for each in configuration.voters]
+    return ", ".join([*voters, *(f"{each.node_id} {each.peer_address} (learner)" for each in configuration.learners)])
 
 
 def _rows(entry: pb.LogEntry) -> Iterator[Sequence[Any]]:
@@ -153,7 +153,13 @@ def _state_json(state: pb.LogState) -> dict[str, Any]:
 
 def _members_json(configuration: pb.LogConfiguration) -> list[dict[str, Any]]:
     return [
-        {"node_id": each.node_id, "address": each.address, "storage_id": each.storage_id, "voter": is_voter}
+        {
+            "node_id": each.node_id,
+            "address": each.address,
+            "peer_address": each.peer_address,
+            "storage_id": each.storage_id,
+            "voter": is_voter,
+        }
         for members, is_voter in ((configuration.voters, True), (configuration.learners, False))
         for each in members
     ]

@@ -28,7 +28,7 @@ class MembersAnswer:
         found = self.found
         is_told_by_leader = bool(found.leader) and found.told_by == found.leader
         show.table(
-            ("node", "address", "role", "state", "behind", "heard"),
+            ("node", "address", "peer address", "role", "state", "behind", "heard"),
             [_row(member, found.leader, is_told_by_leader) for member in found.members],
         )
         if not found.leader:
@@ -56,7 +56,8 @@ def member_json(member: MemberStatus, leader: str) -> dict[str, object]:
 def _row(member: MemberStatus, leader: str, is_told_by_leader: bool) -> Sequence[object]:
     role = "leader" if leader and member.node_id == leader else "voter" if member.voter else "learner"
     state = "not joined yet" if not member.joined else "needs a snapshot" if member.needs_snapshot else "joined"
+    where = (member.node_id, member.address or "-", member.peer_address)
     if not is_told_by_leader or not member.joined:
-        return (member.node_id, member.address, role, state, "-", "-")
+        return (*where, role, state, "-", "-")
     heard = "-" if role == "leader" else f"{span_text(member.last_heard_ms)} ago"
-    return (member.node_id, member.address, role, state, member.behind, heard)
+    return (*where, role, state, member.behind, heard)

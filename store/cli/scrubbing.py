@@ -65,6 +65,8 @@ def _running(session: Session, stack: ExitStack) -> tuple[_Replicas, list[str], 
     nodes: list[tuple[NodeInspector, Timestamp]] = []
     for member in members:
         try:
+            if not member.joined:
+                raise Unavailable("it has not joined yet")
             node = NodeInspector([member.address], tls=session.tls(), timeout_s=session.timeout_s)
             stack.enter_context(node)
             if node.name != member.node_id:

@@ -68,6 +68,8 @@ def ask_each(session: Session, members: Members, found: Status) -> list[Status |
     def ask(member: MemberStatus) -> Status | CortadoError:
         if member.node_id == found.node_id:
             return found
+        if not member.joined:
+            return Unavailable("it has not joined yet")
         timeout_s = min(session.timeout_s, _MEMBER_TIMEOUT_S)
         try:
             with dataclasses.replace(session, endpoint=member.address, timeout_s=timeout_s).client() as client:
@@ -89,6 +91,7 @@ def _member_json(members: Members, member: MemberStatus, said: Status | CortadoE
     return {
         "node_id": member.node_id,
         "address": member.address,
+        "peer_address": member.peer_address,
         "voter": member.voter,
         "joined": member.joined,
         "leader": bool(members.leader) and member.node_id == members.leader,
@@ -112,7 +115,7 @@ def _row(members: Members, member: MemberStatus, said: Status | CortadoError) ->
         # The address stands beside it.
         why = str(said).removeprefix(f"cannot reach {member.address}: ")
         state, more = "not joined yet" if not member.joined else f"not reached: {why}", ("-", "-", "-")
-    return (member.node_id, member.address, role, state, *more)
+    return (member.node_id, member.address or "-", role, state, *more)
 
 
 def _pairs(found: Status) -> list[tuple[str, object]]:

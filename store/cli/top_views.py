@@ -138,10 +138,11 @@ class Watch:
     def _sample(self, member: MemberStatus, said: Statistics | CortadoError, leader: Statistics | None) -> NodeSample:
         if isinstance(said, Statistics):
             return sample(member.address, member.voter, said, self._before.get(said.node_id), leader)
-        problem = said.message() if member.joined else "it has not joined yet"
-        return not_reached(member.node_id, member.address, member.voter, problem)
+        return not_reached(member.node_id, member.address, member.voter, said.message())
 
     def _ask(self, member: MemberStatus) -> Statistics | CortadoError:
+        if not member.joined:
+            return Unavailable("it has not joined yet")
         try:
             said = self._connection(member.address).read()
         except CortadoError as problem:

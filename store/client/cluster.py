@@ -101,11 +101,13 @@ class MemberStatus:
     """A node of the cluster. ``joined`` is False until its data directory has presented itself.
 
     The rest is what the leader knows, and 0 elsewhere: the last entry known to be durable at the member, by how many
-    entries that is behind, and how long ago it was heard of.
+    entries that is behind, and how long ago it was heard of. Clients reach it at ``address``, empty until it has
+    joined, the other nodes at ``peer_address``.
     """
 
     node_id: str
     address: str
+    peer_address: str
     voter: bool
     joined: bool
     match_index: int = 0
@@ -190,6 +192,7 @@ def _members_from_proto(members: Iterable[cluster_pb2.MemberStatus]) -> tuple[Me
         MemberStatus(
             each.node_id,
             each.address,
+            each.peer_address,
             each.voter,
             each.joined,
             each.match_index,
@@ -221,14 +224,17 @@ class AsyncMembership:
         request = cluster_pb2.MembersRequest(at_leader=flag(at_leader, "at_leader"))
         return await self._members(request, self._timeout_s)
 
-    async def add(self, node_id: str, address: str) -> tuple[MemberStatus, ...]:
-        """Announces a new node, which joins as a learner when it starts. Raises InvalidArgument (a known id or
-        address), Unavailable (another change is under way), OutcomeUnknown."""
-        request = cluster_pb2.AddMemberRequest(node_id=text(node_id, "node_id"), address=text(address, "address"))
+    async def add(self, node_id: str, peer_address: str) -> tuple[MemberStatus, ...]:
+        """Announces a new node, which the other nodes will reach at ``peer_address``, and which joins as a learner when
+        it starts. Raises InvalidArgument (a known id or address), Unavailable (another change is under way),
+        OutcomeUnknown."""
+        request = cluster_pb2.AddMemberRequest(
+            node_id=text(node_id, "node_id"), peer_address=text(peer_address, "peer_address")
+        )
 
         def is_made(now: Members) -> bool:
             added = now.member(node_id)
-            return added is not None and added.address == address
+            return added is not None and added.peer_address == peer_address
 
         return await self._change("AddMember", request, is_made)
 

@@ -17,7 +17,7 @@ from cortado.store.doctor.probes import Facts, describe, problem_of, run_probes
 def nodes_facts(endpoints: Sequence[str], tls: Tls | None, timeout_s: float) -> Facts:
     """By address: the endpoints, then the members that they name. Takes about twice ``timeout_s`` at most."""
     found = _ask_all(endpoints, tls, timeout_s)
-    named = [member["address"] for each in found.values() for member in each.get("members", [])]
+    named = [member["address"] for each in found.values() for member in each.get("members", []) if member["address"]]
     return found | _ask_all([each for each in dict.fromkeys(named) if each not in found], tls, timeout_s)
 
 
@@ -119,6 +119,7 @@ def _members(reply: pb.MembersResponse) -> list[Facts]:
         {
             "node_id": each.node_id,
             "address": each.address,
+            "peer_address": each.peer_address,
             "voter": each.voter,
             "joined": each.joined,
             "behind": each.behind,

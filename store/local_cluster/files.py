@@ -19,19 +19,22 @@ from typing import Any, Final
 from cortado.errors import DataDirectoryError, InvalidArgument, Unavailable
 from cortado.store.local_cluster.processes import ProcessId
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 NODES_MAX: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """``is_announced``: the cluster was told of it. ``is_voter``: it was made a voter, so its directory exists.
+    """Clients reach it at ``address``, the other nodes at ``peer_address``.
+
+    ``is_announced``: the cluster was told of it. ``is_voter``: it was made a voter, so its directory exists.
 
     ``is_removed``: it was a member once, and the cluster has removed it. Its id is not used again.
     """
 
     node_id: str
     address: str
+    peer_address: str
     is_announced: bool = False
     is_voter: bool = False
     is_removed: bool = False

@@ -91,7 +91,7 @@ def _admit(site: Site, client: Client, node: NodePlan) -> None:
     found = _members(site, client)
     known = found.member(node.node_id)
     if known is None:
-        site.say(f"{node.node_id} is announced at {node.address}")
+        site.say(f"{node.node_id} is announced at {node.peer_address}")
         _wait(site, lambda: _is_added(client, node), f"{node.node_id} cannot be announced yet")
     node = dataclasses.replace(node, is_announced=True)
     site.change(node)
@@ -115,7 +115,7 @@ def _members(site: Site, client: Client) -> Members:
 
 def _is_added(client: Client, node: NodePlan) -> bool:
     if client.membership.members().member(node.node_id) is None:
-        client.membership.add(node.node_id, node.address)
+        client.membership.add(node.node_id, node.peer_address)
     return True
 
 

@@ -43,10 +43,11 @@ def command_of(files: ClusterFiles, plan: Plan, node: NodePlan, parent_fd: int) 
         *("--data-dir", str(files.data(node.node_id))),
         *("--node-id", node.node_id),
         *("--listen", node.address),
+        *("--peer-listen", node.peer_address),
         *("--faults-file", str(files.faults(node.node_id))),
         *("--parent-fd", str(parent_fd)),
     ]
-    others = [each.address for each in plan.members if each.node_id != node.node_id]
+    others = [each.peer_address for each in plan.members if each.node_id != node.node_id]
     if node.node_id != plan.nodes[0].node_id:
         options += ["--join", ",".join(others)]
     if files.settings.exists():

@@ -17,6 +17,8 @@ from cortado.store.local_cluster.files import NODES_MAX, ClusterFiles, NodePlan,
 from cortado.store.local_cluster.ports import HOST, PORT_DEFAULT, free_ports
 
 NODES_DEFAULT: Final = 3
+# Ports in a row stay free for the clients of more nodes.
+PEER_PORTS_AFTER: Final = 100
 CERTIFICATE_DAYS: Final = 3_650
 CLIENT_NAME: Final = "local"
 # What may be in a directory in which a cluster is to be made.
@@ -67,8 +69,7 @@ def _new_plan(files: ClusterFiles, count: int, port: int, has_tls: bool) -> Plan
     if foreign:
         problem = f"is neither empty nor a local cluster's (it holds {foreign[0]!r}): give another one"
         raise InvalidArgument("--dir", problem, str(files.directory))
-    ports = free_ports(count, port)
-    return Plan(tuple(NodePlan(f"n{i}", f"{HOST}:{port}") for i, port in enumerate(ports, 1)), has_tls)
+    return Plan(_new_nodes(count, port, numbered_from=1, taken=frozenset()), has_tls)
 
 
 def _check_resumed(files: ClusterFiles, plan: Plan, nodes: int | None, has_tls: bool) -> None:
@@ -87,12 +88,26 @@ def _enlarged(plan: Plan, count: int, port: int) -> Plan:
     more = count - len(plan.members)
     if more == 0:
         return plan
-    taken = frozenset(int(each.address.rpartition(":")[2]) for each in plan.nodes)
+    ports = [_port_of(each.address) for each in plan.nodes]
+    taken = frozenset([*ports, *(_port_of(each.peer_address) for each in plan.nodes)])
     # Unless another one was asked for, beside the nodes that there are.
-    first = port if port != PORT_DEFAULT else min(taken)
-    ports = free_ports(more, first, taken=taken)
-    added = (NodePlan(f"n{len(plan.nodes) + i}", f"{HOST}:{port}") for i, port in enumerate(ports, 1))
+    first = port if port != PORT_DEFAULT else min(ports)
+    added = _new_nodes(more, first, numbered_from=len(plan.nodes) + 1, taken=taken)
     return Plan((*plan.nodes, *added), plan.has_tls)
+
+
+def _new_nodes(count: int, port: int, *, numbered_from: int, taken: frozenset[int]) -> tuple[NodePlan, ...]:
+    """So many, with free ports for clients from ``port`` on, and for peers ``PEER_PORTS_AFTER`` above."""
+    ports = free_ports(count, port, taken=taken)
+    peer_ports = free_ports(count, ports[0] + PEER_PORTS_AFTER, taken=taken.union(ports))
+    return tuple(
+        NodePlan(f"n{number}", f"{HOST}:{port}", f"{HOST}:{peer_port}")
+        for number, (port, peer_port) in enumerate(zip(ports, peer_ports, strict=True), numbered_from)
+    )
+
+
+def _port_of(address: str) -> int:
+    return int(address.rpartition(":")[2])
 
 
 def _take_settings(files: ClusterFiles, config: Path) -> None:

@@ -24,15 +24,15 @@ class Membership:
         self._driver = driver
         self._node_id = node_id
 
-    async def add(self, node_id: str, address: str) -> Configuration:
-        """Announce a learner."""
+    async def add(self, node_id: str, peer_address: str) -> Configuration:
+        """Announce a learner, by the address at which the other nodes will reach it."""
         self._check_leads()
-        return await self._made(self._driver.log.members.add_learner(Member(node_id, address)))
+        return await self._made(self._driver.log.members.add_learner(Member(node_id, peer_address)))
 
-    async def bind(self, node_id: str, storage_id: str, address: str) -> Configuration:
-        """Bind a member's id to its data directory, and learn its address."""
+    async def bind(self, member: Member) -> Configuration:
+        """Bind a member's id to its data directory, and learn its addresses."""
         self._check_leads()
-        return await self._made(self._driver.log.members.bind(node_id, storage_id, address))
+        return await self._made(self._driver.log.members.bind(member))
 
     async def promote(self, node_id: str) -> Configuration:
         """Make a learner a voter."""

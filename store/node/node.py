@@ -120,6 +120,7 @@ class Node:
         limits: NodeLimits | None = None,
         max_clock_offset_ms: int = MAX_OFFSET_MS,
         address: str = "",
+        peer_address: str = "",
         joining: Configuration | None = None,
         transport: Transport | None = None,
         storage: Callable[[asyncio.AbstractEventLoop], Storage] = StorageThread,
@@ -128,17 +129,18 @@ class Node:
         raft: RaftSettings | None = None,
         snapshot_files: SnapshotFiles | None = None,
     ) -> None:
-        """``address`` (host:port) is where this node serves clients and peers. An engine without a log begins a group
-        of one, or stays empty until a leader brings it up where the node is ``joining``: the members that let it in,
-        which it hears until it has a log. ``run_scan`` runs slices of
-        scans (one thread, unless given). ``random`` draws election timers and what tells this life of the node from
-        earlier ones; without it they follow from the node's id and the time.
+        """``address`` (host:port) is where this node serves clients, ``peer_address`` where peers. An engine without a
+        log begins a group of one, or stays empty until a leader brings it up where the node is ``joining``: the members
+        that let it in, which it hears until it has a log. ``run_scan`` runs slices of scans (one thread, unless given).
+        ``random`` draws election timers and what tells this life of the node from earlier ones; without it they follow
+        from the node's id and the time.
 
         Raises DataLoss where the engine's state is damaged, InvalidArgument for limits that do not fit each other. The
         engine stays the caller's to close, after stop.
         """
         self.identity = identity
         self.address = address
+        self.peer_address = peer_address
         self.settings = raft or RaftSettings()
         self.settings.check()
         limits = limits or NodeLimits()
@@ -192,7 +194,7 @@ class Node:
         self._log = open_log(
             self.host.engine,
             self._machine,
-            member=Member(self.identity.node_id, self.address, self.identity.storage_id),
+            member=self._bound(self.identity.storage_id),
             group_id=GROUP_ID,
             joining=self._is_joining,
             settings=self.settings,
@@ -325,15 +327,21 @@ class Node:
         return self._driver.leadership.is_ready if self._driver.leadership.is_elected else self._log.leader != ""
 
     def _leads(self) -> None:
-        """A term of ours has begun. Let the others know if we are reached under another address now."""
+        """A term of ours has begun. Let the others know if we are reached under other addresses now."""
         own = self._log.configuration.member(self.identity.node_id)
-        if own is None or not self.address or own.address == self.address:
+        if own is None or not self.peer_address:
             return
+        bound = self._bound(own.storage_id or self.identity.storage_id)
         try:
-            self._log.members.bind(self.identity.node_id, own.storage_id or self.identity.storage_id, self.address)
+            self._log.members.bind(bound)
         except CortadoError as problem:
-            # Another change is under way, or the address is another member's: no reason not to lead.
-            _LOG.warning("the address %s could not be made known: %s", self.address, problem)
+            # Another change is under way, or an address is another member's: no reason not to lead.
+            both = f"{self.address} and {self.peer_address}"
+            _LOG.warning("the addresses %s could not be made known: %s", both, problem)
+
+    def _bound(self, storage_id: str) -> Member:
+        """This node as a member, with its addresses."""
+        return Member(self.identity.node_id, self.peer_address, storage_id, self.address)
 
     def _fail(self, error: BaseException) -> None:
         self.watches.stop(Unavailable("the node has stopped: " + str(error)))
@@ -557,9 +565,9 @@ class Node:
         """At the leader, how far each other member is; empty elsewhere."""
         return self._log.progress
 
-    async def bind_member(self, node_id: str, storage_id: str, address: str) -> Configuration:
+    async def bind_member(self, member: Member) -> Configuration:
         """A member's data directory presents itself, through a peer."""
-        return await self.members.bind(node_id, storage_id, address)
+        return await self.members.bind(member)
 
     async def rebuild(self) -> None:
         """Compare everything here with another member's, the leader's first, and make it the same.

@@ -26,14 +26,14 @@ from cortado.store.peers.versions import OURS, check_versions, versions_of
 _SHOWN_MAX: Final = 80
 
 
-def make_hello(ours: Identity, address: str, position: tuple[int, int], to_node_id: str) -> Hello:
+def make_hello(ours: Identity, peer_address: str, position: tuple[int, int], to_node_id: str) -> Hello:
     """Our side of the introduction. ``position`` is term and index of our log's last entry."""
     hello = Hello(
         cluster_id=ours.cluster_id,
         node_id=ours.node_id,
         storage_id=ours.storage_id,
         to_node_id=to_node_id,
-        address=address,
+        peer_address=peer_address,
         last_term=position[0],
         last_index=position[1],
     )

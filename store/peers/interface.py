@@ -36,9 +36,9 @@ class PeerNode(Protocol):
     def is_believed(self, node_id: str) -> bool:
         """Whether it is heard for that reason still."""
 
-    async def bind_member(self, node_id: str, storage_id: str, address: str) -> Configuration:
-        """Remember the data directory of an announced member. Returns when that is committed. Raises NotLeader,
-        InvalidArgument, Unavailable."""
+    async def bind_member(self, member: Member) -> Configuration:
+        """Remember the data directory and the addresses of an announced member. Returns when that is committed. Raises
+        NotLeader, InvalidArgument, Unavailable."""
 
     def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
         """A snapshot's bytes from ``offset`` on. Raises NotFound where it is gone."""

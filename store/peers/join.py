@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 from cortado.errors import CortadoError, InvalidArgument, NotLeader, TryAgain, Unavailable
 from cortado.proto.internal.peers_pb2 import JoinRequest, JoinResponse
 from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.streams import JOIN, JOINED_BOUNDS, as_it_is, explain, open_channel
 from cortado.store.peers.versions import OURS
@@ -30,13 +31,14 @@ _HOPS_MAX = 5
 async def join(
     endpoints: Sequence[str],
     identity: Identity,
-    address: str,
+    addresses: Addresses,
     *,
     certificates: Certificates | None = None,
     timeout_s: float = 60.0,
     monotonic_s: Callable[[], float] = time.monotonic,
 ) -> JoinResponse:
-    """Bind the data directory ``identity`` to its node id in the cluster of ``endpoints``; ``address`` reaches it.
+    """Bind the data directory ``identity`` to its node id in the cluster of ``endpoints``, addresses of its members for
+    peers. ``addresses`` reach it.
 
     Durable in the cluster when it returns; the caller makes the cluster id durable here, and configures its transport
     with the configuration. Raises InvalidArgument (not announced, another address, joined with another directory),
@@ -45,11 +47,17 @@ async def join(
     if not endpoints:
         raise InvalidArgument("join", "needs the address of at least one member, as host:port")
     # All nodes may be given the same list. Asking oneself would only take time: nothing is answered before the join.
-    others = [each for each in dict.fromkeys(endpoints) if each != address]
+    others = [each for each in dict.fromkeys(endpoints) if each != addresses.peers]
     if not others:
-        raise InvalidArgument("join", "leads back to this node alone; it needs the address of a member", address)
+        raise InvalidArgument(
+            "join", "leads back to this node alone; it needs the address of a member", addresses.peers
+        )
     message = JoinRequest(
-        node_id=identity.node_id, storage_id=identity.storage_id, address=address, cluster_id=identity.cluster_id
+        node_id=identity.node_id,
+        storage_id=identity.storage_id,
+        peer_address=addresses.peers,
+        address=addresses.clients,
+        cluster_id=identity.cluster_id,
     )
     OURS.tell(message)
     request = message.SerializeToString()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
@@ -16,7 +16,7 @@ import google_crc32c
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from cortado.errors import CortadoError, Internal, InvalidArgument, NotFound, PeerRefused, Unavailable
+from cortado.errors import CortadoError, Internal, InvalidArgument, NotFound, NotLeader, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import (
     FetchSnapshotRequest,
     JoinRequest,
@@ -27,6 +27,7 @@ from cortado.proto.internal.peers_pb2 import (
     VouchResponse,
 )
 from cortado.proto.internal.raft_pb2 import Configuration as ConfigurationMessage
+from cortado.raft.configuration import Member
 from cortado.store.peers.hello import check_certificate
 from cortado.store.peers.identity import check_name, identity_of
 from cortado.store.peers.interface import PeerNode
@@ -109,14 +110,22 @@ class PeersService:
         self._check_join(request)
         self._check_address(request)
         try:
-            configuration = await self._node.bind_member(request.node_id, request.storage_id, request.address)
+            configuration = await self._node.bind_member(
+                Member(request.node_id, request.peer_address, request.storage_id, request.address)
+            )
+        except NotLeader as elsewhere:
+            # Who leads is known to clients by another address.
+            leader = next((each for each in self._members() if each.address == elsewhere.leader), None)
+            raise NotLeader(elsewhere.problem, leader="" if leader is None else leader.peer_address) from None
         except (InvalidArgument, NotFound):
             # The leader said so, and it knows all members there are.
             if self._transport.configuration.member(request.node_id) is not None:
                 raise
-            advice = f"announce it first: cortado member add {request.node_id} {request.address}"
+            advice = f"announce it first: cortado member add {request.node_id} {request.peer_address}"
             raise InvalidArgument("node id", f"no member {request.node_id} is known; {advice}") from None
-        _LOG.info("node %s joined at %s with data directory %s", request.node_id, request.address, request.storage_id)
+        _LOG.info(
+            "node %s joined at %s with data directory %s", request.node_id, request.peer_address, request.storage_id
+        )
         return JoinResponse(
             cluster_id=self._transport.identity.cluster_id,
             configuration=ConfigurationMessage.FromString(configuration.encode()),
@@ -125,7 +134,12 @@ class PeersService:
     def _check_join(self, request: JoinRequest) -> None:
         ours = self._transport.identity
         check_name(request.node_id, "node id")
-        for name, length_max in (("storage_id", _ID_LENGTH_MAX), ("address", _ADDRESS_LENGTH_MAX)):
+        lengths_max = {
+            "storage_id": _ID_LENGTH_MAX,
+            "peer_address": _ADDRESS_LENGTH_MAX,
+            "address": _ADDRESS_LENGTH_MAX,
+        }
+        for name, length_max in lengths_max.items():
             value = getattr(request, name)
             if not 0 < len(value) <= length_max or not value.isprintable():
                 raise InvalidArgument(name, f"must have 1 to {length_max} printable characters", repr(value[:80]))
@@ -143,10 +157,13 @@ class PeersService:
     def _check_address(self, request: JoinRequest) -> None:
         """A new node is reached where it was announced. (One that has joined may move.)"""
         announced = self._transport.configuration.member(request.node_id)
-        if announced is not None and not announced.storage_id and announced.address != request.address:
-            problem = f"node {request.node_id} was announced at {announced.address}, and says to be reached at"
+        if announced is not None and not announced.storage_id and announced.peer_address != request.peer_address:
+            problem = f"node {request.node_id} was announced at {announced.peer_address}, and says to be reached at"
             advice = "start it with that address, or remove it and announce it again"
-            raise InvalidArgument("address", f"{problem} {request.address}: {advice}")
+            raise InvalidArgument("peer_address", f"{problem} {request.peer_address}: {advice}")
+
+    def _members(self) -> Sequence[Member]:
+        return self._transport.configuration.members
 
     def _certificate(self, context: Context) -> tuple[str, str] | None:
         """Role and name of the caller's certificate; None where this node serves without any."""

@@ -137,7 +137,7 @@ class PeerTransport:
         self.configuration = configuration
         for member in configuration.members:
             if member.node_id != self.node_id:
-                self._keep(self._peers.setdefault(member.node_id, _Peer(member.node_id)), member.address)
+                self._keep(self._peers.setdefault(member.node_id, _Peer(member.node_id)), member.peer_address)
         self._review()
         self._start_ticking()
 
@@ -357,7 +357,7 @@ class PeerTransport:
             raise Unavailable(f"node {self.node_id} stops")
         # Once more: the other side's Hello may have been waited for.
         self._check_not_cut(hello.node_id)
-        peer = self._peers.setdefault(hello.node_id, _Peer(hello.node_id, hello.address))
+        peer = self._peers.setdefault(hello.node_id, _Peer(hello.node_id, hello.peer_address))
         link = Link(
             peer.node_id,
             stream,

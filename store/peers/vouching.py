@@ -90,7 +90,7 @@ class Vouching:
         request = VouchRequest(
             hello=self._hello_to(member.node_id), node_id=stranger.node_id, storage_id=stranger.storage_id
         )
-        channel = open_channel(member.address, self._certificates, member.node_id)
+        channel = open_channel(member.peer_address, self._certificates, member.node_id)
         try:
             call = channel.unary_unary(VOUCH, request_serializer=as_it_is, response_deserializer=as_it_is)
             answer = await call(request.SerializeToString(), timeout=self._limits.hello_ms / 2000)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+from typing import Final
 
 from cortado.errors import InvalidArgument
+
+PORT_MAX: Final = 65_535
 
 _HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253}")
 
@@ -15,8 +18,8 @@ def split_address(field: str, address: str, *, port_min: int = 1) -> tuple[str, 
     """Host (without brackets) and port of ``host:port``. Raises InvalidArgument naming ``field``."""
     host, colon, port = address.rpartition(":")
     is_number = port.isascii() and port.isdigit() and len(port) <= 5
-    if not colon or not host or not is_number or not port_min <= int(port) <= 65_535:
-        raise InvalidArgument(field, f"must be host:port with a port from {port_min} to 65535", address)
+    if not colon or not host or not is_number or not port_min <= int(port) <= PORT_MAX:
+        raise InvalidArgument(field, f"must be host:port with a port from {port_min} to {PORT_MAX}", address)
     if not _HOST.fullmatch(host):
         raise InvalidArgument(field, "must be host:port; an IPv6 address stands in brackets", address)
     return host.strip("[]"), int(port)

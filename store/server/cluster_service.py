@@ -125,8 +125,8 @@ class ClusterService(Service):
 
     async def add_member(self, request: cluster_pb2.AddMemberRequest) -> Message:
         node_id = check_name(request.node_id, "node_id")
-        address = check_address("address", request.address)
-        return self._changed(await self.node.members.add(node_id, address))
+        peer_address = check_address("peer_address", request.peer_address)
+        return self._changed(await self.node.members.add(node_id, peer_address))
 
     async def promote_member(self, request: cluster_pb2.PromoteMemberRequest) -> Message:
         return self._changed(await self.node.members.promote(check_name(request.node_id, "node_id")))
@@ -164,6 +164,7 @@ class ClusterService(Service):
             status = cluster_pb2.MemberStatus(
                 node_id=member.node_id,
                 address=member.address,
+                peer_address=member.peer_address,
                 voter=configuration.is_voter(member.node_id),
                 joined=bool(member.storage_id),
             )

@@ -15,8 +15,9 @@ from cortado.errors import InvalidArgument
 from cortado.raft.settings import RaftSettings
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_entry import ENTRY_OVERHEAD_BYTES
+from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.identity import check_name
-from cortado.store.server.addresses import check_address, is_loopback, is_wildcard, split_address
+from cortado.store.server.addresses import PORT_MAX, address_of, check_address, is_loopback, is_wildcard, split_address
 from cortado.store.settings.gather import Found
 from cortado.store.settings.server import BY_NAME, RAFT, SETTINGS
 from cortado.store.settings.setting import Setting
@@ -43,7 +44,9 @@ class ServerConfig:
 
     data_dir: Path = BY_NAME["data-dir"].default
     listen: str = BY_NAME["listen"].default
+    peer_listen: str = BY_NAME["peer-listen"].default
     advertise: str = BY_NAME["advertise"].default
+    peer_advertise: str = BY_NAME["peer-advertise"].default
     node_id: str = BY_NAME["node-id"].default
     join: tuple[str, ...] = BY_NAME["join"].default
     join_timeout_ms: int = BY_NAME["join-timeout-ms"].default
@@ -139,23 +142,35 @@ class ServerConfig:
             raise InvalidArgument("limit.in-flight-bytes-max", problem, str(self.limits.in_flight_bytes_max))
 
     def _check_addresses(self) -> None:
-        host, _ = self.address()
-        if not self.insecure and not self.has_tls and not is_loopback(host):
-            problem = (
-                "must be a loopback address while nothing is encrypted: give tls-cert, tls-key and tls-ca, or "
-                "--insecure, with which everybody who reaches the port may read and change everything"
-            )
-            raise InvalidArgument("listen", problem, self.listen)
-        if self.advertise:
-            check_address("advertise", self.advertise)
-        elif is_wildcard(host):
-            problem = "must be given, since what the server listens on is no address that others can reach"
-            raise InvalidArgument("advertise", problem, f"listen {self.listen}")
+        listened = {"listen": self.address(), "peer-listen": self.peer_address()}
+        for name, (host, port) in listened.items():
+            if not self.insecure and not self.has_tls and not is_loopback(host):
+                problem = (
+                    "must be a loopback address while nothing is encrypted: give tls-cert, tls-key and tls-ca, or "
+                    "--insecure, with which everybody who reaches the port may read and change everything"
+                )
+                raise InvalidArgument(name, problem, address_of(host, port))
+        if self.address() == self.peer_address() and self.address()[1]:
+            raise InvalidArgument("peer-listen", "must be another address than listen", self.peer_listen)
+        self._check_advertised()
         for each in self.join:
             check_address("join", each)
-        if self.faults_file is not None and not is_loopback(host):
-            problem = "cuts connections, for tests, so the server must listen on a loopback address"
+        if self.faults_file is not None and not all(is_loopback(host) for host, _ in listened.values()):
+            problem = "cuts connections, for tests, so the server must listen on loopback addresses"
             raise InvalidArgument("faults-file", problem, self.listen)
+
+    def _check_advertised(self) -> None:
+        if self.advertise:
+            check_address("advertise", self.advertise)
+        if self.peer_advertise:
+            check_address("peer-advertise", self.peer_advertise)
+        problem = "must be given, since what the server listens on is no address that others can reach"
+        if not self.advertise and is_wildcard(self.address()[0]):
+            raise InvalidArgument("advertise", problem, f"listen {self.listen}")
+        if not self.peer_advertise and not self.advertise and is_wildcard(self.peer_address()[0]):
+            raise InvalidArgument("peer-advertise", problem, f"peer-listen {self.peer_listen}")
+        if self.advertise and self.advertise == self.peer_advertise:
+            raise InvalidArgument("peer-advertise", "must be another address than advertise", self.peer_advertise)
 
     def _check_tls(self) -> None:
         files = {"tls-cert": self.tls_cert, "tls-key": self.tls_key, "tls-ca": self.tls_ca}
@@ -206,3 +221,22 @@ class ServerConfig:
     def address(self) -> tuple[str, int]:
         """Host and port of ``listen``. Raises InvalidArgument."""
         return split_address("listen", self.listen, port_min=0)
+
+    def peer_address(self) -> tuple[str, int]:
+        """Host and port of ``peer_listen``, or what follows from ``listen``. Raises InvalidArgument."""
+        if self.peer_listen:
+            return split_address("peer-listen", self.peer_listen, port_min=0)
+        host, port = self.address()
+        if port == PORT_MAX:
+            raise InvalidArgument(
+                "peer-listen", "must be given, since listen has the last port", f"listen {self.listen}"
+            )
+        return host, port + 1 if port else 0
+
+    def advertised(self, clients: str, peers: str) -> Addresses:
+        """Where this node is reached, which listens for ``clients`` and for ``peers`` at these addresses."""
+        if self.peer_advertise or not self.advertise:
+            return Addresses(self.advertise or clients, self.peer_advertise or peers)
+        host, _ = split_address("advertise", self.advertise)
+        _, port = split_address("peer-listen", peers)
+        return Addresses(self.advertise, address_of(host, port))

@@ -22,13 +22,14 @@ import uuid
 from typing import Final
 
 from cortado.errors import CortadoError, InvalidArgument, TryAgain
-from cortado.raft.configuration import Configuration
+from cortado.raft.configuration import Configuration, Member
 from cortado.raft.records import decode_stored
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT, LmdbEngine
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.node.node import Node
+from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.join import join
 from cortado.store.server.config import ServerConfig
@@ -44,7 +45,7 @@ _MOVED_POLL_S_MAX: Final = 60.0
 # The cluster may have been told once, and this node not have heard of it.
 _MOVED_TOLD_MAX: Final = 2
 _TOLD_AGAIN: Final = (
-    "told the cluster %d times of the address %s, and it knows %s: does another process run with a copy of this data "
+    "told the cluster %d times of the addresses %s, and it knows %s: does another process run with a copy of this data "
     "directory? Next in %.0f s"
 )
 
@@ -95,16 +96,16 @@ def joined_members(engine: Engine) -> Configuration | None:
 
 
 async def join_cluster(
-    config: ServerConfig, engine: LmdbEngine, address: str, certificates: Certificates | None
+    config: ServerConfig, engine: LmdbEngine, addresses: Addresses, certificates: Certificates | None
 ) -> None:
     """Where the directory belongs to no cluster yet, make it belong to the one that it is to join.
 
-    ``address`` is where the others will reach this node. Raises StartRefused: try again later, or never.
+    ``addresses`` are where this node will be reached. Raises StartRefused: try again later, or never.
     """
     identity = engine.identity
     if identity.cluster_id:
         if config.join:
-            _check_not_alone(config, engine, address)
+            _check_not_alone(config, engine, addresses.peers)
             _LOG.info("node %s is in cluster %s already; join is ignored", identity.node_id, identity.cluster_id)
         return
     if not config.join:
@@ -113,7 +114,7 @@ async def join_cluster(
     _LOG.info("node %s asks %s to join their cluster", identity.node_id, ", ".join(config.join))
     try:
         timeout_s = config.join_timeout_ms / 1000
-        answer = await join(config.join, identity, address, certificates=certificates, timeout_s=timeout_s)
+        answer = await join(config.join, identity, addresses, certificates=certificates, timeout_s=timeout_s)
     except TryAgain as error:
         raise StartRefused(error, EXIT_UNAVAILABLE) from error
     except CortadoError as error:
@@ -128,13 +129,13 @@ async def join_cluster(
     _LOG.info("node %s joined cluster %s as a learner", identity.node_id, answer.cluster_id)
 
 
-def _check_not_alone(config: ServerConfig, engine: LmdbEngine, address: str) -> None:
+def _check_not_alone(config: ServerConfig, engine: LmdbEngine, peer_address: str) -> None:
     """Raises StartRefused where the directory began a cluster, and is all of it: whoever says ``join`` wants another.
 
     It would serve, and clients that know both addresses would write to one cluster today and to the other tomorrow. In
     a list that all nodes have, the one that began the cluster finds itself.
     """
-    if joined_members(engine) is not None or address in config.join:
+    if joined_members(engine) is not None or peer_address in config.join:
         return
     stored = stored_log(engine)
     if stored and len(decode_stored(GROUP_ID, stored).configuration.members) > 1:
@@ -146,32 +147,39 @@ def _check_not_alone(config: ServerConfig, engine: LmdbEngine, address: str) -> 
     raise StartRefused(InvalidArgument("join", problem, ",".join(config.join)), EXIT_CONFIG)
 
 
-async def tell_address(node: Node, identity: Identity, address: str, certificates: Certificates | None) -> None:
-    """Where the cluster knows this node by another address than ``address``, tell it. Returns when it knows.
+async def tell_addresses(
+    node: Node, identity: Identity, addresses: Addresses, certificates: Certificates | None
+) -> None:
+    """Where the cluster knows this node by other addresses than ``addresses``, tell it. Returns when it knows.
 
-    Told again and again it backs off: another process that runs with a copy of this directory tells its own address in
-    turn, and each time is a change of the cluster's members.
+    Told again and again it backs off: another process that runs with a copy of this directory tells its own addresses
+    in turn, and each time is a change of the cluster's members.
     """
+    bound = Member(identity.node_id, addresses.peers, identity.storage_id, addresses.clients)
     said, told, wait_s = "", 0, _MOVED_POLL_S
     while True:
         configuration = node.configuration
         member = configuration.member(identity.node_id)
-        if member is not None and member.storage_id and member.address == address:
+        if member is not None and member.storage_id and _addresses_of(member) == addresses:
             return
         try:
             if member is not None:
-                others = [each.address for each in configuration.others(identity.node_id)]
+                others = [each.peer_address for each in configuration.others(identity.node_id)]
                 if node.status().role == "leader":
-                    await node.bind_member(identity.node_id, identity.storage_id, address)
+                    await node.bind_member(bound)
                     told += 1
                 elif others:
-                    await join(others, identity, address, certificates=certificates)
+                    await join(others, identity, addresses, certificates=certificates)
                     told += 1
                 if told > _MOVED_TOLD_MAX:
                     wait_s = min(2 * wait_s, _MOVED_POLL_S_MAX)
-                    _LOG.warning(_TOLD_AGAIN, told, address, member.address, wait_s)
+                    _LOG.warning(_TOLD_AGAIN, told, addresses, _addresses_of(member), wait_s)
         except CortadoError as problem:
             if problem.message() != said:
                 said = problem.message()
-                _LOG.warning("the cluster could not be told of the address %s: %s", address, said)
+                _LOG.warning("the cluster could not be told of the addresses %s: %s", addresses, said)
         await asyncio.sleep(wait_s)
+
+
+def _addresses_of(member: Member) -> Addresses:
+    return Addresses(member.address, member.peer_address)

@@ -47,9 +47,8 @@ def new_server(connections_max: int) -> grpc.aio.Server:
     )
 
 
-def bind(server: grpc.aio.Server, config: ServerConfig, certificates: Certificates | None) -> str:
+def bind(server: grpc.aio.Server, host: str, port: int, certificates: Certificates | None) -> str:
     """Take the port, without serving on it yet; returns the address. Raises Unavailable."""
-    host, port = config.address()
     wanted = address_of(host, port)
     try:
         if certificates is None:
@@ -58,11 +57,11 @@ def bind(server: grpc.aio.Server, config: ServerConfig, certificates: Certificat
             bound = server.add_secure_port(wanted, certificates.server_credentials())
     except RuntimeError as error:
         why = why_not_bound(host, port) or "the address is in use or not this machine's"
-        raise Unavailable(f"cannot listen on {config.listen}: {why}") from error
+        raise Unavailable(f"cannot listen on {wanted}: {why}") from error
     return address_of(host, bound)
 
 
-def announce(config: ServerConfig, address: str) -> None:
+def announce(config: ServerConfig, address: str, peer_address: str) -> None:
     """Say where the server listens: to people and scripts on stdout, and in a file where one was asked for."""
     if config.port_file is not None:
         temporary = config.port_file.with_name(config.port_file.name + ".new")
@@ -73,6 +72,6 @@ def announce(config: ServerConfig, address: str) -> None:
             temporary.replace(config.port_file)
         except OSError as error:
             raise InvalidArgument("port-file", f"cannot be written: {error.strerror}", str(config.port_file)) from error
-    sys.stdout.write(f"listening on {address}\n")
+    sys.stdout.write(f"listening on {address}\nlistening for peers on {peer_address}\n")
     sys.stdout.flush()
-    _LOG.info("serving %s on %s", Path(config.data_dir).absolute(), address)
+    _LOG.info("serving %s on %s, and peers on %s", Path(config.data_dir).absolute(), address, peer_address)

@@ -51,6 +51,7 @@ from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.snapshots.files import DiskSnapshotFiles
 from cortado.store.node.status import NO_LEADER
 from cortado.store.observe.logs import log_to_stderr
+from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
@@ -62,7 +63,7 @@ from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.ending import Served, stop_asked, until_stopped
 from cortado.store.server.foreign_services import foreign_handler
 from cortado.store.server.inspect_service import InspectService
-from cortado.store.server.joining import join_cluster, joined_members, open_engine, tell_address
+from cortado.store.server.joining import join_cluster, joined_members, open_engine, tell_addresses
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.listening import announce, bind, new_server
 from cortado.store.server.observing import Observing
@@ -81,6 +82,7 @@ _LOG: Final = logging.getLogger(__name__)
 # Two busy threads hand the interpreter over at this interval; Python's own 5 ms would be what a point read waits.
 SWITCH_INTERVAL_S: Final = 0.0005
 GC_THRESHOLD: Final = 10_000
+PEER_CONNECTIONS_MAX: Final = 128
 
 MONOTONIC: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -111,20 +113,24 @@ def serve(config: ServerConfig) -> None:
 async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
     certificates = _certificates(config, engine.identity.node_id)
     server = new_server(connections_max(raise_open_files()))
-    address = bind(server, config, certificates)
-    advertised = config.advertise or address
+    address = bind(server, *config.address(), certificates)
+    peer_server = new_server(PEER_CONNECTIONS_MAX)
+    peer_address = bind(peer_server, *config.peer_address(), certificates)
+    advertised = config.advertised(address, peer_address)
     observing = Observing(config, engine, _monotonic_ms)
     await observing.start()
     await join_cluster(config, engine, advertised, certificates)
     _log_as(config, engine)
     node, transport = _make_node(config, engine, advertised, certificates)
     served = _register(config, server, node, transport, observing)
+    peer_server.add_generic_rpc_handlers([PeersService(node, transport).handler()])
     await node.start()
     observing.attach(node, transport, served.calls, certificates)
     try:
-        beside = [*_watches(served, observing), tell_address(node, engine.identity, advertised, certificates)]
+        beside = [*_watches(served, observing), tell_addresses(node, engine.identity, advertised, certificates)]
         async with _beside(beside):
             await server.start()
+            await peer_server.start()
             # What lives until the end need not be looked at by every collection.
             gc.collect()
             gc.freeze()
@@ -132,9 +138,10 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
             gc.set_threshold(GC_THRESHOLD, 20, 20)
             # Before anybody is told of it: whoever waited for the address may ask it to stop at once.
             stop = stop_asked()
-            announce(config, address)
+            announce(config, address, peer_address)
             await until_stopped(served, stop)
     finally:
+        await peer_server.stop(0)
         await node.stop()
         await observing.stop()
     _LOG.info("stopped")
@@ -156,7 +163,7 @@ def _certificates(config: ServerConfig, node_id: str) -> Certificates | None:
 
 
 def _make_node(
-    config: ServerConfig, engine: LmdbEngine, advertised: str, certificates: Certificates | None
+    config: ServerConfig, engine: LmdbEngine, advertised: Addresses, certificates: Certificates | None
 ) -> tuple[Node, PeerTransport]:
     identity = engine.identity
 
@@ -165,7 +172,7 @@ def _make_node(
 
     transport = PeerTransport(
         identity,
-        advertised,
+        advertised.peers,
         certificates=certificates,
         physical_ms=physical_ms,
         monotonic_ms=_monotonic_ms,
@@ -178,7 +185,8 @@ def _make_node(
         monotonic_ms=_monotonic_ms,
         limits=config.limits,
         max_clock_offset_ms=config.max_clock_offset_ms,
-        address=advertised,
+        address=advertised.clients,
+        peer_address=advertised.peers,
         transport=transport,
         random=random.SystemRandom(),
         raft=config.raft_settings(),
@@ -216,7 +224,6 @@ def _register(
     receiving = Receiving(node.host.budget.calls)
     handlers = [rpc_handler(descriptor, servicer, requests, receiving) for descriptor, servicer in services]
     server.add_generic_rpc_handlers(handlers)
-    server.add_generic_rpc_handlers([PeersService(node, transport).handler()])
     healthy = health.aio.HealthServicer()
     names = [descriptor.full_name for descriptor, _ in services]
     reflected = reflection.aio.ReflectionServicer([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])

@@ -70,6 +70,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         bound="a loopback address, unless there are certificates or insecure is true",
     ),
     Setting(
+        "peer-listen",
+        ADDRESS,
+        "",
+        "Address to serve the other nodes on, and nobody else. Port 0 takes a free port.",
+        NODE,
+        bound="another address than listen, and as that one a loopback address, unless there are certificates or "
+        "insecure is true",
+        default_text="the host of listen and its port + 1",
+    ),
+    Setting(
         "port-file",
         PATH,
         None,
@@ -100,10 +110,19 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "advertise",
         ADDRESS,
         "",
-        "Address where the other nodes and the clients reach this node.",
+        "Address where clients reach this node.",
         CLUSTER,
         bound="required if listen is a wildcard address",
         default_text="the address of listen",
+    ),
+    Setting(
+        "peer-advertise",
+        ADDRESS,
+        "",
+        "Address where the other nodes reach this node.",
+        CLUSTER,
+        bound="required if peer-listen is a wildcard address and advertise is not given",
+        default_text="the address of peer-listen, with the host of advertise if that is given",
     ),
     Setting(
         "node-id",
@@ -119,7 +138,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "join",
         ADDRESSES,
         (),
-        "Join the cluster of these servers, after cortado member add has added this node there. Ignored once joined.",
+        "Join the cluster of the nodes with these addresses for peers, after cortado member add has added this node "
+        "there. Ignored once joined.",
         CLUSTER,
         default_text="start a new cluster of one node",
     ),

@@ -42,7 +42,7 @@ class Attacker:
 
     def _channel(self, target: ServerProcess, node_id: str) -> grpc.Channel:
         options = [("grpc.ssl_target_name_override", dns_name_of(node_id)), ("grpc.use_local_subchannel_pool", 1)]
-        return grpc.secure_channel(target.endpoint, self._credentials, options=options)
+        return grpc.secure_channel(target.peer_address, self._credentials, options=options)
 
     def hello(self, to: str) -> Hello:
         return make_hello(self._identity, "127.0.0.1:1", AHEAD, to)
@@ -109,9 +109,9 @@ def test_a_certificate_of_a_removed_node_or_of_one_never_announced_changes_nothi
     certifier = Certifier(tmp_path / "certs")
     operator = certifier.client("operator")
     with two_nodes(tmp_path, certifier) as (n1, n2):
-        n3 = node_process(tmp_path, certifier.node("n3"), "n3", "--join", n1.endpoint)
+        n3 = node_process(tmp_path, certifier.node("n3"), "n3", "--join", n1.peer_address)
         try:
-            command(operator, n1.endpoint, "member", "add", "n3", n3._listen)
+            command(operator, n1.endpoint, "member", "add", "n3", n3.peer_address)
             n3.start()
             command(operator, n1.endpoint, "member", "promote", "n3", "--wait")
             command(operator, n1.endpoint, "member", "remove", "n3", "--yes")
@@ -156,9 +156,9 @@ def test_a_removed_node_that_was_down_meanwhile_learns_it_when_it_starts(tmp_pat
     certifier = Certifier(tmp_path / "certs")
     operator = certifier.client("operator")
     with two_nodes(tmp_path, certifier) as (n1, _):
-        n3 = node_process(tmp_path, certifier.node("n3"), "n3", "--join", n1.endpoint)
+        n3 = node_process(tmp_path, certifier.node("n3"), "n3", "--join", n1.peer_address)
         try:
-            command(operator, n1.endpoint, "member", "add", "n3", n3._listen)
+            command(operator, n1.endpoint, "member", "add", "n3", n3.peer_address)
             n3.start()
             command(operator, n1.endpoint, "member", "promote", "n3", "--wait")
             n3.kill()

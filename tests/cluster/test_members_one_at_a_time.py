@@ -10,7 +10,7 @@ import pytest
 
 from cortado.store.client import Client
 from support.cluster import Cluster
-from support.ports import free_port
+from support.ports import free_ports
 from support.server_process import ServerProcess, wait_until
 
 pytestmark = pytest.mark.process
@@ -55,14 +55,18 @@ def test_a_node_that_comes_back_at_another_address_tells_the_cluster(tmp_path: P
         cluster.form()
         name = cluster.follower()
         cluster.nodes[name].stop()
-        port = free_port()
+        port = free_ports(2)[0]
         moved = ServerProcess(cluster.nodes[name].data_dir, listen=f"127.0.0.1:{port}")
         moved.start()
         with Client(cluster.endpoints, timeout_s=30) as client:
 
             def is_known() -> bool:
                 member = client.membership.members(at_leader=True).member(name)
-                return member is not None and member.address == f"127.0.0.1:{port}"
+                return (
+                    member is not None
+                    and member.address == f"127.0.0.1:{port}"
+                    and member.peer_address == moved.peer_address
+                )
 
             wait_until(is_known, "the new address is known", 60.0)
             client.kv("n").put(b"k", b"v")

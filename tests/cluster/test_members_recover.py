@@ -54,7 +54,7 @@ def test_a_survivor_of_two_lost_nodes_goes_on_alone_and_grows_again(tmp_path: Pa
         before = contents(data_dir)
         shown = recover(data_dir, "--dry-run")
         assert shown.returncode == 0
-        assert all(f"{name} ({cluster.addresses[name]})" in shown.stdout for name in lost)
+        assert all(f"{name} ({cluster.nodes[name].peer_address})" in shown.stdout for name in lost)
         assert "Lost: writes that the other members acknowledged and this node does not hold" in shown.stdout
         assert "nothing was changed" in shown.stdout
         assert recover(data_dir, answer="n\n").returncode == 130
@@ -76,10 +76,10 @@ def test_a_survivor_of_two_lost_nodes_goes_on_alone_and_grows_again(tmp_path: Pa
         assert cluster.leader(besides=[survivor]) in lost
         assert cluster.leader(besides=lost) == survivor
         cluster.kill(*lost)
-        cortado("member", "add", "n4", cluster.addresses["n4"], "--endpoint", cluster.addresses[survivor])
+        cortado("member", "add", "n4", cluster.nodes["n4"].peer_address, "--endpoint", cluster.addresses[survivor])
         joining = ServerProcess(
             tmp_path / "new",
-            *("--node-id", "n4", "--join", cluster.addresses[survivor]),
+            *("--node-id", "n4", "--join", cluster.nodes[survivor].peer_address),
             listen=cluster.addresses["n4"],
         )
         try:
@@ -97,7 +97,7 @@ def test_what_cannot_be_a_cluster_is_refused_and_left_as_it_is(tmp_path: Path) -
     cluster = Cluster(tmp_path, count=2)
     try:
         cluster.nodes["n1"].start()
-        cortado("member", "add", "n2", cluster.addresses["n2"], "--endpoint", cluster.addresses["n1"])
+        cortado("member", "add", "n2", cluster.nodes["n2"].peer_address, "--endpoint", cluster.addresses["n1"])
         cluster.nodes["n2"].start()
         wait_until(lambda: _applied(cluster, "n2") > 1, "the learner has something", 30.0)
         cluster.kill("n1", "n2")

@@ -76,7 +76,7 @@ def test_who_answers_under_a_members_address_and_is_not_it_is_named(cluster: Clu
 def test_a_node_that_began_a_cluster_is_not_made_a_member_by_join(cluster: Cluster, tmp_path: Path) -> None:
     with running_server(tmp_path / "data", "--node-id", "n7"):
         pass
-    address = cluster.addresses[cluster.leader()]
+    address = cluster.nodes[cluster.leader()].peer_address
     found = ended("server", "--data-dir", str(tmp_path / "data"), "--listen", "127.0.0.1:0", "--join", address)
     assert found.returncode == 78
     assert "began a cluster of its own" in found.stderr

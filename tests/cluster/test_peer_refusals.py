@@ -14,7 +14,7 @@ from cortado.store.peers.hello import make_hello
 from cortado.store.peers.streams import CONNECT, as_it_is
 from support.cluster import cortado, running_cluster
 from support.ports import free_ports
-from support.server_process import ServerProcess, running_server
+from support.server_process import ServerProcess, peer_address_of, running_server
 
 pytestmark = pytest.mark.process
 
@@ -43,14 +43,17 @@ def joining(folder: Path, node_id: str, address: str, *endpoints: str) -> Server
 
 def test_who_may_not_join_is_told_why(tmp_path: Path) -> None:
     with running_server(tmp_path / "n1", "--node-id", "n1") as n1:
-        first, second = (f"127.0.0.1:{port}" for port in free_ports(2))
-        said = refused_start(joining(tmp_path, "n2", first, n1.endpoint))
+        first, _, second, _ = (f"127.0.0.1:{port}" for port in free_ports(4))
+        said = refused_start(joining(tmp_path, "n2", first, n1.peer_address))
         assert "n2" in said
         assert "cortado member add" in said
-        cortado("member", "add", "n2", first, "--endpoint", n1.endpoint)
-        said = refused_start(joining(tmp_path, "n2", second, n1.endpoint))
-        assert f"node n2 was announced at {first}, and says to be reached at {second}" in said
-        n2 = joining(tmp_path, "n2", first, n1.endpoint)
+        cortado("member", "add", "n2", peer_address_of(first), "--endpoint", n1.endpoint)
+        said = refused_start(joining(tmp_path, "n2", second, n1.peer_address))
+        assert (
+            f"node n2 was announced at {peer_address_of(first)}, and says to be reached at {peer_address_of(second)}"
+            in said
+        )
+        n2 = joining(tmp_path, "n2", first, n1.peer_address)
         try:
             n2.start()
             # Once more, with an empty directory, as after a lost disk.
@@ -65,7 +68,7 @@ def test_who_may_not_join_is_told_why(tmp_path: Path) -> None:
 def test_a_node_of_another_cluster_is_refused_by_a_real_one_and_a_flood_costs_no_memory(tmp_path: Path) -> None:
     with running_server(tmp_path / "n1", "--node-id", "n1", "--cluster-id", "cluster-a") as n1:
         hello = make_hello(Identity("cluster-b", "n2", "disk-2"), "h:1", (9, 9), "n1")
-        with grpc.insecure_channel(n1.endpoint) as channel:
+        with grpc.insecure_channel(n1.peer_address) as channel:
             connect = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)
             with pytest.raises(grpc.RpcError) as error:
                 list(connect(iter([PeerBatch(hello=hello).SerializeToString()]), timeout=20))
@@ -89,10 +92,10 @@ def test_a_node_of_another_cluster_is_refused_by_a_real_one_and_a_flood_costs_no
 def test_a_member_with_another_data_directory_is_refused_by_all_that_know_it(tmp_path: Path) -> None:
     with running_cluster(tmp_path) as cluster:
         victim = cluster.follower()
-        leader = cluster.addresses[cluster.leader()]
+        leader = cluster.nodes[cluster.leader()].peer_address
         cluster.kill(victim)
         impostor = Identity(cluster.status(cluster.leader()).header.cluster_id, victim, "disk-new")  # type: ignore[union-attr]
-        hello = make_hello(impostor, cluster.addresses[victim], (0, 0), cluster.leader())
+        hello = make_hello(impostor, cluster.nodes[victim].peer_address, (0, 0), cluster.leader())
 
         def answer() -> str:
             with grpc.insecure_channel(leader) as channel:

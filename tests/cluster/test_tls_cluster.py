@@ -80,7 +80,7 @@ def test_a_client_is_no_peer_of_a_real_node(tmp_path: Path) -> None:
             with_client.ca.read_bytes(), with_client.key.read_bytes(), with_client.cert.read_bytes()
         )
         hello = PeerBatch(hello=make_hello(Identity("cluster-a", "n2", "disk-2"), "h:1", (9, 9), "n1"))
-        with grpc.secure_channel(node.endpoint, credentials) as channel:
+        with grpc.secure_channel(node.peer_address, credentials) as channel:
             connect = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)
             with pytest.raises(grpc.RpcError) as error:
                 list(connect(iter([hello.SerializeToString()]), timeout=20))

@@ -40,7 +40,7 @@ class Hosts:
     def __init__(self, directory: Path, runner: PageRunner) -> None:
         self.directory = directory
         self._runner = runner
-        self._ports = {f"db{number}": port for number, port in enumerate(free_ports(PORTS), start=1)}
+        self._ports = {f"db{number}": port for number, port in enumerate(free_ports(PORTS)[::2], start=1)}
         # The new node has the lost one's address, as the page allows.
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -50,7 +50,11 @@ class Hosts:
     def placed(self, text: str, host: str = "") -> str:
         """``text`` with hosts and paths as they are here; paths are those of ``host``."""
         for name, port in self._ports.items():
-            there = {f"{name}.example.org:7621": f"127.0.0.1:{port}", f"{name}.example.org": "127.0.0.1"}
+            there = {
+                f"{name}.example.org:7621": f"127.0.0.1:{port}",
+                f"{name}.example.org:7622": f"127.0.0.1:{port + 1}",
+                f"{name}.example.org": "127.0.0.1",
+            }
             if name == host:
                 there["0.0.0.0:7621"] = f"127.0.0.1:{port}"
             text = _replaced(text, there)
@@ -81,14 +85,14 @@ class Hosts:
         words = self.placed(command, host).split()
         assert words[0] == "cortado"
         log = (self.directory / host / "log").open("ab")
-        starts = self.log(host).count("listening on")
+        starts = self.log(host).count("listening for peers on")
         self._processes[host] = process = subprocess.Popen(
             [sys.executable, "-m", "cortado.store.cli", *words[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
 
         def listens() -> bool:
             assert process.poll() is None, f"{host} ended\n{self.log(host)}"
-            return self.log(host).count("listening on") > starts
+            return self.log(host).count("listening for peers on") > starts
 
         wait_until(listens, f"{host} listens", 60)
 

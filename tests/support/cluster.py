@@ -28,7 +28,7 @@ import grpc
 
 from cortado.proto.v1 import cluster_pb2, cluster_pb2_grpc, common_pb2, kv_pb2, kv_pb2_grpc
 from cortado.store.client import Client
-from support.ports import free_port
+from support.ports import free_ports
 from support.server_process import ServerProcess, wait_until
 
 ELECTED_S = 20.0
@@ -69,8 +69,8 @@ class Cluster:
 
     def _make(self, name: str) -> None:
         """A node that is not started yet; it joins the others, if there are any."""
-        join = ("--join", ",".join(self.addresses.values())) if self.addresses else ()
-        self.addresses[name] = f"127.0.0.1:{free_port()}"
+        join = ("--join", ",".join(each.peer_address for each in self.nodes.values())) if self.nodes else ()
+        self.addresses[name] = f"127.0.0.1:{free_ports(2)[0]}"
         self.nodes[name] = ServerProcess(
             self._data_dirs.get(name, self._folder / name),
             *("--node-id", name, "--faults-file", str(self._faults_file(name))),
@@ -101,7 +101,7 @@ class Cluster:
         if name not in self.nodes:
             self._make(name)
         with Client(self.addresses[self.leader()]) as client:
-            client.membership.add(name, self.addresses[name])
+            client.membership.add(name, self.nodes[name].peer_address)
         self.nodes[name].start()
         self.promote(name)
 

@@ -26,7 +26,9 @@ from cortado.store.server.inspection.versions import read_versions
 from support.table_world import EngineStore, TableWorld, index
 
 GROUP = 1
-MEMBERS = Configuration(voters=tuple(Member(name, f"{name}:7621", f"disk of {name}") for name in ("n1", "n2", "n3")))
+MEMBERS = Configuration(
+    voters=tuple(Member(name, f"{name}:7622", f"disk of {name}", f"{name}:7621") for name in ("n1", "n2", "n3"))
+)
 REQUEST_ID = bytes(Timestamp(0, 900, 0)) + bytes(range(8))
 PAIRS = 20
 

@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 from cortado.errors import NotFound, Unavailable
-from cortado.raft.configuration import Configuration
+from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
@@ -144,6 +144,7 @@ class Place:
         self._world = world
         self.node_id = node_id
         self.address = f"{node_id}.test:7621"
+        self.peer_address = f"{node_id}.test:7622"
         self.storage_id = f"disk-of-{node_id}"
         self.engine = MemoryEngine()
         self.snapshot_files = MemorySnapshotFiles()
@@ -155,6 +156,11 @@ class Place:
         self.node: Node
         self.disk: HeldStorage
         self.transport: WorldTransport
+
+    @property
+    def member(self) -> Member:
+        """This node, as it binds itself."""
+        return Member(self.node_id, self.peer_address, self.storage_id, self.address)
 
     async def start(self, *failures: Exception) -> Node:
         """Begin a life, on a disk whose first jobs end with ``failures``."""
@@ -174,6 +180,7 @@ class Place:
             monotonic_ms=lambda: world.loop.time() * 1000,
             limits=world.limits,
             address=self.address,
+            peer_address=self.peer_address,
             joining=None if self.is_first else self.joined,
             transport=self.transport,
             storage=lambda _loop: self.disk,
@@ -280,8 +287,8 @@ class World:
         """A new learner."""
         place = self.place(node_id)
         leader = self.leader()
-        await leader.members.add(node_id, place.address)
-        place.joined = await leader.bind_member(node_id, place.storage_id, place.address)
+        await leader.members.add(node_id, place.peer_address)
+        place.joined = await leader.bind_member(place.member)
         return await place.start()
 
     async def promote(self, node_id: str) -> None:

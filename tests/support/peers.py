@@ -46,7 +46,7 @@ class RecordingNode:
     clocks: dict[str, tuple[float, float]] = field(default_factory=dict)
     snapshot_files: dict[str, bytes] = field(default_factory=dict)
     snapshots_ended: list[str] = field(default_factory=list)
-    bound: list[tuple[str, str, str]] = field(default_factory=list)
+    bound: list[Member] = field(default_factory=list)
     asked: list[tuple[int, Ask]] = field(default_factory=list)
     range_answer: CortadoError | Answer = field(default_factory=lambda: NotFound("range", "nothing"))
     join_answer: CortadoError | Configuration = field(default_factory=Configuration)
@@ -73,8 +73,8 @@ class RecordingNode:
     def is_believed(self, node_id: str) -> bool:
         return self.position < self.believed.get(node_id, (0, 0))
 
-    async def bind_member(self, node_id: str, storage_id: str, address: str) -> Configuration:
-        self.bound.append((node_id, storage_id, address))
+    async def bind_member(self, member: Member) -> Configuration:
+        self.bound.append(member)
         if isinstance(self.join_answer, CortadoError):
             raise self.join_answer
         return self.join_answer
@@ -108,7 +108,7 @@ class PeerProcess:
 
     @property
     def address(self) -> str:
-        return self.member.address
+        return self.member.peer_address
 
     def is_connected_to(self, node_id: str) -> bool:
         return any(each.node_id == node_id and each.is_connected for each in self.transport.status())
@@ -151,7 +151,9 @@ async def running_peer(
     transport.address = f"127.0.0.1:{bound}"
     await server.start()
     try:
-        yield PeerProcess(node, transport, server, Member(node_id, transport.address, identity.storage_id))
+        yield PeerProcess(
+            node, transport, server, Member(node_id, transport.address, identity.storage_id, f"{node_id}.clients:7621")
+        )
     finally:
         await transport.close()
         await server.stop(0)

@@ -26,7 +26,7 @@ GROUP = 1
 
 
 def members(count: int) -> tuple[Member, ...]:
-    return tuple(Member(f"n{i + 1}", f"host:{i + 1}", f"s{i + 1}") for i in range(count))
+    return tuple(Member(f"n{i + 1}", f"host:{i + 1}", f"s{i + 1}", f"c:{i + 1}") for i in range(count))
 
 
 class Letter:

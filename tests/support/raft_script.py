@@ -377,7 +377,9 @@ class Scene(Hand):
         self._do_show(node_id)
 
     def _do_bind(self, leader: str, node_id: str) -> None:
-        self.logs[leader].members.bind(node_id, f"s{node_id[1:]}", _address(node_id))
+        self.logs[leader].members.bind(
+            Member(node_id, _address(node_id), f"s{node_id[1:]}", f"for-clients:{node_id[1:]}")
+        )
 
     def _do_promote(self, leader: str, node_id: str) -> None:
         self.logs[leader].members.promote(node_id)

@@ -589,7 +589,8 @@ class World:
         if node_id not in self.replicas:
             leader = self.leader()
             self.add_replica(node_id, Disk(), joined=leader.log.configuration if leader else Configuration())
-        self._ask("bound", lambda log: log.members.bind(node_id, f"s-{node_id}", f"host:{node_id[1:]}"))
+        bound = Member(node_id, f"host:{node_id[1:]}", f"s-{node_id}", f"for-clients:{node_id[1:]}")
+        self._ask("bound", lambda log: log.members.bind(bound))
 
     def _ask(self, what: str, request: Callable[[RaftLog], object]) -> None:
         leader = self.leader()

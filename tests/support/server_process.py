@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from support.ports import free_port
+from support.ports import free_ports
 from support.zygote import Forked, Zygote
 
 READY_S = 30.0
@@ -48,6 +48,12 @@ def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 10.0
         time.sleep(0.005)
 
 
+def peer_address_of(address: str) -> str:
+    """Where a node that listens at ``address`` listens for peers, unless it is told otherwise."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + 1}"
+
+
 class ServerProcess:
     """``cortado server`` on ``data_dir``. ``endpoint`` is where it serves, ``log`` what it wrote so far.
 
@@ -66,12 +72,17 @@ class ServerProcess:
         self.data_dir = data_dir
         self.cortado = cortado
         self._options = options
-        self._listen = listen or f"127.0.0.1:{free_port()}"
+        self._listen = listen or f"127.0.0.1:{free_ports(2)[0]}"
         self._under = under
         self._port_file = data_dir.with_name(f"{data_dir.name}.port")
         self._log_file = data_dir.with_name(f"{data_dir.name}.log")
         self._process: subprocess.Popen[bytes] | Forked | None = None
         self.endpoint = ""
+
+    @property
+    def peer_address(self) -> str:
+        """Where its peers find it: the port after its clients' one."""
+        return peer_address_of(self._listen)
 
     @property
     def log(self) -> str:

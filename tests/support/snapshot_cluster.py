@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from cortado.errors import CortadoError, NotFound, Unavailable
 from cortado.raft.configuration import Configuration
+from cortado.raft.configuration import Member as ConfiguredMember
 from cortado.raft.log import Message
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space, WriteTransaction
@@ -76,6 +77,7 @@ class Member:
             host_time=followed(SetClock()),
             monotonic_ms=lambda: time.monotonic() * 1000,
             address=f"{self.node_id}:7621",
+            peer_address=f"{self.node_id}:7622",
             joining=None if self.node_id == "n1" else self.joined,
             transport=_Transport(self),
             storage=lambda _loop: self.storage,
@@ -239,6 +241,11 @@ async def until(condition: Callable[[], object]) -> None:
         assert time.monotonic() < deadline, "it did not happen in time"
 
 
+def bound(name: str) -> ConfiguredMember:
+    """A node as it binds itself."""
+    return ConfiguredMember(name, f"{name}:7622", f"disk of {name}", f"{name}:7621")
+
+
 @asynccontextmanager
 async def three_nodes() -> AsyncIterator[SnapshotCluster]:
     """A group of three voters, with n1 leading at first."""
@@ -247,9 +254,9 @@ async def three_nodes() -> AsyncIterator[SnapshotCluster]:
     await first.start()
     try:
         for name in ("n2", "n3"):
-            cluster.members[name].joined = await first.node.members.add(name, f"{name}:7621")
+            cluster.members[name].joined = await first.node.members.add(name, f"{name}:7622")
             await cluster.members[name].start()
-            await first.node.bind_member(name, f"disk of {name}", f"{name}:7621")
+            await first.node.bind_member(bound(name))
             await _promoted(first, name)
         yield cluster
     finally:

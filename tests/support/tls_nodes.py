@@ -39,9 +39,8 @@ def two_nodes(tmp_path: Path, certifier: Certifier) -> Iterator[tuple[ServerProc
     n2: ServerProcess | None = None
     try:
         n1.start()
-        n2 = node_process(tmp_path, certifier.node("n2"), "n2", "--join", n1.endpoint)
-        address = n2._listen
-        command(operator, n1.endpoint, "member", "add", "n2", address)
+        n2 = node_process(tmp_path, certifier.node("n2"), "n2", "--join", n1.peer_address)
+        command(operator, n1.endpoint, "member", "add", "n2", n2.peer_address)
         n2.start()
         command(operator, n1.endpoint, "member", "promote", "n2", "--wait")
         yield n1, n2

@@ -38,7 +38,7 @@ def test_a_node_that_writes_what_others_cannot_read_does_not_join(tmp_path: Path
     newer, problem = newer_entries(tmp_path / "newer")
     with running_server(tmp_path / "n1", "--node-id", "n1") as n1:
         cortado("member", "add", "n2", "127.0.0.1:1", "--endpoint", n1.endpoint)
-        options = ("--node-id", "n2", "--join", n1.endpoint, "--advertise", "127.0.0.1:1")
+        options = ("--node-id", "n2", "--join", n1.peer_address, "--peer-advertise", "127.0.0.1:1")
         said = ended(ServerProcess(tmp_path / "n2", *options, cortado=newer.cortado))
     assert f"node n2 writes version {log_entry.FORMAT + 1} of log entries, node n1 {problem}" in said
 

@@ -45,16 +45,19 @@ def list_members(session: Session) -> Answer:
 @command(
     "member add",
     examples="""
-        cortado member add n2 10.0.0.2:7621
-        cortado member add n2 127.0.0.1:7622 -o json
+        cortado member add n2 10.0.0.2:7622
+        cortado member add n2 127.0.0.1:7722 -o json
     """,
 )
 def add(
     session: Session,
     node_id: NodeIdArgument,
-    address: Annotated[
+    peer_address: Annotated[
         str,
-        Argument(help="The address at which nodes and clients will reach it.", metavar="HOST:PORT"),
+        Argument(
+            help="The address at which the other nodes will reach it: its peer-listen or peer-advertise.",
+            metavar="PEER_ADDRESS",
+        ),
     ],
 ) -> Answer:
     """Announce a new node, which joins as a learner when it is started with --join.
@@ -65,9 +68,9 @@ def add(
     from cortado.store.cli.members_answer import member_json
 
     with session.client() as client:
-        members = client.membership.add(node_id, address)
-    joined = ",".join(each.address for each in members if each.joined)
-    run = f"cortado server --node-id {node_id} --listen {address} --join {joined} --data-dir DIRECTORY"
+        members = client.membership.add(node_id, peer_address)
+    joined = ",".join(each.peer_address for each in members if each.joined)
+    run = f"cortado server --node-id {node_id} --peer-listen {peer_address} --join {joined} --data-dir DIRECTORY"
     added = next(each for each in members if each.node_id == node_id)
     steps = (
         f"announced {node_id}; it has no vote yet",
@@ -211,6 +214,8 @@ def rebuild(
     with session.client() as client:
         found = client.membership.members()
     member = member_of(found, node_id)
+    if not member.joined:
+        raise Unavailable(f"{node_id} has not joined yet")
     with NodeInspector([member.address], tls=session.tls(), timeout_s=session.timeout_s) as node:
         if dry_run:
             return _rebuild_rehearsed(found, member)

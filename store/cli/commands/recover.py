@@ -127,12 +127,12 @@ def _show(show: Renderer, found: Survey) -> None:
     """Before the question: what is kept, and what is lost."""
     show.record(
         [
-            ("node", f"{found.member.node_id} ({found.member.address})"),
+            ("node", f"{found.member.node_id} ({found.member.peer_address})"),
             ("cluster", found.cluster_id),
             ("applied index", found.applied_index),
             ("last timestamp", moment(found.last_ts)),
             ("last log index", found.last_index),
-            ("members removed", ", ".join(f"{each.node_id} ({each.address})" for each in found.removed) or "none"),
+            ("members removed", ", ".join(f"{each.node_id} ({each.peer_address})" for each in found.removed) or "none"),
         ]
     )
     show.line("Lost: writes that the other members acknowledged and this node does not hold.")

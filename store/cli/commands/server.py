@@ -26,7 +26,7 @@ from cortado.store.cli.tree import command
         cortado server
         cortado server --data-dir /var/lib/cortado --listen 127.0.0.1:7621
         cortado server --config /etc/cortado.toml
-        cortado server --listen 127.0.0.1:7622 --data-dir n2 --node-id n2 --join 127.0.0.1:7621
+        cortado server --listen 127.0.0.1:7631 --data-dir n2 --node-id n2 --join 127.0.0.1:7622
         cortado server --listen 127.0.0.1:0 --port-file /tmp/cortado.port
         cortado server --verify --limit.writes-max 4096
     """,

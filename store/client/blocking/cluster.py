@@ -20,8 +20,8 @@ class Membership:
     def members(self, *, at_leader: bool = False) -> Members:
         return run(self._core.members(at_leader=at_leader))
 
-    def add(self, node_id: str, address: str) -> tuple[MemberStatus, ...]:
-        return run(self._core.add(node_id, address))
+    def add(self, node_id: str, peer_address: str) -> tuple[MemberStatus, ...]:
+        return run(self._core.add(node_id, peer_address))
 
     def promote(self, node_id: str) -> tuple[MemberStatus, ...]:
         return run(self._core.promote(node_id))

@@ -146,7 +146,12 @@ def _configuration(configuration: Configuration) -> pb.LogConfiguration:
 
 
 def _members(members: Iterable[Member]) -> list[pb.LogMember]:
-    return [pb.LogMember(node_id=each.node_id, address=each.address, storage_id=each.storage_id) for each in members]
+    return [
+        pb.LogMember(
+            node_id=each.node_id, address=each.address, storage_id=each.storage_id, peer_address=each.peer_address
+        )
+        for each in members
+    ]
 
 
 # --- entries ---------------------------------------------------------------------------------------------------

@@ -34,8 +34,10 @@ from cortado.raft.records import (
 
 GOLDEN = Path(__file__).with_name("raft.txt")
 GROUP = 1
-FOUNDER = Member("n1", "127.0.0.1:7621", "s-1")
-GROWN = Configuration((FOUNDER, Member("n2", "127.0.0.1:7622", "s-2")), (Member("n3", "127.0.0.1:7623"),))
+FOUNDER = Member("n1", "127.0.0.1:7721", "s-1", "127.0.0.1:7621")
+GROWN = Configuration(
+    (FOUNDER, Member("n2", "127.0.0.1:7722", "s-2", "127.0.0.1:7622")), (Member("n3", "127.0.0.1:7723"),)
+)
 
 
 def _stored() -> Iterator[tuple[str, bytes]]:

@@ -26,8 +26,11 @@ from support.snapshots import ts_of
 HERE = Path(__file__).parent
 STATE = AppliedState(index=258, term=7, last_ts=ts_of(2), ceiling=ts_of(9), requests=1, request_bytes=41)
 MEMBERS = Configuration(
-    voters=(Member("n1", "10.0.0.1:7621", "disk-1"), Member("n2", "10.0.0.2:7621", "disk-2")),
-    learners=(Member("n3", "10.0.0.3:7621"),),
+    voters=(
+        Member("n1", "10.0.0.1:7622", "disk-1", "10.0.0.1:7621"),
+        Member("n2", "10.0.0.2:7622", "disk-2", "10.0.0.2:7621"),
+    ),
+    learners=(Member("n3", "10.0.0.3:7622"),),
 )
 
 
@@ -75,9 +78,9 @@ def test_a_snapshot_file_reads_back() -> None:
 def test_a_snapshot_file_of_a_later_format_is_refused_by_its_number() -> None:
     files = MemorySnapshotFiles()
     bytes_ = golden("file.hex")
-    files.write("in-1", 0, bytes_[:16] + b"\x00\x03" + bytes_[18:])
+    files.write("in-1", 0, bytes_[:16] + b"\x00\x04" + bytes_[18:])
     verification = Verification(files, "in-1", GroupRange(1), cluster_id="cluster-a", slice_bytes=1 << 20)
-    with pytest.raises(DataLoss, match="format 3 is unknown, this version reads 2"):
+    with pytest.raises(DataLoss, match="format 4 is unknown, this version reads 3"):
         verification.step()
 
 

@@ -214,12 +214,12 @@ class Cluster:
         """Announce a node, start it on its empty disk, and bind the two: it is a learner then."""
         host = self.hosts.get(node_id) or self.add_host(node_id)
         added = await self.at_leader(
-            f"add {node_id}", lambda node: node.members.add(node_id, host.address), until_ms=until_ms
+            f"add {node_id}", lambda node: node.members.add(node_id, host.peer_address), until_ms=until_ms
         )
         # It may be there already: an earlier try whose answer was lost.
         bound = await self.at_leader(
             f"bind {node_id}",
-            lambda node: node.bind_member(node_id, host.storage_id, host.address),
+            lambda node: node.bind_member(host.member),
             until_ms=until_ms,
         )
         if bound is None:

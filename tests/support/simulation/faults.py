@@ -360,9 +360,7 @@ class Nemesis:
         if leader is None:
             return
         try:
-            await self._cluster.rpc(
-                leader.node_id, lambda node: node.bind_member(node_id, host.storage_id, host.address), 2_000
-            )
+            await self._cluster.rpc(leader.node_id, lambda node: node.bind_member(host.member), 2_000)
         except (InvalidArgument, PeerRefused) as refusal:
             self._note("empty directory refused", f"{node_id}: {refusal}")
             return

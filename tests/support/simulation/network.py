@@ -182,7 +182,7 @@ class Network:
         return True
 
     def _introduce(self, caller: Process, to: Process) -> None:
-        hello = make_hello(caller.identity, caller.node.address, caller.node.log_position(), to.node_id)
+        hello = make_hello(caller.identity, caller.node.peer_address, caller.node.log_position(), to.node_id)
         check_hello(hello, to.identity)
         refusal = why_no_member(hello, to.identity, to.node.known_member(caller.node_id))
         if refusal is None or to.node.is_believed(caller.node_id):

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cortado.raft.configuration import Configuration
+from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
@@ -58,6 +58,7 @@ class Host:
         self.cluster = cluster
         self.node_id = node_id
         self.address = f"{node_id}.sim:7621"
+        self.peer_address = f"{node_id}.sim:7622"
         self.disk = disk
         self.clock = clock
         self.is_first = is_first
@@ -67,6 +68,11 @@ class Host:
         self.snapshot_files = MemorySnapshotFiles()
         self.life: Life | None = None
         self.lives = 0
+
+    @property
+    def member(self) -> Member:
+        """This node, as it binds itself."""
+        return Member(self.node_id, self.peer_address, self.storage_id, self.address)
 
     def start(self) -> Life:
         """A new process on what the disk holds."""
@@ -182,6 +188,7 @@ def make_node(life: Life, options: NodeOptions) -> Node:
         monotonic_ms=host.clock.monotonic_ms,
         limits=options.limits,
         address=host.address,
+        peer_address=host.peer_address,
         transport=SimulatedTransport(cluster.network, life),
         storage=lambda _loop: SimulatedStorage(life.loop, life.io, life.engine, host.disk),
         run_scan=NoThreads(),

@@ -49,7 +49,7 @@ class Stranger:
         cluster.counts["attacks of a stranger"] += 1
         host = cluster.hosts.get(name)
         storage_id = host.storage_id if host is not None else "made-up"
-        node = SimpleNamespace(address=f"{name}.sim:7621", log_position=lambda: _AHEAD)
+        node = SimpleNamespace(peer_address=f"{name}.sim:7622", log_position=lambda: _AHEAD)
         caller = SimpleNamespace(
             identity=Identity(victim.identity.cluster_id, name, storage_id), node=node, node_id=name
         )

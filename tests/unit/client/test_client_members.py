@@ -36,7 +36,9 @@ class Members:
 
     def members(self) -> list[cluster_pb2.MemberStatus]:
         return [
-            cluster_pb2.MemberStatus(node_id=each, address=self.address(each), voter=each in self.voters)
+            cluster_pb2.MemberStatus(
+                node_id=each, address=self.address(each), peer_address=self.address(each), voter=each in self.voters
+            )
             for each in sorted(self.voters | self.learners)
         ]
 

@@ -18,7 +18,13 @@ from cortado.store.local_cluster.ports import free_ports
 from cortado.store.local_cluster.prepare import check_count, prepare
 from cortado.store.local_cluster.processes import ProcessId
 
-PLAN = Plan((NodePlan("n1", "127.0.0.1:7001", True, True), NodePlan("n2", "127.0.0.1:7002")), has_tls=True)
+PLAN = Plan(
+    (
+        NodePlan("n1", "127.0.0.1:7001", "127.0.0.1:7101", True, True),
+        NodePlan("n2", "127.0.0.1:7002", "127.0.0.1:7102"),
+    ),
+    has_tls=True,
+)
 
 
 @pytest.fixture
@@ -96,7 +102,8 @@ def test_waits_grow_up_to_a_bound() -> None:
 def test_only_the_first_node_may_begin_a_cluster(files: ClusterFiles) -> None:
     first, second = (list(command_of(files, PLAN, node, 9)) for node in PLAN.nodes)
     assert "--join" not in first
-    assert second[second.index("--join") + 1] == "127.0.0.1:7001"
+    assert first[first.index("--peer-listen") + 1] == "127.0.0.1:7101"
+    assert second[second.index("--join") + 1] == "127.0.0.1:7101"
     assert second[second.index("--parent-fd") + 1] == "9"
     assert "--tls-cert" in first
     assert "--config" not in first

@@ -58,8 +58,8 @@ class Story:
             self._arm(world.places["n1"])
         await self._write("alone")
         place = world.place("n2")
-        await n1.members.add("n2", place.address)
-        place.joined = await n1.bind_member("n2", place.storage_id, place.address)
+        await n1.members.add("n2", place.peer_address)
+        place.joined = await n1.bind_member(place.member)
         await place.start()
         if self.victim == "n2":
             self._arm(place)

@@ -8,7 +8,6 @@ import pytest
 
 from cortado.errors import ResourceExhausted, Unavailable
 from cortado.raft.bootstrap import force_single_writes
-from cortado.raft.configuration import Member
 from cortado.store.engine.interface import Space
 from cortado.store.node.opening import stored_log
 from support.node_world import World
@@ -70,7 +69,7 @@ def test_an_address_that_is_anothers_keeps_nobody_from_leading() -> None:
         await world.grow("n1", "n2", "n3")
         place = world.places["n2"]
         await place.stop()
-        place.address = world.places["n3"].address
+        place.peer_address = world.places["n3"].peer_address
         n2 = await place.start()
         await world.sleep(3_000)
         await world.leader().members.transfer("n2")
@@ -118,7 +117,7 @@ def test_a_recovered_survivor_knows_no_request_and_answers_no_read_before_it_has
         place.crash()
         world.places["n2"].crash()
         writing.cancel()
-        writes, _ = force_single_writes(1, stored_log(place.engine, 1), Member("n1", place.address, place.storage_id))
+        writes, _ = force_single_writes(1, stored_log(place.engine, 1), place.member)
         with place.engine.write() as txn:
             for key, value in writes:
                 assert value is not None

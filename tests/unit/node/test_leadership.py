@@ -9,7 +9,7 @@ from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.store.node.leadership import Elected, Established, Leadership, Lost
 
-MEMBERS = tuple(Member(f"n{number}", f"host:{number}", f"s{number}") for number in (1, 2, 3))
+MEMBERS = tuple(Member(f"n{number}", f"peer:{number}", f"s{number}", f"host:{number}") for number in (1, 2, 3))
 
 
 @dataclass

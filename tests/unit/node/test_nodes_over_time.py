@@ -194,16 +194,16 @@ def test_the_only_voter_cannot_be_removed() -> None:
     world.run(scenario)
 
 
-def test_a_leader_makes_its_new_address_known() -> None:
+def test_a_leader_makes_its_new_addresses_known() -> None:
     world = World()
 
     async def scenario() -> None:
         await world.grow("n1")
         place = world.places["n1"]
         await place.stop()
-        place.address = "elsewhere.test:1"
+        place.address, place.peer_address = "elsewhere.test:1", "elsewhere.test:2"
         node = await place.start()
-        await world.until(lambda: node.configuration.voters[0].address == "elsewhere.test:1", "it is known")
+        await world.until(lambda: node.configuration.voters == (place.member,), "they are known")
         await world.until(lambda: node.applied.index == node.status().last_index, "and committed")
 
     world.run(scenario)

@@ -26,7 +26,7 @@ def hello(**changes: Any) -> Hello:
         node_id="n2",
         storage_id="disk-2",
         to_node_id="n1",
-        address="h2:1",
+        peer_address="h2:1",
         last_term=4,
         last_index=90,
     )

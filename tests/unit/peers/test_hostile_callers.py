@@ -225,7 +225,8 @@ def test_a_stranger_gets_no_snapshot() -> None:
         ({"storage_id": "s" * 200}, InvalidArgument, "storage_id: must have 1 to 128 printable"),
         ({"address": ""}, InvalidArgument, "address: must have"),
         ({"address": "h:1\n"}, InvalidArgument, "address: must have"),
-        ({"address": "h:7"}, InvalidArgument, "node n3 was announced at h:1, and says to be reached at h:7"),
+        ({"peer_address": ""}, InvalidArgument, "peer_address: must have"),
+        ({"peer_address": "h:7"}, InvalidArgument, "node n3 was announced at h:1, and says to be reached at h:7"),
         ({"protocol": 0}, PeerRefused, "node n3 speaks version 0 of the peers' protocol, node n1 version 1"),
         ({"cluster_id": "cluster-b"}, PeerRefused, "belongs to cluster 'cluster-b', node n1 to cluster cluster-a"),
         ({"node_id": "n1"}, PeerRefused, "is called n1 itself"),
@@ -237,7 +238,9 @@ def test_a_wrong_request_to_join_binds_nothing(changes: dict[str, Any], kind: ty
             n1.transport.configure(Configuration((n1.member,), (Member("n3", "h:1", ""),)))
             ours = JoinRequest()
             OURS.tell(ours)
-            request = JoinRequest(node_id="n3", storage_id="s", address="h:1", protocol=1, entries=ours.entries)
+            request = JoinRequest(
+                node_id="n3", storage_id="s", peer_address="h:1", address="h:2", protocol=1, entries=ours.entries
+            )
             for name, value in changes.items():
                 setattr(request, name, value)
             error = await unary(n1, JOIN, request.SerializeToString())

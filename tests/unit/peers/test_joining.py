@@ -9,24 +9,28 @@ import pytest
 from cortado.errors import InvalidArgument, NotLeader, PeerRefused, Unavailable
 from cortado.raft.configuration import Configuration, Member
 from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.join import join
 from support.nodes import run, until
-from support.peers import running_peer
+from support.peers import members, running_peer
 
 NEW = Identity("", "n3", "disk-3")
+AT = Addresses("127.0.0.1:8", "127.0.0.1:9")
 ADVICE = "announce it first: cortado member add n3 127.0.0.1:9"
 
 
 def test_a_new_node_is_sent_on_to_the_leader_and_bound_there() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n2") as n2:
-            n1.node.join_answer = NotLeader("elsewhere", leader=n2.address)
+            n1.transport.configure(members(n1, n2))
+            # As clients know it.
+            n1.node.join_answer = NotLeader("elsewhere", leader=n2.member.address)
             joined = Configuration((n1.member, n2.member), (Member("n3", "127.0.0.1:9", "disk-3"),))
             n2.node.join_answer = joined
-            answer = await join([n1.address], NEW, "127.0.0.1:9", timeout_s=20)
+            answer = await join([n1.address], NEW, AT, timeout_s=20)
             assert answer.cluster_id == "cluster-a"
             assert Configuration.decode(answer.configuration.SerializeToString()) == joined
-            assert n2.node.bound == [("n3", "disk-3", "127.0.0.1:9")]
+            assert n2.node.bound == [Member("n3", "127.0.0.1:9", "disk-3", "127.0.0.1:8")]
 
     run(scenario)
 
@@ -34,7 +38,7 @@ def test_a_new_node_is_sent_on_to_the_leader_and_bound_there() -> None:
 def test_endpoints_that_do_not_answer_are_passed_over() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1:
-            answer = await join(["127.0.0.1:1", n1.address], NEW, "127.0.0.1:9", timeout_s=20)
+            answer = await join(["127.0.0.1:1", n1.address], NEW, AT, timeout_s=20)
             assert answer.cluster_id == "cluster-a"
 
     run(scenario)
@@ -49,7 +53,7 @@ def test_while_there_is_no_leader_it_is_waited_for() -> None:
                 await until(lambda: len(n1.node.bound) >= 2, "it was tried again")
                 n1.node.join_answer = Configuration((n1.member,))
 
-            answer, _ = await asyncio.gather(join([n1.address], NEW, "127.0.0.1:9", timeout_s=20), elect())
+            answer, _ = await asyncio.gather(join([n1.address], NEW, AT, timeout_s=20), elect())
             assert answer.cluster_id == "cluster-a"
 
     run(scenario)
@@ -58,10 +62,11 @@ def test_while_there_is_no_leader_it_is_waited_for() -> None:
 def test_at_the_deadline_each_endpoint_has_its_reason() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n2") as n2:
-            n1.node.join_answer = NotLeader("", leader="127.0.0.1:2")
+            n1.transport.configure(Configuration((n1.member, Member("n4", "127.0.0.1:2", "disk-4", "clients:4"))))
+            n1.node.join_answer = NotLeader("", leader="clients:4")
             n2.node.join_answer = NotLeader("")
             with pytest.raises(Unavailable) as error:
-                await join(["127.0.0.1:1", n1.address, n2.address], NEW, "127.0.0.1:9", timeout_s=0.5)
+                await join(["127.0.0.1:1", n1.address, n2.address], NEW, AT, timeout_s=0.5)
             assert error.value.problem.startswith("no leader of the cluster was reached within 0.5 s: ")
             for reason in (
                 "127.0.0.1:1: nothing listens there",
@@ -91,7 +96,7 @@ def test_what_waiting_cannot_settle_ends_the_attempt_at_once(
             if said != ADVICE:
                 n1.transport.configure(Configuration((n1.member,), (Member("n3", "127.0.0.1:9", ""),)))
             with pytest.raises(kind, match=said):
-                await join([n1.address], NEW, "127.0.0.1:9", timeout_s=20)
+                await join([n1.address], NEW, AT, timeout_s=20)
             assert len(n1.node.bound) == 1
 
     run(scenario)
@@ -101,7 +106,7 @@ def test_a_directory_of_another_cluster_is_refused() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1:
             with pytest.raises(PeerRefused, match="belongs to cluster 'cluster-b', node n1 to cluster cluster-a"):
-                await join([n1.address], Identity("cluster-b", "n3", "disk-3"), "127.0.0.1:9", timeout_s=20)
+                await join([n1.address], Identity("cluster-b", "n3", "disk-3"), AT, timeout_s=20)
             assert n1.node.bound == []
 
     run(scenario)
@@ -116,10 +121,10 @@ def test_somebody_else_at_the_endpoint_is_named() -> None:
         server = await asyncio.start_server(web_server, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(Unavailable, match=f"within 0.3 s: 127.0.0.1:{port}: "):
-            await join([f"127.0.0.1:{port}"], NEW, "127.0.0.1:9", timeout_s=0.3)
+            await join([f"127.0.0.1:{port}"], NEW, AT, timeout_s=0.3)
         server.close()
         with pytest.raises(InvalidArgument, match="at least one member"):
-            await join([], NEW, "127.0.0.1:9")
+            await join([], NEW, AT)
 
     run(scenario)
 
@@ -129,9 +134,9 @@ def test_a_list_that_all_nodes_have_holds_oneself_too() -> None:
 
     async def scenario() -> None:
         async with running_peer("n1") as n1:
-            answer = await join(["127.0.0.1:9", n1.address], NEW, "127.0.0.1:9", timeout_s=20)
+            answer = await join(["127.0.0.1:9", n1.address], NEW, AT, timeout_s=20)
             assert answer.cluster_id == "cluster-a"
         with pytest.raises(InvalidArgument, match=r"join: leads back to this node alone.*127\.0\.0\.1:9"):
-            await join(["127.0.0.1:9"], NEW, "127.0.0.1:9")
+            await join(["127.0.0.1:9"], NEW, AT)
 
     run(scenario)

@@ -168,7 +168,7 @@ def test_a_peer_is_followed_to_a_new_address() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n2") as n2:
             n2.node.leaving = (n1.member,)  # It knows it, and does not dial.
-            old = Configuration((n1.member, replace(n2.member, address="127.0.0.1:1")))
+            old = Configuration((n1.member, replace(n2.member, peer_address="127.0.0.1:1")))
             n1.transport.configure(old)
             await until(lambda: n1.problem_with("n2") != "", "the old address was tried")
             n1.transport.configure(members(n1, n2))

@@ -15,6 +15,7 @@ from cortado.proto.internal.peers_pb2 import PeerBatch
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
 from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.hello import make_hello
 from cortado.store.peers.join import join
@@ -22,6 +23,8 @@ from cortado.store.peers.streams import CONNECT, as_it_is
 from support.certificates import DAYS, NOW, Certifier
 from support.nodes import run, until
 from support.peers import PeerProcess, connected, how_it_ends, identity_of_node, members, running_peer
+
+AT = Addresses("h:2", "h:1")
 
 
 @pytest.fixture
@@ -145,7 +148,7 @@ def test_a_node_without_tls_is_told_so_at_either_end(certifier: Certifier) -> No
             await until(lambda: n1.problem_with("n2") == f"{n2.address}: {said}", "n1 says why")
             assert n2.node.received == []
             with pytest.raises(Unavailable, match=said):
-                await join([n2.address], Identity("", "n3", "disk-3"), "127.0.0.1:9", timeout_s=0.3)
+                await join([n2.address], Identity("", "n3", "disk-3"), AT, timeout_s=0.3)
 
     run(scenario)
 
@@ -154,12 +157,12 @@ def test_a_new_node_joins_with_its_own_certificate_only(certifier: Certifier) ->
     async def scenario() -> None:
         async with running_peer("n1", certificates=certifier.certificates("n1")) as n1:
             new = Identity("", "n3", "disk-3")
-            answer = await join([n1.address], new, "h:1", certificates=certifier.certificates("n3"), timeout_s=20)
+            answer = await join([n1.address], new, AT, certificates=certifier.certificates("n3"), timeout_s=20)
             assert answer.cluster_id == "cluster-a"
-            assert n1.node.bound == [("n3", "disk-3", "h:1")]
+            assert n1.node.bound == [Member("n3", "h:1", "disk-3", "h:2")]
             for wrong in (certifier.node("n2"), certifier.client("app")):
                 with pytest.raises(PeerRefused, match="certificate is that of"):
-                    await join([n1.address], new, "h:1", certificates=unchecked(wrong), timeout_s=20)
+                    await join([n1.address], new, AT, certificates=unchecked(wrong), timeout_s=20)
             assert len(n1.node.bound) == 1
 
     run(scenario)

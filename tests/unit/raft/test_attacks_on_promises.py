@@ -167,7 +167,7 @@ def test_an_acknowledgement_of_who_was_removed_does_not_count_for_who_comes_afte
     group.run(500, without=("n3",))
     leader.members.add_learner(Member("n3", "host:33"))
     group.run(500, without=("n3",))
-    leader.members.bind("n3", "another-disk", "host:33")
+    leader.members.bind(Member("n3", "host:33", "another-disk", "for-clients:33"))
     group.run(500, without=("n3",))
     for letter in late:
         group.step(letter)

@@ -105,7 +105,7 @@ def test_a_leader_that_was_added_meanwhile_is_heard_once_members_vouched_for_it(
     group.settle()
     log.members.add_learner(Member("n4", "host:4"))
     group.settle(without=("n3",))
-    log.members.bind("n4", "s4", "host:4")
+    log.members.bind(Member("n4", "host:4", "s4", "for-clients:4"))
     group.settle(without=("n3",))
     group.joined["n4"] = log.configuration
     group.disks["n4"] = dict(group.disks["n2"])

@@ -27,15 +27,24 @@ def led() -> Hand:
     ("request_", "says"),
     [
         (lambda log: log.members.add_learner(Member("n2", "host:9")), "node_id: is a member already"),
-        (lambda log: log.members.add_learner(Member("n4", "host:2")), "address: belongs to member n2"),
+        (lambda log: log.members.add_learner(Member("n4", "host:2")), "peer_address: belongs to member n2"),
         (lambda log: log.members.add_learner(Member("", "host:4")), "node_id: must be 1 to 64 letters"),
         (lambda log: log.members.add_learner(Member("n 4", "host:4")), "node_id: must be 1 to 64 letters"),
-        (lambda log: log.members.add_learner(Member("n4", "host")), "address: must be host:port"),
-        (lambda log: log.members.add_learner(Member("n4", "host:99999")), "address: must be host:port"),
-        (lambda log: log.members.bind("n9", "s", "host:9"), "node_id: is not a member"),
-        (lambda log: log.members.bind("n2", "", "host:2"), "storage_id: must have 1 to 128"),
-        (lambda log: log.members.bind("n2", "other", "host:2"), "a lost one comes back under a new node id"),
-        (lambda log: log.members.bind("n2", "s2", "host:3"), "address: belongs to member n3"),
+        (lambda log: log.members.add_learner(Member("n4", "host")), "peer_address: must be host:port"),
+        (lambda log: log.members.add_learner(Member("n4", "host:99999")), "peer_address: must be host:port"),
+        (lambda log: log.members.bind(Member("n9", "host:9", "s", "for-clients:9")), "node_id: is not a member"),
+        (lambda log: log.members.bind(Member("n2", "host:2", "", "for-clients:2")), "storage_id: must have 1 to 128"),
+        (
+            lambda log: log.members.bind(Member("n2", "host:2", "other", "for-clients:2")),
+            "a lost one comes back under a new node id",
+        ),
+        (
+            lambda log: log.members.bind(Member("n2", "host:3", "s2", "for-clients:2")),
+            "peer_address: belongs to member n3",
+        ),
+        (lambda log: log.members.bind(Member("n2", "host:2", "s2", "host:3")), "^address: belongs to member n3"),
+        (lambda log: log.members.bind(Member("n2", "host:2", "s2", "host:2")), "another one than the peers'"),
+        (lambda log: log.members.bind(Member("n2", "host:2", "s2")), "^address: must be host:port"),
         (lambda log: log.members.promote("n2"), "node_id: is a voter already"),
         (lambda log: log.members.promote("n9"), "node_id: is not a member"),
         (lambda log: log.members.remove("n9"), "node_id: is not a member"),
@@ -56,14 +65,14 @@ def test_only_the_leader_changes_members() -> None:
     group = led()
     for request in (
         lambda log: log.members.add_learner(N4),
-        lambda log: log.members.bind("n2", "s2", "host:2"),
+        lambda log: log.members.bind(Member("n2", "host:2", "s2", "for-clients:2")),
         lambda log: log.members.promote("n3"),
         lambda log: log.members.remove("n3"),
         lambda log: log.transfer.begin("n3"),
     ):
         with pytest.raises(NotLeader) as refusal:
             request(group.logs["n2"])
-        assert refusal.value.leader == "host:1"
+        assert refusal.value.leader == "c:1"
 
 
 def test_who_announces_a_member_again_changes_nothing_until_it_has_joined() -> None:
@@ -77,7 +86,7 @@ def test_who_announces_a_member_again_changes_nothing_until_it_has_joined() -> N
     assert log.members.add_learner(N4) is None
     with pytest.raises(InvalidArgument, match="is a member already"):
         log.members.add_learner(Member("n4", "host:44"))
-    log.members.bind("n4", "s4", "host:4")
+    log.members.bind(Member("n4", "host:4", "s4", "for-clients:4"))
     group.settle()
     with pytest.raises(InvalidArgument, match="is a member already"):
         log.members.add_learner(N4)
@@ -90,9 +99,9 @@ def test_a_learner_becomes_a_voter_when_it_joined_answers_and_has_caught_up() ->
     group.settle()
     with pytest.raises(Unavailable, match="has not joined yet"):
         log.members.promote("n4")
-    log.members.bind("n4", "s4", "host:4")
+    log.members.bind(Member("n4", "host:4", "s4", "for-clients:4"))
     group.settle()
-    assert log.members.bind("n4", "s4", "host:4") is None
+    assert log.members.bind(Member("n4", "host:4", "s4", "for-clients:4")) is None
     with pytest.raises(Unavailable, match="has not answered"):
         log.members.promote("n4")
     for place in range(20):

@@ -629,7 +629,7 @@ def _only_leaders_append() -> None:
     before = group.logs["n2"].last
     with pytest.raises(NotLeader) as refusal:
         group.append("n2", b"a")
-    assert refusal.value.leader == "host:1"
+    assert refusal.value.leader == "c:1"
     assert group.logs["n2"].last == before
 
 

@@ -15,12 +15,15 @@ from cortado.raft.records import HardState
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.certificates import load_authority, make_authority, make_client, make_node
 from cortado.store.server import joining, serve
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
 from cortado.store.server.joining import join_cluster, joined_members, open_engine
 from support.nodes import run
+
+ADDRESSES = Addresses("127.0.0.1:3", "127.0.0.1:2")
 
 
 def config(tmp_path: Path, **more: Any) -> ServerConfig:
@@ -34,8 +37,8 @@ def joins(tmp_path: Path, **more: Any) -> ServerConfig:
 def answering(monkeypatch: pytest.MonkeyPatch, answer: JoinResponse | Exception) -> list[Any]:
     asked: list[Any] = []
 
-    async def join(endpoints: Any, identity: Any, address: str, **_: Any) -> JoinResponse:
-        asked.append((endpoints, identity.node_id, address))
+    async def join(endpoints: Any, identity: Any, addresses: Addresses, **_: Any) -> JoinResponse:
+        asked.append((endpoints, identity.node_id, addresses))
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -45,7 +48,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: JoinResponse | Exception)
 
 
 def joined(settings: ServerConfig, engine: LmdbEngine) -> None:
-    run(lambda: join_cluster(settings, engine, "127.0.0.1:2", None))
+    run(lambda: join_cluster(settings, engine, ADDRESSES, None))
 
 
 def test_a_first_start_without_join_begins_a_cluster(tmp_path: Path) -> None:
@@ -64,7 +67,7 @@ def test_a_first_start_with_join_belongs_to_nobody_until_it_was_let_in(
     assert first.cluster_id == ""
     asked = answering(monkeypatch, JoinResponse(cluster_id="theirs"))
     joined(joins(tmp_path), engine)
-    assert asked == [(("127.0.0.1:1",), "n2", "127.0.0.1:2")]
+    assert asked == [(("127.0.0.1:1",), "n2", ADDRESSES)]
     assert joined_members(engine) is not None
     engine.close()
     engine = open_engine(joins(tmp_path))

@@ -12,9 +12,10 @@ import pytest
 from cortado.raft.configuration import Configuration, Member
 from cortado.store.engine.data_directory import Identity
 from cortado.store.node.node import Node
+from cortado.store.peers.addresses import Addresses
 from cortado.store.server import joining
 
-OURS, THEIRS = "10.0.0.1:7621", "10.0.0.2:7621"
+OURS, THEIRS = Addresses("10.0.0.1:7621", "10.0.0.1:7622"), Addresses("10.0.0.2:7621", "10.0.0.2:7622")
 ROUNDS = 12
 
 
@@ -24,20 +25,23 @@ class Leader:
 
     identity: Identity
     has_copy: bool
-    address: str = THEIRS
-    told: list[str] = field(default_factory=list)
+    addresses: Addresses = THEIRS
+    told: list[Addresses] = field(default_factory=list)
 
     @property
     def configuration(self) -> Configuration:
-        return Configuration((Member(self.identity.node_id, self.address, self.identity.storage_id),))
+        return Configuration(
+            (Member(self.identity.node_id, self.addresses.peers, self.identity.storage_id, self.addresses.clients),)
+        )
 
     def status(self) -> Any:
         return type("Status", (), {"role": "leader"})
 
-    async def bind_member(self, node_id: str, storage_id: str, address: str) -> None:
-        self.told.append(address)
+    async def bind_member(self, member: Member) -> None:
+        addresses = Addresses(member.address, member.peer_address)
+        self.told.append(addresses)
         if not self.has_copy:
-            self.address = address
+            self.addresses = addresses
 
 
 def waits_of(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> list[float]:
@@ -51,11 +55,11 @@ def waits_of(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr(joining.asyncio, "sleep", sleep)
     with suppress(asyncio.CancelledError):
-        asyncio.run(joining.tell_address(cast(Node, leader), leader.identity, OURS, None))
+        asyncio.run(joining.tell_addresses(cast(Node, leader), leader.identity, OURS, None))
     return waits
 
 
-def test_a_node_tells_its_address_once(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_tells_its_addresses_once(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
     leader = Leader(identity, has_copy=False)
     assert len(waits_of(leader, monkeypatch)) == 1
     assert leader.told == [OURS]

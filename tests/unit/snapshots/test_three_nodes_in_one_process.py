@@ -9,7 +9,7 @@ import pytest
 from cortado.errors import CortadoError, DataLoss, Unavailable
 from cortado.store.engine.interface import Space
 from support.nodes import key, run
-from support.snapshot_cluster import Member, SnapshotCluster, three_nodes, until
+from support.snapshot_cluster import Member, SnapshotCluster, bound, three_nodes, until
 
 pytestmark = pytest.mark.slow
 
@@ -212,9 +212,9 @@ def test_a_new_member_of_a_long_history_begins_with_a_snapshot() -> None:
             before = len(cluster.fetches)
             leader = cluster.leader
             assert leader is not None
-            newcomer.joined = await leader.node.members.add("n4", "n4:7621")
+            newcomer.joined = await leader.node.members.add("n4", "n4:7622")
             await newcomer.start()
-            await leader.node.bind_member("n4", "disk of n4", "n4:7621")
+            await leader.node.bind_member(bound("n4"))
             await until(lambda: newcomer.engine.installing)
             await cluster.converged()
             assert len(cluster.fetches) > before

@@ -1,0 +1,16 @@
+"""Where a node is reached: by clients at one address, by the other nodes at another (docs/adr/0028)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """host:port each."""
+
+    clients: str
+    peers: str
+
+    def __str__(self) -> str:
+        return f"{self.clients} (for peers {self.peers})"
