@@ -16,6 +16,8 @@ Source: Apache Avro specification 1.12, *Schema Declaration*.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
 from cortado.errors import InvalidSchema
@@ -66,6 +68,19 @@ def parse_document_schema(text: str) -> Schema:
     if not isinstance(schema.root, Record):
         raise InvalidSchema("schema", "the schema of documents must be a record", branch_name(schema.root))
     return schema
+
+
+def declaration_digest(text: str) -> bytes:
+    """SHA-256 of what ``text`` declares, whatever its spaces, escapes and order of attributes. Raises InvalidSchema.
+
+    Unlike a fingerprint, it tells declarations apart by all that they say: comments, and attributes without meaning to
+    us, which others read.
+    """
+    try:
+        plain = json.dumps(parse_json(text, "", InvalidSchema), sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        raise InvalidSchema("", "the declaration is nested too deeply") from None
+    return hashlib.sha256(plain.encode()).digest()
 
 
 def _check_text(text: str) -> None:

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$cortado/proto/internal/catalog.proto\x12\x10\x63ortado.internal\"\x1e\n\x0eStoredDatabase\x12\x0c\n\x04name\x18\x01 \x01(\t\"?\n\rStoredKeyPart\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x12\n\ndescending\x18\x03 \x01(\x08\"m\n\x0bStoredIndex\x12\x10\n\x08index_id\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12.\n\x05parts\x18\x03 \x03(\x0b\x32\x1f.cortado.internal.StoredKeyPart\x12\x0e\n\x06unique\x18\x04 \x01(\x08\"\xbf\x01\n\x0bStoredTable\x12\x10\n\x08table_id\x18\x01 \x01(\r\x12\x10\n\x08\x64\x61tabase\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0f\n\x07subject\x18\x04 \x01(\t\x12,\n\x03key\x18\x05 \x03(\x0b\x32\x1f.cortado.internal.StoredKeyPart\x12.\n\x07indexes\x18\x06 \x03(\x0b\x32\x1d.cortado.internal.StoredIndex\x12\x0f\n\x07version\x18\x07 \x01(\r\"f\n\x0cStoredSchema\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\r\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x05 \x01(\x0c\"B\n\rStoredSubject\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0c\n\x04mode\x18\x02 \x01(\t\x12\x12\n\nschema_ids\x18\x03 \x03(\r\"?\n\x0eStoredCounters\x12\x15\n\rnext_table_id\x18\x01 \x01(\r\x12\x16\n\x0enext_schema_id\x18\x02 \x01(\rb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$cortado/proto/internal/catalog.proto\x12\x10\x63ortado.internal\"I\n\x0eStoredDatabase\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\r\x12\x19\n\x11next_table_number\x18\x03 \x01(\r\"?\n\rStoredKeyPart\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x12\n\ndescending\x18\x03 \x01(\x08\"m\n\x0bStoredIndex\x12\x10\n\x08index_id\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12.\n\x05parts\x18\x03 \x03(\x0b\x32\x1f.cortado.internal.StoredKeyPart\x12\x0e\n\x06unique\x18\x04 \x01(\x08\"\xd6\x01\n\x0bStoredTable\x12\x10\n\x08table_id\x18\x01 \x01(\r\x12\x10\n\x08\x64\x61tabase\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0f\n\x07subject\x18\x04 \x01(\t\x12,\n\x03key\x18\x05 \x03(\x0b\x32\x1f.cortado.internal.StoredKeyPart\x12.\n\x07indexes\x18\x06 \x03(\x0b\x32\x1d.cortado.internal.StoredIndex\x12\x0f\n\x07version\x18\x07 \x01(\r\x12\x15\n\rnext_index_id\x18\x08 \x01(\r\"D\n\x0cStoredSchema\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\x0c\"#\n\x0eStoredSchemaId\x12\x11\n\tschema_id\x18\x01 \x01(\r\"D\n\rStoredVersion\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x11\n\tschema_id\x18\x02 \x01(\r\x12\x0f\n\x07\x64\x65leted\x18\x03 \x01(\x08\"w\n\rStoredSubject\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x0c\n\x04mode\x18\x02 \x01(\t\x12\x31\n\x08versions\x18\x03 \x03(\x0b\x32\x1f.cortado.internal.StoredVersion\x12\x14\n\x0cnext_version\x18\x04 \x01(\r\"#\n\x13StoredCompatibility\x12\x0c\n\x04mode\x18\x01 \x01(\t\"F\n\x0eStoredCounters\x12\x1c\n\x14next_database_number\x18\x01 \x01(\r\x12\x16\n\x0enext_schema_id\x18\x02 \x01(\rb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -22,17 +22,23 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.internal.cata
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_STOREDDATABASE']._serialized_start=58
-  _globals['_STOREDDATABASE']._serialized_end=88
-  _globals['_STOREDKEYPART']._serialized_start=90
-  _globals['_STOREDKEYPART']._serialized_end=153
-  _globals['_STOREDINDEX']._serialized_start=155
-  _globals['_STOREDINDEX']._serialized_end=264
-  _globals['_STOREDTABLE']._serialized_start=267
-  _globals['_STOREDTABLE']._serialized_end=458
-  _globals['_STOREDSCHEMA']._serialized_start=460
-  _globals['_STOREDSCHEMA']._serialized_end=562
-  _globals['_STOREDSUBJECT']._serialized_start=564
-  _globals['_STOREDSUBJECT']._serialized_end=630
-  _globals['_STOREDCOUNTERS']._serialized_start=632
-  _globals['_STOREDCOUNTERS']._serialized_end=695
+  _globals['_STOREDDATABASE']._serialized_end=131
+  _globals['_STOREDKEYPART']._serialized_start=133
+  _globals['_STOREDKEYPART']._serialized_end=196
+  _globals['_STOREDINDEX']._serialized_start=198
+  _globals['_STOREDINDEX']._serialized_end=307
+  _globals['_STOREDTABLE']._serialized_start=310
+  _globals['_STOREDTABLE']._serialized_end=524
+  _globals['_STOREDSCHEMA']._serialized_start=526
+  _globals['_STOREDSCHEMA']._serialized_end=594
+  _globals['_STOREDSCHEMAID']._serialized_start=596
+  _globals['_STOREDSCHEMAID']._serialized_end=631
+  _globals['_STOREDVERSION']._serialized_start=633
+  _globals['_STOREDVERSION']._serialized_end=701
+  _globals['_STOREDSUBJECT']._serialized_start=703
+  _globals['_STOREDSUBJECT']._serialized_end=822
+  _globals['_STOREDCOMPATIBILITY']._serialized_start=824
+  _globals['_STOREDCOMPATIBILITY']._serialized_end=859
+  _globals['_STOREDCOUNTERS']._serialized_start=861
+  _globals['_STOREDCOUNTERS']._serialized_end=931
 # @@protoc_insertion_point(module_scope)

@@ -6,10 +6,14 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class StoredDatabase(_message.Message):
-    __slots__ = ("name",)
+    __slots__ = ("name", "number", "next_table_number")
     NAME_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    NEXT_TABLE_NUMBER_FIELD_NUMBER: _ClassVar[int]
     name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
+    number: int
+    next_table_number: int
+    def __init__(self, name: _Optional[str] = ..., number: _Optional[int] = ..., next_table_number: _Optional[int] = ...) -> None: ...
 
 class StoredKeyPart(_message.Message):
     __slots__ = ("path", "type", "descending")
@@ -34,7 +38,7 @@ class StoredIndex(_message.Message):
     def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., unique: bool = ...) -> None: ...
 
 class StoredTable(_message.Message):
-    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version")
+    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "next_index_id")
     TABLE_ID_FIELD_NUMBER: _ClassVar[int]
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +46,7 @@ class StoredTable(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     INDEXES_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    NEXT_INDEX_ID_FIELD_NUMBER: _ClassVar[int]
     table_id: int
     database: str
     name: str
@@ -49,36 +54,57 @@ class StoredTable(_message.Message):
     key: _containers.RepeatedCompositeFieldContainer[StoredKeyPart]
     indexes: _containers.RepeatedCompositeFieldContainer[StoredIndex]
     version: int
-    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[StoredIndex, _Mapping]]] = ..., version: _Optional[int] = ...) -> None: ...
+    next_index_id: int
+    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[StoredIndex, _Mapping]]] = ..., version: _Optional[int] = ..., next_index_id: _Optional[int] = ...) -> None: ...
 
 class StoredSchema(_message.Message):
-    __slots__ = ("schema_id", "subject", "version", "text", "fingerprint")
+    __slots__ = ("schema_id", "text", "fingerprint")
     SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
-    SUBJECT_FIELD_NUMBER: _ClassVar[int]
-    VERSION_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     schema_id: int
-    subject: str
-    version: int
     text: str
     fingerprint: bytes
-    def __init__(self, schema_id: _Optional[int] = ..., subject: _Optional[str] = ..., version: _Optional[int] = ..., text: _Optional[str] = ..., fingerprint: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, schema_id: _Optional[int] = ..., text: _Optional[str] = ..., fingerprint: _Optional[bytes] = ...) -> None: ...
+
+class StoredSchemaId(_message.Message):
+    __slots__ = ("schema_id",)
+    SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
+    schema_id: int
+    def __init__(self, schema_id: _Optional[int] = ...) -> None: ...
+
+class StoredVersion(_message.Message):
+    __slots__ = ("version", "schema_id", "deleted")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    schema_id: int
+    deleted: bool
+    def __init__(self, version: _Optional[int] = ..., schema_id: _Optional[int] = ..., deleted: bool = ...) -> None: ...
 
 class StoredSubject(_message.Message):
-    __slots__ = ("subject", "mode", "schema_ids")
+    __slots__ = ("subject", "mode", "versions", "next_version")
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
-    SCHEMA_IDS_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_VERSION_FIELD_NUMBER: _ClassVar[int]
     subject: str
     mode: str
-    schema_ids: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, subject: _Optional[str] = ..., mode: _Optional[str] = ..., schema_ids: _Optional[_Iterable[int]] = ...) -> None: ...
+    versions: _containers.RepeatedCompositeFieldContainer[StoredVersion]
+    next_version: int
+    def __init__(self, subject: _Optional[str] = ..., mode: _Optional[str] = ..., versions: _Optional[_Iterable[_Union[StoredVersion, _Mapping]]] = ..., next_version: _Optional[int] = ...) -> None: ...
+
+class StoredCompatibility(_message.Message):
+    __slots__ = ("mode",)
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    mode: str
+    def __init__(self, mode: _Optional[str] = ...) -> None: ...
 
 class StoredCounters(_message.Message):
-    __slots__ = ("next_table_id", "next_schema_id")
-    NEXT_TABLE_ID_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("next_database_number", "next_schema_id")
+    NEXT_DATABASE_NUMBER_FIELD_NUMBER: _ClassVar[int]
     NEXT_SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
-    next_table_id: int
+    next_database_number: int
     next_schema_id: int
-    def __init__(self, next_table_id: _Optional[int] = ..., next_schema_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, next_database_number: _Optional[int] = ..., next_schema_id: _Optional[int] = ...) -> None: ...

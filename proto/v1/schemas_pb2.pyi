@@ -169,12 +169,14 @@ class GetCompatibilityRequest(_message.Message):
     def __init__(self, subject: _Optional[str] = ...) -> None: ...
 
 class GetCompatibilityResponse(_message.Message):
-    __slots__ = ("header", "mode")
+    __slots__ = ("header", "mode", "own")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
+    OWN_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     mode: CompatibilityMode
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., mode: _Optional[_Union[CompatibilityMode, str]] = ...) -> None: ...
+    own: bool
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., mode: _Optional[_Union[CompatibilityMode, str]] = ..., own: bool = ...) -> None: ...
 
 class SetCompatibilityRequest(_message.Message):
     __slots__ = ("subject", "mode", "request_id")

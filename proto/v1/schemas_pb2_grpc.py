@@ -57,15 +57,15 @@ class SchemasServicer(object):
     """
 
     def Register(self, request, context):
-        """Registers a version. The same schema again gives the same version. Refused, with every incompatibility, where the
-        subject's compatibility mode does not allow it.
+        """Registers a version. The same schema again gives the same version, and the same text under another subject the same
+        schema id. Refused, with every incompatibility, where the subject's compatibility mode does not allow it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """One version, by its id or by subject and number.
+        """One schema by its id, or one version of a subject.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -93,14 +93,14 @@ class SchemasServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetCompatibility(self, request, context):
-        """What a subject's new versions are checked against.
+        """What new versions of a subject are checked against, or those of all subjects that have no mode of their own.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetCompatibility(self, request, context):
-        """Changes that, for versions to come.
+        """Changes that, for versions to come. A subject may have a mode before its first version.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

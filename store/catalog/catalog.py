@@ -19,11 +19,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from cortado.errors import DataLoss, InvalidSchema, NotFound
+from cortado.schema.compatibility import DEFAULT_MODE, CompatibilityMode
 from cortado.schema.model import Schema
-from cortado.schema.parse import parse_document_schema
+from cortado.schema.parse import parse_schema
 from cortado.store import names
 from cortado.store.catalog import stored
-from cortado.store.catalog.descriptors import SchemaVersion, SubjectState, TableDescriptor
+from cortado.store.catalog.descriptors import (
+    DatabaseDescriptor,
+    RegisteredSchema,
+    SchemaVersion,
+    SubjectState,
+    TableDescriptor,
+)
 from cortado.store.catalog.stored import Counters
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import meta_range
@@ -41,10 +48,10 @@ VERDICTS_MAX: Final = 16
 class _State:
     """What has been read of one state of the catalogue. Only what exists is kept, so it cannot outgrow the store."""
 
-    databases: set[str] = field(default_factory=set)
+    databases: dict[str, DatabaseDescriptor] = field(default_factory=dict)
     tables: dict[tuple[str, str], TableDescriptor] = field(default_factory=dict)
     subjects: dict[str, SubjectState] = field(default_factory=dict)
-    versions: dict[int, SchemaVersion] = field(default_factory=dict)
+    registered: dict[int, RegisteredSchema] = field(default_factory=dict)
     schemas: dict[int, Schema] = field(default_factory=dict)
     verdicts: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
 
@@ -66,10 +73,10 @@ class CatalogCache:
         return state
 
     def parse(self, text: str) -> Schema:
-        """The parsed document schema of ``text``. Raises InvalidSchema."""
+        """The parsed schema of ``text``. Raises InvalidSchema."""
         schema = self._parsed.get(text)
         if schema is None:
-            schema = parse_document_schema(text)
+            schema = parse_schema(text)
             if self._parsed_length + len(text) > PARSED_TEXT_MAX:
                 self._parsed, self._parsed_length = {}, 0
             self._parsed[text] = schema
@@ -101,25 +108,28 @@ class Catalog:
 
     def databases(self) -> list[str]:
         """Names of all databases, in order."""
-        return [stored.decode_database(payload) for payload in self._payloads("database")]
+        return [stored.decode_database(payload).name for payload in self._payloads("database")]
 
-    def has_database(self, name: str) -> bool:
-        if name not in self._state.databases:
-            if self._get(stored.database_key(names.check_database(name))) is None:
-                return False
-            self._state.databases.add(name)
-        return True
+    def find_database(self, name: str) -> DatabaseDescriptor | None:
+        database = self._state.databases.get(name)
+        if database is None:
+            version = self._get(stored.database_key(names.check_database(name)))
+            if version is not None:
+                database = self._state.databases[name] = stored.decode_database(version.payload)
+        return database
 
-    def require_database(self, name: str) -> None:
+    def database(self, name: str) -> DatabaseDescriptor:
         """Raises NotFound."""
-        if not self.has_database(name):
+        database = self.find_database(name)
+        if database is None:
             raise NotFound("database", name)
+        return database
 
     def find_table(self, database: str, name: str) -> TableDescriptor | None:
         """The table, or None. Raises NotFound where there is no such database."""
         table = self._state.tables.get((database, name))
         if table is None:
-            self.require_database(database)
+            self.database(database)
             version = self._get(stored.table_key(database, names.check_table(name)))
             if version is not None:
                 table = self._state.tables[database, name] = stored.decode_table(version.payload)
@@ -136,7 +146,7 @@ class Catalog:
         """All tables of ``database``, or of all, in the order of their names. Raises NotFound."""
         if database is None:
             return [stored.decode_table(payload) for payload in self._payloads("table")]
-        self.require_database(database)
+        self.database(database)
         return [stored.decode_table(payload) for payload in self._payloads("table", database)]
 
     def tables_of(self, subject: str) -> list[TableDescriptor]:
@@ -146,10 +156,11 @@ class Catalog:
     # --- subjects and schemas
 
     def subjects(self) -> list[SubjectState]:
-        """All subjects, in the order of their names."""
+        """All subjects, in the order of their names, those without a version included."""
         return [stored.decode_subject(payload) for payload in self._payloads("subject")]
 
     def find_subject(self, name: str) -> SubjectState | None:
+        """What is stored of a subject, which may have no version."""
         state = self._state.subjects.get(name)
         if state is None:
             version = self._get(stored.subject_key(names.check_subject(name)))
@@ -158,27 +169,38 @@ class Catalog:
         return state
 
     def subject(self, name: str) -> SubjectState:
-        """Raises NotFound."""
+        """A subject that has a version. Raises NotFound."""
         state = self.find_subject(name)
-        if state is None:
+        if state is None or state.newest is None:
             raise NotFound("subject", name)
         return state
 
-    def schema_version(self, schema_id: int) -> SchemaVersion:
-        """What was registered under an id. Raises NotFound."""
-        found = self._state.versions.get(schema_id)
+    @property
+    def default_mode(self) -> CompatibilityMode:
+        """The mode of subjects that have none of their own."""
+        version = self._get(stored.COMPATIBILITY_KEY)
+        return (None if version is None else stored.decode_compatibility(version.payload)) or DEFAULT_MODE
+
+    def registered_schema(self, schema_id: int) -> RegisteredSchema:
+        """What an id names. Raises NotFound."""
+        found = self._state.registered.get(schema_id)
         if found is None:
             version = self._get(stored.schema_key(schema_id))
             if version is None:
                 raise NotFound("schema", f"with id {schema_id}")
-            found = self._state.versions[schema_id] = stored.decode_schema(version.payload)
+            found = self._state.registered[schema_id] = stored.decode_schema(version.payload)
         return found
+
+    def find_schema_id(self, digest: bytes) -> int | None:
+        """The id of the schema whose declaration has that digest, whichever subject it was registered for."""
+        version = self._get(stored.schema_id_key(digest))
+        return None if version is None else stored.decode_schema_id(version.payload)
 
     def schema(self, schema_id: int) -> Schema:
         """The parsed schema of an id. Raises NotFound."""
         schema = self._state.schemas.get(schema_id)
         if schema is None:
-            text = self.schema_version(schema_id).text
+            text = self.registered_schema(schema_id).text
             try:
                 schema = self._state.schemas[schema_id] = self.parse(text)
             except InvalidSchema as malformed:
@@ -187,18 +209,28 @@ class Catalog:
 
     def version_of_subject(self, subject: str, version: int = 0) -> SchemaVersion:
         """A version of ``subject``, 0 for the newest. Raises NotFound."""
-        state = self.subject(subject)
-        if not 0 <= version <= len(state.schema_ids):
-            raise NotFound("schema", f"version {version} of subject {subject}, which has {len(state.schema_ids)}")
-        return self.schema_version(state.schema_ids[version - 1])
+        live = self.subject(subject).live
+        found = live[-1] if version == 0 else next((each for each in live if each.version == version), None)
+        if found is None:
+            newest = f"whose newest is {live[-1].version}"
+            raise NotFound("schema", f"version {version} of subject {subject}, {newest}")
+        return SchemaVersion(subject, found.version, self.registered_schema(found.schema_id))
+
+    def version_with_id(self, subject: str, schema_id: int) -> SchemaVersion:
+        """The newest version of ``subject`` that has the schema of that id. Raises NotFound."""
+        for each in reversed(self.subject(subject).live):
+            if each.schema_id == schema_id:
+                return SchemaVersion(subject, each.version, self.registered_schema(schema_id))
+        raise NotFound("schema", f"with id {schema_id} in subject {subject}")
 
     def newest_schema(self, subject: str) -> tuple[int, Schema]:
         """Id and schema of the newest version. Raises NotFound."""
-        schema_id = self.subject(subject).schema_ids[-1]
-        return schema_id, self.schema(schema_id)
+        newest = self.subject(subject).newest
+        assert newest is not None
+        return newest.schema_id, self.schema(newest.schema_id)
 
     def parse(self, text: str) -> Schema:
-        """A document schema, parsed once. Raises InvalidSchema."""
+        """A schema, parsed once. Raises InvalidSchema."""
         return self._cache.parse(text)
 
     def judged(self, question: Hashable, judge: Callable[[], T]) -> T:

@@ -1,5 +1,8 @@
 """Creating databases and tables: checks of what was declared, and the mutations that make it so.
 
+Numbers come from counters: a database's from the catalogue's, a table's from its database's, an index's from its
+table's. A number is never used again, whatever is dropped.
+
 A table's key and indexes name fields of its subject's newest schema, by path (``a``, ``address.city``). Each part's
 type follows from that schema. A part of a primary key may be declared nullable there (Spark's columns are, all of
 them), but a document with null in it is refused when it is written; a part of an index may be null.
@@ -15,11 +18,13 @@ from cortado.errors import AlreadyExists, InvalidArgument, TooLarge
 from cortado.schema.field_paths import find_field
 from cortado.schema.key_types import key_type_of
 from cortado.schema.model import Record, Schema, Union
+from cortado.schema.names import describe_type
 from cortado.schema.shape import records_of, recursive_names
 from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.catalog.descriptors import DatabaseDescriptor, IndexDescriptor, TableDescriptor
+from cortado.store.keys.keyspace import NUMBER_MAX, table_id_of
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
@@ -65,12 +70,14 @@ class TableCreated:
 def create_database(catalog: Catalog, name: str) -> Evaluation:
     """A new database; replies DatabaseCreated. Raises InvalidArgument, AlreadyExists, TooLarge."""
     names.check_database(name)
-    if catalog.has_database(name):
+    if catalog.find_database(name) is not None:
         raise AlreadyExists("database", name)
     _check_room("database", len(catalog.databases()), DATABASES_MAX, "databases")
+    number = _next_number("database", catalog.counters.next_database_number, "databases")
     mutations = Mutations()
-    mutations.put(stored.database_key(name), stored.encode_database(name))
-    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
+    mutations.put(stored.database_key(name), stored.encode_database(DatabaseDescriptor(name, number)))
+    counters = replace(catalog.counters, next_database_number=number + 1)
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(counters))
     return Evaluation(mutations, DatabaseCreated(name))
 
 
@@ -92,21 +99,38 @@ def create_table(
     subject = names.check_subject(subject) if subject else f"{database}.{name}"
     if catalog.find_table(database, name) is not None:
         raise AlreadyExists("table", f"{database}.{name}")
-    _, schema = catalog.newest_schema(subject)
+    schema = _document_schema(catalog, subject)
+    owner = catalog.database(database)
+    number = _next_number("table", owner.next_table_number, f"tables of database {database}")
     table = TableDescriptor(
-        table_id=catalog.counters.next_table_id,
+        table_id=table_id_of(owner.number, number),
         database=database,
         name=name,
         subject=subject,
         key=resolve_parts(schema, key, "key"),
-        indexes=_resolve_indexes(schema, indexes),
+        indexes=_resolve_indexes(schema, indexes, next_index_id=1),
+        next_index_id=len(indexes) + 1,
     )
     _check_room("table", len(catalog.tables()), TABLES_MAX, "tables")
     mutations = Mutations()
     mutations.put(stored.table_key(database, name), stored.encode_table(table))
-    counters = replace(catalog.counters, next_table_id=table.table_id + 1)
-    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(counters))
+    owner = replace(owner, next_table_number=number + 1)
+    mutations.put(stored.database_key(database), stored.encode_database(owner))
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
     return Evaluation(mutations, TableCreated(table))
+
+
+def _document_schema(catalog: Catalog, subject: str) -> Schema:
+    """The newest version, where documents can follow all of them. Raises NotFound, InvalidArgument.
+
+    A document may be written with any version, so each must be a record; the registry keeps it so from here on.
+    """
+    for each in catalog.subject(subject).live:
+        root = catalog.schema(each.schema_id).root
+        if not isinstance(root, Record):
+            problem = f"version {each.version} is of type {describe_type(root)}, and documents are records"
+            raise InvalidArgument("subject", problem, subject)
+    return catalog.newest_schema(subject)[1]
 
 
 def resolve_parts(schema: Schema, parts: Sequence[PartDeclaration], field: str) -> tuple[KeyPart, ...]:
@@ -151,7 +175,10 @@ def way_through_recursion(schema: Schema, path: str) -> str | None:
     return None
 
 
-def _resolve_indexes(schema: Schema, indexes: Sequence[IndexDeclaration]) -> tuple[IndexDescriptor, ...]:
+def _resolve_indexes(
+    schema: Schema, indexes: Sequence[IndexDeclaration], *, next_index_id: int
+) -> tuple[IndexDescriptor, ...]:
+    """The indexes with their types, and with ids from ``next_index_id`` on."""
     if len(indexes) > INDEXES_MAX:
         raise TooLarge("indexes", f"must be at most {INDEXES_MAX}", str(len(indexes)), len(indexes), INDEXES_MAX)
     seen: set[str] = set()
@@ -162,8 +189,16 @@ def _resolve_indexes(schema: Schema, indexes: Sequence[IndexDeclaration]) -> tup
             raise InvalidArgument(f"indexes[{i}].name", "is the name of another index of this table", index.name)
         seen.add(index.name)
         parts = resolve_parts(schema, index.parts, f"indexes[{i}].parts")
-        resolved.append(IndexDescriptor(i + 1, index.name, parts, index.unique))
+        resolved.append(IndexDescriptor(next_index_id + i, index.name, parts, index.unique))
     return tuple(resolved)
+
+
+def _next_number(field: str, number: int, what: str) -> int:
+    """``number``, where there is such a number. Raises TooLarge."""
+    if number > NUMBER_MAX:
+        problem = f"all {NUMBER_MAX} numbers for {what} are given away, and none is used again"
+        raise TooLarge(field, problem, "", number - 1, NUMBER_MAX)
+    return number
 
 
 def _check_room(field: str, count: int, limit: int, what: str) -> None:

@@ -1,9 +1,12 @@
-"""What a table, an index and a subject are: the catalogue's values, immutable, versioned by the table."""
+"""What a database, a table, an index, a schema and a subject are: the catalogue's values, immutable.
+
+Whatever has a number has it for ever: a number comes from a counter beside what it numbers, and no counter goes back.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cortado.store.keys.decoded import KeyNames
@@ -11,6 +14,15 @@ from cortado.store.keys.types import KeyPart
 
 if TYPE_CHECKING:
     from cortado.schema.compatibility import CompatibilityMode
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseDescriptor:
+    """A database. ``number`` is the upper half of its tables' ids, ``next_table_number`` the next one's lower half."""
+
+    name: str
+    number: int
+    next_table_number: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +37,10 @@ class IndexDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class TableDescriptor:
-    """A table. ``subject`` names its value schema's versions; ``version`` grows with each change of the descriptor."""
+    """A table. ``subject`` names its value schema's versions; ``version`` grows with each change of the descriptor.
+
+    ``next_index_id`` is above the id of every index that the table ever had; 0 in a client, which is not told.
+    """
 
     table_id: int
     database: str
@@ -34,6 +49,7 @@ class TableDescriptor:
     key: tuple[KeyPart, ...]
     indexes: tuple[IndexDescriptor, ...] = ()
     version: int = 1
+    next_index_id: int = 0
 
     @property
     def full_name(self) -> str:
@@ -44,31 +60,61 @@ class TableDescriptor:
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaVersion:
-    """One registered schema. ``schema_id`` is unique in the cluster, ``version`` counts from 1 within the subject.
+class RegisteredSchema:
+    """A schema, whichever subjects have it. ``schema_id`` names the text in the whole cluster, for ever.
 
-    ``text`` is the declaration as it was registered, ``fingerprint`` the 32 bytes that say which schema it is.
+    ``text`` is the declaration as it was first registered; by ``fingerprint``, 32 bytes, it reads and writes as others.
     """
 
     schema_id: int
-    subject: str
-    version: int
     text: str
     fingerprint: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class SubjectState:
-    """A subject: its compatibility ``mode``, and the schema id of each version, the first version first."""
+class SubjectVersion:
+    """A version of a subject, counted from 1 in it. A softly ``deleted`` one is in no list, and may be forgotten."""
+
+    version: int
+    schema_id: int
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """A version of a subject with its schema."""
 
     subject: str
-    mode: CompatibilityMode
-    schema_ids: tuple[int, ...] = ()
+    version: int
+    schema: RegisteredSchema
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectState:
+    """A subject: its own compatibility ``mode`` if it has one, and its versions, oldest first.
+
+    ``next_version`` is above every version that the subject ever had. A subject with a mode may have no version yet.
+    """
+
+    subject: str
+    mode: CompatibilityMode | None = None
+    versions: tuple[SubjectVersion, ...] = ()
+    next_version: int = 1
 
     @property
-    def versions(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of version and schema id, oldest first."""
-        return tuple(enumerate(self.schema_ids, start=1))
+    def live(self) -> tuple[SubjectVersion, ...]:
+        """The versions that are not deleted: what is read, listed and compared with."""
+        return tuple(each for each in self.versions if not each.deleted)
+
+    @property
+    def newest(self) -> SubjectVersion | None:
+        """The last of those; None where there is none."""
+        return next((each for each in reversed(self.versions) if not each.deleted), None)
+
+    def with_version(self, schema_id: int) -> SubjectState:
+        """With one more version."""
+        added = SubjectVersion(self.next_version, schema_id)
+        return replace(self, versions=(*self.versions, added), next_version=self.next_version + 1)
 
 
 def key_names(tables: Iterable[TableDescriptor]) -> KeyNames:

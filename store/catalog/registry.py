@@ -1,11 +1,18 @@
 """The schema registry's rules: which schema may become a subject's next version.
 
+A schema id names a text in the whole cluster, as Confluent's registry promises: the same declaration has the same id in
+all subjects. Within a subject the question is another one: a schema that reads and writes as a version does (equal
+fingerprints) is that version, whatever its comments say (``docs/adr/0028-one-id-per-schema-text.md``).
+
 A new version is checked twice:
 
-1. by the subject's compatibility *mode*, against the versions that the mode names; the default, BACKWARD_TRANSITIVE,
-   means all that may have written stored rows, so that the newest version reads every row;
+1. by the subject's compatibility *mode*, its own or that of all subjects, against the versions that the mode names.
+   BACKWARD_TRANSITIVE, the default, means all that may have written stored rows, so that the newest reads every row;
 2. by what tables *pin*, in every mode, NONE too: the bytes of keys and index entries are on disk, so a field that is
    part of a primary key or an index may not be removed, retyped or given another default.
+
+A subject may hold schemas of any root type, keys of Kafka's topics for example. Where a table follows it, each version
+is a record: ``declare.py`` looks at those there are, and this module at each new one.
 
 A refusal lists everything that is wrong at once. What is wrong in the same way against several versions is listed once,
 with the newest of them.
@@ -15,10 +22,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cortado.errors import IncompatibleSchema, TooLarge
+from cortado.errors import IncompatibleSchema, InvalidSchema, NotFound, TooLarge
 from cortado.schema.compatibility import (
     DEFAULT_MODE,
     CompatibilityMode,
@@ -26,14 +34,15 @@ from cortado.schema.compatibility import (
     IncompatibilityKind,
     check_against,
 )
-from cortado.schema.model import Schema
-from cortado.schema.names import simple_name
+from cortado.schema.model import Record, Schema
+from cortado.schema.names import describe_type, simple_name
+from cortado.schema.parse import declaration_digest
 from cortado.schema.pinned import check_pinned
 from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import way_through_recursion
-from cortado.store.catalog.descriptors import SchemaVersion, SubjectState
+from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion, SubjectState, TableDescriptor
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 
@@ -51,18 +60,21 @@ class SchemaRegistered:
 
 @dataclass(frozen=True, slots=True)
 class CompatibilitySet:
-    """The reply of :func:`set_compatibility`."""
+    """The reply of :func:`set_compatibility`: the mode that is in force now."""
 
-    subject: str
     mode: CompatibilityMode
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaCheck:
-    """What :func:`check_schema` found under ``mode``. ``registered`` is the version that this schema is already."""
+    """What :func:`check_schema` found under ``mode``. ``registered`` is the version that this schema is already.
+
+    ``digest`` says which declaration it is, in all subjects.
+    """
 
     mode: CompatibilityMode
-    incompatibilities: tuple[Incompatibility, ...]
+    digest: bytes
+    incompatibilities: tuple[Incompatibility, ...] = ()
     registered: SchemaVersion | None = None
 
     @property
@@ -82,25 +94,32 @@ def register_schema(catalog: Catalog, subject: str, text: str) -> Evaluation:
         found = [dataclasses.asdict(each) | {"kind": str(each.kind)} for each in check.incompatibilities]
         raise IncompatibleSchema(subject=subject, mode=check.mode.value, incompatibilities=found)
     state = _subject_or_new(catalog, subject)
-    _check_room(catalog, state)
-    version = SchemaVersion(
-        schema_id=catalog.counters.next_schema_id,
-        subject=subject,
-        version=len(state.schema_ids) + 1,
-        text=text,
-        fingerprint=catalog.parse(text).fingerprint,
-    )
+    _check_room_for_version(state)
     mutations = Mutations()
-    mutations.put(stored.schema_key(version.schema_id), stored.encode_schema(version))
-    state = replace(state, schema_ids=(*state.schema_ids, version.schema_id))
+    schema = _schema_of(catalog, text, check.digest, mutations)
+    state = state.with_version(schema.schema_id)
     mutations.put(stored.subject_key(subject), stored.encode_subject(state))
-    counters = replace(catalog.counters, next_schema_id=version.schema_id + 1)
-    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(counters))
+    version = SchemaVersion(subject, state.versions[-1].version, schema)
     return Evaluation(mutations, SchemaRegistered(version, created=True))
 
 
+def _schema_of(catalog: Catalog, text: str, digest: bytes, mutations: Mutations) -> RegisteredSchema:
+    """The schema of that text, and in ``mutations`` what makes it one where it is new."""
+    counters = catalog.counters
+    schema_id = catalog.find_schema_id(digest)
+    if schema_id is not None:
+        schema = catalog.registered_schema(schema_id)
+    else:
+        schema = RegisteredSchema(counters.next_schema_id, text, catalog.parse(text).fingerprint)
+        mutations.put(stored.schema_key(schema.schema_id), stored.encode_schema(schema))
+        mutations.put(stored.schema_id_key(digest), stored.encode_schema_id(schema.schema_id))
+        counters = replace(counters, next_schema_id=schema.schema_id + 1)
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(counters))
+    return schema
+
+
 def check_schema(catalog: Catalog, subject: str, text: str, mode: CompatibilityMode | None = None) -> SchemaCheck:
-    """What :func:`register_schema` would say, under ``mode`` or the subject's own. Changes nothing.
+    """What :func:`register_schema` would say, under ``mode`` or the one in force. Changes nothing.
 
     A subject that does not exist yet takes any schema. Raises InvalidArgument (the subject's name), InvalidSchema.
     """
@@ -109,41 +128,80 @@ def check_schema(catalog: Catalog, subject: str, text: str, mode: CompatibilityM
 
 
 def _check(catalog: Catalog, subject: str, text: str, mode: CompatibilityMode | None) -> SchemaCheck:
-    schema = catalog.parse(text)
-    state = _subject_or_new(catalog, subject)
-    mode = state.mode if mode is None else mode
-    for schema_id in state.schema_ids:
-        registered = catalog.schema_version(schema_id)
+    schema, digest = catalog.parse(text), declaration_digest(text)
+    state = catalog.find_subject(subject) or SubjectState(subject)
+    mode = mode or mode_of(catalog, state)
+    for each in state.live:
+        registered = catalog.registered_schema(each.schema_id)
         if registered.fingerprint == schema.fingerprint:
-            return SchemaCheck(mode, (), registered)
-    if not state.schema_ids:
-        return SchemaCheck(mode, ())
-    versions = [(version, catalog.schema(schema_id)) for version, schema_id in state.versions]
-    found = check_against(schema, versions, mode) + _check_pinned_fields(catalog, state, schema)
-    return SchemaCheck(mode, tuple(_once_each(found)))
+            return SchemaCheck(mode, digest, registered=SchemaVersion(subject, each.version, registered))
+    if not state.live:
+        return SchemaCheck(mode, digest)
+    tables = catalog.tables_of(subject)
+    if tables and not isinstance(schema.root, Record):
+        problem = f"must be a record: the documents of table {tables[0].full_name} follow subject {subject}"
+        raise InvalidSchema("schema", problem, describe_type(schema.root))
+    versions = [(each.version, catalog.schema(each.schema_id)) for each in state.live]
+    found = check_against(schema, versions, mode) + _check_pinned_fields(tables, versions[-1], schema)
+    return SchemaCheck(mode, digest, tuple(_once_each(found)))
 
 
-def set_compatibility(catalog: Catalog, subject: str, mode: CompatibilityMode) -> Evaluation:
-    """Another mode for ``subject``'s next versions; replies CompatibilitySet. Raises NotFound."""
-    state = replace(catalog.subject(subject), mode=mode)
+def mode_of(catalog: Catalog, state: SubjectState) -> CompatibilityMode:
+    """The mode that is in force for a subject: its own, or that of all subjects."""
+    return state.mode or catalog.default_mode
+
+
+def set_compatibility(catalog: Catalog, subject: str, mode: CompatibilityMode | None) -> Evaluation:
+    """Another mode for ``subject``'s next versions, or none of its own; replies CompatibilitySet.
+
+    A subject may have one before its first version. Raises InvalidArgument (the subject's name), NotFound where there
+    is no subject to take it from, TooLarge.
+    """
+    names.check_subject(subject)
+    if mode is None and catalog.find_subject(subject) is None:
+        raise NotFound("subject", subject)
+    state = replace(_subject_or_new(catalog, subject), mode=mode)
     mutations = Mutations()
-    mutations.put(stored.subject_key(subject), stored.encode_subject(state))
+    if state == SubjectState(subject):
+        mutations.delete(stored.subject_key(subject))
+    else:
+        mutations.put(stored.subject_key(subject), stored.encode_subject(state))
     mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
-    return Evaluation(mutations, CompatibilitySet(subject, mode))
+    return Evaluation(mutations, CompatibilitySet(mode_of(catalog, state)))
+
+
+def set_default_compatibility(catalog: Catalog, mode: CompatibilityMode | None) -> Evaluation:
+    """Another mode for all subjects that have none of their own, None for DEFAULT_MODE; replies CompatibilitySet."""
+    mutations = Mutations()
+    if mode is None:
+        mutations.delete(stored.COMPATIBILITY_KEY)
+    else:
+        mutations.put(stored.COMPATIBILITY_KEY, stored.encode_compatibility(mode))
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
+    return Evaluation(mutations, CompatibilitySet(mode or DEFAULT_MODE))
 
 
 def _subject_or_new(catalog: Catalog, subject: str) -> SubjectState:
-    return catalog.find_subject(subject) or SubjectState(subject, DEFAULT_MODE)
+    """The subject, or a new one where there is room. Raises TooLarge."""
+    state = catalog.find_subject(subject)
+    if state is not None:
+        return state
+    count = len(catalog.subjects())
+    if count >= SUBJECTS_MAX:
+        problem = f"there are {count} subjects already, the most that are allowed"
+        raise TooLarge("subject", problem, subject, count, SUBJECTS_MAX)
+    return SubjectState(subject)
 
 
-def _check_pinned_fields(catalog: Catalog, state: SubjectState, schema: Schema) -> list[Incompatibility]:
+def _check_pinned_fields(
+    tables: Sequence[TableDescriptor], newest: tuple[int, Schema], schema: Schema
+) -> list[Incompatibility]:
     """Against the newest version alone: it was held to the ones before, or to the tables when they were created."""
-    version, schema_id = state.versions[-1]
-    newest = catalog.schema(schema_id)
-    root = simple_name(schema.record.name)
+    version, before = newest
     found = []
-    for path, users in _pinned_paths(catalog, state.subject).items():
-        for each in check_pinned(schema, newest, [path]) or _newly_recursive(schema, path):
+    for path, users in _pinned_paths(tables).items():
+        root = simple_name(schema.record.name)
+        for each in check_pinned(schema, before, [path]) or _newly_recursive(schema, path):
             message = f"{each.message} ({path} is part of {', '.join(users)})"
             found.append(replace(each, path=f"{root}.{each.path}", version=version, message=message))
     return found
@@ -154,10 +212,10 @@ def _newly_recursive(schema: Schema, path: str) -> list[Incompatibility]:
     return [] if problem is None else [Incompatibility(path, IncompatibilityKind.PINNED_FIELD_RETYPED, problem)]
 
 
-def _pinned_paths(catalog: Catalog, subject: str) -> dict[str, list[str]]:
+def _pinned_paths(tables: Sequence[TableDescriptor]) -> dict[str, list[str]]:
     """Field paths that stored keys and index entries are made of, and what is made of each."""
     users: dict[str, list[str]] = defaultdict(list)
-    for table in catalog.tables_of(subject):
+    for table in tables:
         for part in table.key:
             users[part.path].append(f"the key of table {table.full_name}")
         for index in table.indexes:
@@ -175,13 +233,8 @@ def _once_each(found: list[Incompatibility]) -> list[Incompatibility]:
     return list(newest.values())
 
 
-def _check_room(catalog: Catalog, state: SubjectState) -> None:
-    count = len(state.schema_ids)
+def _check_room_for_version(state: SubjectState) -> None:
+    count = len(state.versions)
     if count >= VERSIONS_MAX:
         problem = f"has {count} versions already, the most that are allowed"
         raise TooLarge("subject", problem, state.subject, count, VERSIONS_MAX)
-    if count == 0:
-        subjects = len(catalog.subjects())
-        if subjects >= SUBJECTS_MAX:
-            problem = f"there are {subjects} subjects already, the most that are allowed"
-            raise TooLarge("subject", problem, state.subject, subjects, SUBJECTS_MAX)

@@ -3,11 +3,13 @@
 ================================  ==================  ===================================================
 key, in the space ``m``           value               holds
 ================================  ==================  ===================================================
-``catalog``                       StoredCounters      the next ids; rewritten by *every* change
-``database`` name                 StoredDatabase
+``catalog``                       StoredCounters      the next numbers; rewritten by *every* change
+``database`` name                 StoredDatabase      its number, and the next table's
 ``table`` database, name          StoredTable         key, subject, indexes
 ``schema`` id                     StoredSchema        the declaration
-``subject`` name                  StoredSubject       the mode, and the ids of the versions
+``schema-id`` digest              StoredSchemaId      which id the schema of a text has
+``subject`` name                  StoredSubject       its own mode, and its versions
+``compatibility``                 StoredCompatibility the mode of subjects without one of their own
 ================================  ==================  ===================================================
 
 Because every change rewrites ``catalog``, the timestamp of that key's version names the catalogue's whole state: what
@@ -23,22 +25,31 @@ from typing import Final, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from cortado.errors import DataLoss
+from cortado.invariants import invariant
 from cortado.proto.internal import catalog_pb2 as pb
 from cortado.schema.compatibility import CompatibilityMode
-from cortado.store.catalog.descriptors import IndexDescriptor, SchemaVersion, SubjectState, TableDescriptor
+from cortado.store.catalog.descriptors import (
+    DatabaseDescriptor,
+    IndexDescriptor,
+    RegisteredSchema,
+    SubjectState,
+    SubjectVersion,
+    TableDescriptor,
+)
 from cortado.store.keys.keyspace import meta_key
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 
 COUNTERS_KEY: Final = meta_key("catalog")
+COMPATIBILITY_KEY: Final = meta_key("compatibility")
 
 M = TypeVar("M", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """The ids that come next. They only grow, so an id never comes to mean another thing."""
+    """The numbers that come next. They only grow, so a number never comes to mean another thing."""
 
-    next_table_id: int = 1
+    next_database_number: int = 1
     next_schema_id: int = 1
 
 
@@ -54,28 +65,41 @@ def schema_key(schema_id: int) -> LogicalKey:
     return meta_key("schema", schema_id)
 
 
+def schema_id_key(digest: bytes) -> LogicalKey:
+    """Where the id of the schema is whose declaration has that digest."""
+    return meta_key("schema-id", digest.hex())
+
+
 def subject_key(name: str) -> LogicalKey:
     return meta_key("subject", name)
 
 
 def encode_counters(counters: Counters) -> bytes:
-    return _encode(pb.StoredCounters(next_table_id=counters.next_table_id, next_schema_id=counters.next_schema_id))
+    numbers = pb.StoredCounters(
+        next_database_number=counters.next_database_number, next_schema_id=counters.next_schema_id
+    )
+    return _encode(numbers)
 
 
 def decode_counters(payload: bytes) -> Counters:
     stored = _decode(pb.StoredCounters(), payload)
-    return Counters(stored.next_table_id, stored.next_schema_id)
+    return Counters(stored.next_database_number, stored.next_schema_id)
 
 
-def encode_database(name: str) -> bytes:
-    return _encode(pb.StoredDatabase(name=name))
+def encode_database(database: DatabaseDescriptor) -> bytes:
+    return _encode(
+        pb.StoredDatabase(name=database.name, number=database.number, next_table_number=database.next_table_number)
+    )
 
 
-def decode_database(payload: bytes) -> str:
-    return _decode(pb.StoredDatabase(), payload).name
+def decode_database(payload: bytes) -> DatabaseDescriptor:
+    stored = _decode(pb.StoredDatabase(), payload)
+    return DatabaseDescriptor(stored.name, stored.number, stored.next_table_number)
 
 
 def encode_table(table: TableDescriptor) -> bytes:
+    highest = max((index.index_id for index in table.indexes), default=0)
+    invariant(table.next_index_id > highest, "an index's id is never used again", table.next_index_id, highest)
     return _encode(
         pb.StoredTable(
             table_id=table.table_id,
@@ -90,6 +114,7 @@ def encode_table(table: TableDescriptor) -> bytes:
                 for index in table.indexes
             ],
             version=table.version,
+            next_index_id=table.next_index_id,
         )
     )
 
@@ -106,37 +131,69 @@ def decode_table(payload: bytes) -> TableDescriptor:
             IndexDescriptor(index.index_id, index.name, _parts(index.parts), index.unique) for index in stored.indexes
         ),
         version=stored.version,
+        next_index_id=stored.next_index_id,
     )
 
 
-def encode_schema(version: SchemaVersion) -> bytes:
+def encode_schema(schema: RegisteredSchema) -> bytes:
+    return _encode(pb.StoredSchema(schema_id=schema.schema_id, text=schema.text, fingerprint=schema.fingerprint))
+
+
+def decode_schema(payload: bytes) -> RegisteredSchema:
+    stored = _decode(pb.StoredSchema(), payload)
+    return RegisteredSchema(stored.schema_id, stored.text, stored.fingerprint)
+
+
+def encode_schema_id(schema_id: int) -> bytes:
+    return _encode(pb.StoredSchemaId(schema_id=schema_id))
+
+
+def decode_schema_id(payload: bytes) -> int:
+    return _decode(pb.StoredSchemaId(), payload).schema_id
+
+
+def encode_subject(state: SubjectState) -> bytes:
+    numbers = [each.version for each in state.versions]
+    ascending = sorted({*numbers, state.next_version}) == [*numbers, state.next_version]
+    invariant(ascending, "a subject's version is never used again", state.subject, numbers, state.next_version)
+    versions = [
+        pb.StoredVersion(version=each.version, schema_id=each.schema_id, deleted=each.deleted)
+        for each in state.versions
+    ]
     return _encode(
-        pb.StoredSchema(
-            schema_id=version.schema_id,
-            subject=version.subject,
-            version=version.version,
-            text=version.text,
-            fingerprint=version.fingerprint,
+        pb.StoredSubject(
+            subject=state.subject,
+            mode=_stored_mode(state.mode),
+            versions=versions,
+            next_version=state.next_version,
         )
     )
 
 
-def decode_schema(payload: bytes) -> SchemaVersion:
-    stored = _decode(pb.StoredSchema(), payload)
-    return SchemaVersion(stored.schema_id, stored.subject, stored.version, stored.text, stored.fingerprint)
-
-
-def encode_subject(state: SubjectState) -> bytes:
-    return _encode(pb.StoredSubject(subject=state.subject, mode=state.mode.value, schema_ids=state.schema_ids))
-
-
 def decode_subject(payload: bytes) -> SubjectState:
     stored = _decode(pb.StoredSubject(), payload)
+    versions = tuple(SubjectVersion(each.version, each.schema_id, each.deleted) for each in stored.versions)
+    return SubjectState(stored.subject, _mode(stored.mode, stored.subject), versions, stored.next_version)
+
+
+def encode_compatibility(mode: CompatibilityMode) -> bytes:
+    return _encode(pb.StoredCompatibility(mode=_stored_mode(mode)))
+
+
+def decode_compatibility(payload: bytes) -> CompatibilityMode | None:
+    return _mode(_decode(pb.StoredCompatibility(), payload).mode, "")
+
+
+def _stored_mode(mode: CompatibilityMode | None) -> str:
+    return "" if mode is None else mode.value
+
+
+def _mode(stored: str, subject: str) -> CompatibilityMode | None:
     try:
-        mode = CompatibilityMode(stored.mode)
+        return CompatibilityMode(stored) if stored else None
     except ValueError as unknown:
-        raise DataLoss("catalogue", f"subject {stored.subject} has the unknown mode {stored.mode!r}") from unknown
-    return SubjectState(stored.subject, mode, tuple(stored.schema_ids))
+        whose = f"subject {subject} has" if subject else "all subjects have"
+        raise DataLoss("catalogue", f"{whose} the unknown mode {stored!r}") from unknown
 
 
 def _encode(stored: Message) -> bytes:

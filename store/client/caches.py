@@ -16,13 +16,19 @@ class SchemaCache:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.by_id: dict[int, tuple[SchemaVersion, Schema]] = {}
-        self.newest: dict[str, tuple[float, int]] = {}
+        self.by_id: dict[int, Schema] = {}
+        self.versions: dict[tuple[str, int], SchemaVersion] = {}
+        """By subject and number."""
+        self.with_id: dict[tuple[str, int], SchemaVersion] = {}
+        """By subject and schema id."""
+        self.newest: dict[str, tuple[float, SchemaVersion]] = {}
 
     def clear(self) -> None:
         """Another cluster answers now: its ids mean other schemas."""
         with self.lock:
             self.by_id.clear()
+            self.versions.clear()
+            self.with_id.clear()
             self.newest.clear()
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from cortado.errors import InvalidDocument
+from cortado.errors import InvalidDocument, NotFound
 from cortado.proto.v1 import common_pb2
 from cortado.schema.documents import decode_document, encode_document
 from cortado.schema.json_format import from_json_value, to_json_value
@@ -141,10 +141,15 @@ class AsyncDocumentCodec:
 
     async def reader_of(self, writer_id: int) -> tuple[Schema, Schema | None]:
         """How to read what that schema wrote: writer, and reader where it is another one."""
-        writer_version, writer = await self._schemas.version_by_id(writer_id)
         reader_version, reader = await self.schema()
-        is_newer = writer_version.subject == await self._subject() and writer_version.version > reader_version.version
-        if is_newer and await self.refresh():
+        if reader_version.schema_id == writer_id:
+            return reader, None
+        try:
+            writer_version, writer = await self._schemas.version_with_id(await self._subject(), writer_id)
+        except NotFound:
+            # An id names a schema whichever subject has it; this one does not have it any more.
+            return await self._schemas.by_id(writer_id), reader
+        if writer_version.version > reader_version.version and await self.refresh():
             reader = (await self.schema())[1]
         return writer, None if reader is writer else reader
 

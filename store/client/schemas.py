@@ -1,16 +1,17 @@
 """The schema registry as a client sees it: subjects, versions, ids, and the rules of compatibility.
 
-A schema id names one schema for ever, so what :meth:`Schemas.by_id` parsed once stays cached. Which version is the
-*newest* of a subject can change at any time by someone else's hand: :meth:`Schemas.newest` remembers it for
-:data:`NEWEST_RECENT_S`, and drops it at once where something shows that there is a newer one (a row written with it, a
-document with a field that the remembered version lacks, a registration through this client).
+A schema id names one text for ever, in all subjects, so what :meth:`Schemas.by_id` parsed once stays cached; so does a
+subject's version, whose number is never used again. Which version is the *newest* of a subject can change at any time
+by someone else's hand: :meth:`Schemas.newest` remembers it for :data:`NEWEST_RECENT_S`, and drops it at once where
+something shows that there is a newer one (a row written with it, a document with a field that the remembered version
+lacks, a registration through this client).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cortado.errors import InvalidArgument
@@ -36,7 +37,8 @@ _UINT32_MAX: Final = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """One registered version. ``schema`` is the declaration as it was registered (JSON text).
+    """One registered version. ``schema`` is the declaration as it was first registered (JSON text): ``schema_id`` names
+    it in all subjects.
 
     ``fingerprint`` is the registry's own: of a form that keeps defaults and aliases, too, by which versions differ.
     """
@@ -50,10 +52,7 @@ class SchemaVersion:
 
     def avro_fingerprints(self) -> dict[str, str]:
         """Avro's fingerprints of the Parsing Canonical Form, as other libraries have them: ``sha256``, ``crc64``."""
-        schema = parse_schema(self.schema)
-        # CRC-64-AVRO is a number, and is written as single-object encoding has it: the lowest byte first.
-        crc64 = crc64_fingerprint(schema).to_bytes(8, "little")
-        return {"sha256": sha256_fingerprint(schema).hex(), "crc64": crc64.hex()}
+        return avro_fingerprints(parse_schema(self.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,8 @@ class AsyncSchemas:
     # --- the registry's calls --------------------------------------------------------------------------------
 
     async def register(self, subject: str, schema: str | Mapping[str, Any]) -> SchemaVersion:
-        """Registers a version of ``subject``; the same schema again gives the same version.
+        """Registers a version of ``subject``; the same schema again gives the same version, and the same text under
+        another subject the same id.
 
         Raises InvalidSchema, or IncompatibleSchema with every incompatibility and its path.
         """
@@ -141,14 +141,30 @@ class AsyncSchemas:
         return SchemaCheck(reply.compatible, mode_from_proto(reply.mode), problems)
 
     async def compatibility(self, subject: str) -> CompatibilityMode:
-        """The mode under which versions of ``subject`` are checked. Raises NotFound."""
-        request = schemas_pb2.GetCompatibilityRequest(subject=check_subject(subject))
+        """The mode under which versions of ``subject`` are checked, its own or the default's. Raises NotFound."""
+        return await self._compatibility(check_subject(subject))
+
+    async def default_compatibility(self) -> CompatibilityMode:
+        """The mode of all subjects that have none of their own."""
+        return await self._compatibility("")
+
+    async def set_compatibility(self, subject: str, mode: CompatibilityMode | str | None) -> CompatibilityMode:
+        """Sets the mode for versions to come, of which there may be none yet; None takes it away, so that the default
+        counts. Returns the mode in force. Raises InvalidArgument for an unknown mode, NotFound for nothing to take."""
+        return await self._set_compatibility(check_subject(subject), mode)
+
+    async def set_default_compatibility(self, mode: CompatibilityMode | str | None) -> CompatibilityMode:
+        """Sets the mode of all subjects that have none of their own; None for BACKWARD_TRANSITIVE."""
+        return await self._set_compatibility("", mode)
+
+    async def _compatibility(self, subject: str) -> CompatibilityMode:
+        request = schemas_pb2.GetCompatibilityRequest(subject=subject)
         reply = await self._connection.call(self._stub.GetCompatibility, request, timeout_s=self._timeout_s)
         return mode_from_proto(reply.mode)
 
-    async def set_compatibility(self, subject: str, mode: CompatibilityMode | str) -> CompatibilityMode:
-        """Sets the mode for versions to come. Raises NotFound, or InvalidArgument for an unknown mode."""
-        request = schemas_pb2.SetCompatibilityRequest(subject=check_subject(subject), mode=mode_to_proto(mode))
+    async def _set_compatibility(self, subject: str, mode: CompatibilityMode | str | None) -> CompatibilityMode:
+        number = None if mode is None else mode_to_proto(mode)
+        request = schemas_pb2.SetCompatibilityRequest(subject=subject, mode=number)
         reply = await self._connection.write(self._stub.SetCompatibility, request, timeout_s=self._timeout_s)
         return mode_from_proto(reply.mode)
 
@@ -156,14 +172,21 @@ class AsyncSchemas:
 
     async def by_id(self, schema_id: int) -> Schema:
         """The parsed schema of an id; asked for once. Raises NotFound."""
-        return (await self.version_by_id(schema_id))[1]
-
-    async def version_by_id(self, schema_id: int) -> tuple[SchemaVersion, Schema]:
-        """As :meth:`by_id`, with the subject and the version that the id names."""
         known = self._cache.by_id.get(whole(schema_id, "schema_id", 1, _UINT32_MAX))
         if known is not None:
             return known
         request = schemas_pb2.GetSchemaRequest(schema_id=schema_id)
+        reply = await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
+        return self._parsed(reply.version)
+
+    async def version_with_id(self, subject: str, schema_id: int) -> tuple[SchemaVersion, Schema]:
+        """The version of ``subject`` that has the schema of that id; asked for once. Raises NotFound."""
+        known = self._cache.with_id.get((subject, schema_id))
+        if known is not None:
+            return known, await self.by_id(schema_id)
+        request = schemas_pb2.GetSchemaRequest(
+            subject=check_subject(subject), schema_id=whole(schema_id, "schema_id", 1, _UINT32_MAX)
+        )
         reply = await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
         return self._remember(reply.version)
 
@@ -171,25 +194,25 @@ class AsyncSchemas:
         """The newest version of ``subject``, as of about :data:`NEWEST_RECENT_S` ago at most. Raises NotFound."""
         remembered = self._cache.newest.get(subject) if isinstance(subject, str) else None
         if remembered is not None:
-            until_s, schema_id = remembered
-            known = self._cache.by_id.get(schema_id)
+            until_s, version = remembered
+            known = self._cache.by_id.get(version.schema_id)
             now_s = self._connection.environment.monotonic_s()
             if known is not None and now_s < until_s:
-                return known
+                return version, known
             with self._cache.lock:
                 # One caller asks again; others, which may be thousands, go on with what was known.
-                self._cache.newest[subject] = (now_s + ASKING_S, schema_id)
+                self._cache.newest[subject] = (now_s + ASKING_S, version)
         found = await self._fetch_version(subject, None)
         until_s = self._connection.environment.monotonic_s() + NEWEST_RECENT_S
         with self._cache.lock:
-            self._cache.newest[subject] = (until_s, found[0].schema_id)
+            self._cache.newest[subject] = (until_s, found[0])
         return found
 
     async def version(self, subject: str, version: int) -> tuple[SchemaVersion, Schema]:
         """That version of ``subject``, parsed; asked for once. Raises NotFound."""
-        for known in list(self._cache.by_id.values()):
-            if known[0].subject == subject and known[0].version == version:
-                return known
+        known = self._cache.versions.get((subject, version))
+        if known is not None:
+            return known, await self.by_id(known.schema_id)
         return await self._fetch_version(subject, version)
 
     def forget_newest(self, subject: str) -> None:
@@ -204,13 +227,20 @@ class AsyncSchemas:
         return self._remember(reply.version)
 
     def _remember(self, message: schemas_pb2.SchemaVersion, *, created: bool = False) -> tuple[SchemaVersion, Schema]:
+        schema, version = self._parsed(message), _version(message)
+        with self._cache.lock:
+            self._cache.versions[version.subject, version.version] = version
+            self._cache.with_id[version.subject, version.schema_id] = version
+        return (replace(version, created=created), schema)
+
+    def _parsed(self, message: schemas_pb2.SchemaVersion) -> Schema:
         known = self._cache.by_id.get(message.schema_id)
         if known is None:
-            known = (_version(message), parse_schema(message.schema))
+            parsed = parse_schema(message.schema)
             with self._cache.lock:
                 # The first one stays: documents decoded with it share its types.
-                known = self._cache.by_id.setdefault(message.schema_id, known)
-        return (_version(message, created=created), known[1])
+                known = self._cache.by_id.setdefault(message.schema_id, parsed)
+        return known
 
 
 def schema_text(schema: str | Mapping[str, Any]) -> str:
@@ -242,7 +272,12 @@ def mode_from_proto(mode: int) -> CompatibilityMode:
     return CompatibilityMode[name.removeprefix(_MODE_PREFIX)]
 
 
-def _version(message: schemas_pb2.SchemaVersion, *, created: bool = False) -> SchemaVersion:
-    return SchemaVersion(
-        message.schema_id, message.subject, message.version, message.schema, message.fingerprint, created
-    )
+def avro_fingerprints(schema: Schema) -> dict[str, str]:
+    """As :meth:`SchemaVersion.avro_fingerprints`, of a parsed schema."""
+    # CRC-64-AVRO is a number, and is written as single-object encoding has it: the lowest byte first.
+    crc64 = crc64_fingerprint(schema).to_bytes(8, "little")
+    return {"sha256": sha256_fingerprint(schema).hex(), "crc64": crc64.hex()}
+
+
+def _version(message: schemas_pb2.SchemaVersion) -> SchemaVersion:
+    return SchemaVersion(message.schema_id, message.subject, message.version, message.schema, message.fingerprint)

@@ -35,6 +35,7 @@ from cortado.store.keys.keyspace import (
     META_SPACE,
     ROW_PREFIX_BYTES,
     TABLE_SPACE,
+    show_table_id,
 )
 from cortado.store.keys.types import KeyType, KeyValue
 
@@ -110,7 +111,7 @@ class DecodedKey:
         parts = f"({', '.join(map(str, self.parts))})"
         match self.kind:
             case KeyKind.ROW:
-                named = f"row {self.table_name(names) or self.table_id} {parts}"
+                named = f"row {self._shown_table(names)} {parts}"
             case KeyKind.INDEX_ENTRY:
                 named = f"index {self._shown_index(names)} {parts}"
             case KeyKind.PAIR | KeyKind.CATALOG:
@@ -139,7 +140,11 @@ class DecodedKey:
 
     def _shown_index(self, names: KeyNames) -> str:
         table, index = self.table_name(names), self.index_name(names)
-        return f"{table}.{index}" if table and index else f"{table or self.table_id}/{self.index_id}"
+        return f"{table}.{index}" if table and index else f"{self._shown_table(names)}/{self.index_id}"
+
+    def _shown_table(self, names: KeyNames) -> str:
+        """Its name, or else its id, such as ``3.7``."""
+        return self.table_name(names) or show_table_id(self.table_id or 0)
 
 
 def decode_key(key: bytes) -> DecodedKey:

@@ -2,8 +2,8 @@
 
 ::
 
-    row 7 ("UA", 1545 desc) @0.1763643600000.2        a version of a row: the timestamp stands after the @
-    index 7/2 ("a.b", null, "UA", 1545 desc)          indexed values, then perhaps the primary key
+    row 3.7 ("UA", 1545 desc) @0.1763643600000.2      a version of a row of table 7 of database 3, and its timestamp
+    index 3.7/2 ("a.b", null, "UA", 1545 desc)        indexed values, then perhaps the primary key
     kv ("sessions", b'user/1')
     meta ("table", 7)
     raw 74ff                                          anything else
@@ -24,7 +24,14 @@ from uuid import UUID
 from cortado.errors import DataLoss, InvalidArgument
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.codec import INVERTED, decode_part, end_of_parts
-from cortado.store.keys.keyspace import INDEX_PREFIX_BYTES, KV_SPACE, META_SPACE, ROW_PREFIX_BYTES, names_of
+from cortado.store.keys.keyspace import (
+    INDEX_PREFIX_BYTES,
+    KV_SPACE,
+    META_SPACE,
+    ROW_PREFIX_BYTES,
+    names_of,
+    show_table_id,
+)
 from cortado.store.keys.types import KeyType, KeyValue, LogicalKey
 
 _1970: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -99,8 +106,8 @@ def _dump_logical(key: bytes) -> str:
     if space == KV_SPACE:
         return f"kv {dump_parts(key[1:])}"
     if key[5:6] == b"r" and space == b"t":
-        return f"row {int.from_bytes(key[1:5])} {dump_parts(key[ROW_PREFIX_BYTES:])}"
+        return f"row {show_table_id(int.from_bytes(key[1:5]))} {dump_parts(key[ROW_PREFIX_BYTES:])}"
     if key[5:6] == b"i" and space == b"t" and len(key) >= INDEX_PREFIX_BYTES:
-        ids = f"{int.from_bytes(key[1:5])}/{int.from_bytes(key[6:INDEX_PREFIX_BYTES])}"
+        ids = f"{show_table_id(int.from_bytes(key[1:5]))}/{int.from_bytes(key[6:INDEX_PREFIX_BYTES])}"
         return f"index {ids} {dump_parts(key[INDEX_PREFIX_BYTES:])}"
     raise DataLoss("key", f"of no known space: {key.hex()}")

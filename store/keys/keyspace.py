@@ -1,12 +1,15 @@
 """The map of all keys. Nothing is stored outside of it, and nothing else builds a key.
 
-Logical keys, in their order (names in quotes are bytes, ``u32`` is big-endian, parts are encoded by the codec)::
+Logical keys, in their order (names in quotes are bytes, ``u32`` is big-endian, parts are encoded by the codec; a table
+id is the database's number, two bytes, and the table's within it, two bytes)::
 
     "k"  namespace  user key                                    the key-value API: a string part, a bytes part
     "m"  name ...  01                                           catalogue and cluster state: string and int64 parts
     "t"  u32 table id  "i"  u32 index id  values  [primary key] an index entry; the payload of a unique one is the
                                                                 primary key's parts, of any other nothing
     "t"  u32 table id  "r"  primary key                         a row
+
+So all tables of a database lie in one range of keys, and what is decided for a range can be decided for a database.
 
 The primary key stands in an index entry's key where the index is not unique, and in a unique one where any value is
 null: null does not collide with null, as in SQL. A cluster key may have any number of names, so it has an end byte
@@ -44,6 +47,8 @@ ENGINE_KEY_BYTES_MAX: Final = 511
 VERSION_BYTES: Final = 12
 LOGICAL_KEY_BYTES_MAX: Final = ENGINE_KEY_BYTES_MAX - VERSION_BYTES
 ID_MAX: Final = (1 << 32) - 1
+NUMBER_MAX: Final = (1 << 16) - 1
+"""Of a database's number, and of a table's within its database."""
 
 KV_SPACE: Final = b"k"
 META_SPACE: Final = b"m"
@@ -75,6 +80,22 @@ def check_key_length(key: bytes, what: str) -> None:
 def prefix_range(prefix: bytes) -> KeyRange:
     """All keys that begin with ``prefix``: whole parts behind the prefix of a row, an index or a space."""
     return LogicalKey(prefix), LogicalKey(successor_of_prefix(prefix))
+
+
+# --- tables ----------------------------------------------------------------------------------------------------
+
+
+def table_id_of(database_number: int, table_number: int) -> int:
+    """A table's id: its database's number, from 1, above its own within the database, from 1."""
+    for number, what in ((database_number, "database number"), (table_number, "table number")):
+        if not 1 <= number <= NUMBER_MAX:
+            raise InvalidArgument(what, f"must be between 1 and {NUMBER_MAX}", str(number))
+    return database_number << 16 | table_number
+
+
+def show_table_id(table_id: int) -> str:
+    """Both numbers of a table's id, such as ``3.7``: table 7 of database 3."""
+    return f"{table_id >> 16}.{table_id & NUMBER_MAX}"
 
 
 # --- rows ------------------------------------------------------------------------------------------------------

@@ -6,17 +6,19 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from cortado.errors import InvalidArgument
+from cortado.errors import InvalidArgument, NotFound
 from cortado.proto.v1 import schemas_pb2
-from cortado.schema.compatibility import DEFAULT_MODE, CompatibilityMode, Incompatibility
+from cortado.schema.compatibility import CompatibilityMode, Incompatibility
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.descriptors import SchemaVersion
+from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion
 from cortado.store.catalog.registry import (
     CompatibilitySet,
     SchemaRegistered,
     check_schema,
+    mode_of,
     register_schema,
     set_compatibility,
+    set_default_compatibility,
 )
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
@@ -51,24 +53,25 @@ class SchemasService(Service):
 
     async def get(self, request: schemas_pb2.GetSchemaRequest) -> Message:
         read_ts = await self.newest()
-        version = _find(self.catalog(read_ts), request)
-        return schemas_pb2.GetSchemaResponse(header=self.header(read_ts), version=_version(version))
+        return schemas_pb2.GetSchemaResponse(header=self.header(read_ts), version=_find(self.catalog(read_ts), request))
 
     async def list_subjects(self, request: schemas_pb2.ListSubjectsRequest) -> Message:
         read_ts, subjects, token = next_page(
             request,
             newest=await self.newest(),
-            items=lambda ts: self.catalog(ts).subjects(),
+            items=lambda ts: [each for each in self.catalog(ts).subjects() if each.newest is not None],
             name=lambda subject: subject.subject,
         )
         tables: dict[str, list[str]] = {}
-        for table in self.catalog(read_ts).tables():
+        catalog = self.catalog(read_ts)
+        for table in catalog.tables():
             tables.setdefault(table.subject, []).append(table.full_name)
+        default_mode = catalog.default_mode
         summaries = [
             schemas_pb2.SubjectSummary(
                 subject=each.subject,
-                versions=len(each.schema_ids),
-                mode=_mode_message(each.mode),
+                versions=len(each.live),
+                mode=_mode_message(each.mode or default_mode),
                 tables=tables.get(each.subject, ()),
             )
             for each in subjects
@@ -82,21 +85,23 @@ class SchemasService(Service):
         read_ts, versions, token = next_page(
             request,
             newest=newest,
-            items=lambda ts: self.catalog(ts).subject(request.subject).versions,
-            name=lambda version: f"{version[0]:010}",
+            items=lambda ts: self.catalog(ts).subject(request.subject).live,
+            name=lambda version: f"{version.version:010}",
             shape=[request.subject],
-            size_bytes=lambda version: len(catalog.schema_version(version[1]).text),
+            size_bytes=lambda version: len(catalog.registered_schema(version.schema_id).text),
         )
         return schemas_pb2.ListVersionsResponse(
             header=self.header(read_ts),
-            versions=[_version(catalog.schema_version(schema_id)) for _, schema_id in versions],
+            versions=[
+                _schema(catalog.registered_schema(each.schema_id), request.subject, each.version) for each in versions
+            ],
             next_page_token=token,
         )
 
     async def check(self, request: schemas_pb2.CheckSchemaRequest) -> Message:
         read_ts = await self.newest()
         catalog = self.catalog(read_ts)
-        mode = None if request.mode == schemas_pb2.COMPATIBILITY_MODE_UNSPECIFIED else _mode_value(request.mode)
+        mode = _mode_value(request.mode)
         check = await self.node.host.scan(lambda: check_schema(catalog, request.subject, request.schema, mode))
         return schemas_pb2.CheckSchemaResponse(
             header=self.header(read_ts),
@@ -107,14 +112,23 @@ class SchemasService(Service):
 
     async def get_compatibility(self, request: schemas_pb2.GetCompatibilityRequest) -> Message:
         read_ts = await self.newest()
-        mode = self.catalog(read_ts).subject(request.subject).mode
-        return schemas_pb2.GetCompatibilityResponse(header=self.header(read_ts), mode=_mode_message(mode))
+        catalog = self.catalog(read_ts)
+        mode, own = catalog.default_mode, False
+        if request.subject:
+            state = catalog.find_subject(request.subject)
+            if state is None or (state.newest is None and state.mode is None):
+                raise NotFound("subject", request.subject)
+            mode, own = mode_of(catalog, state), state.mode is not None
+        return schemas_pb2.GetCompatibilityResponse(header=self.header(read_ts), mode=_mode_message(mode), own=own)
 
     async def set_compatibility(self, request: schemas_pb2.SetCompatibilityRequest) -> bytes:
         mode = _mode_value(request.mode)
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            return set_compatibility(self.node.catalog(reader), request.subject, mode)
+            catalog = self.node.catalog(reader)
+            if not request.subject:
+                return set_default_compatibility(catalog, mode)
+            return set_compatibility(catalog, request.subject, mode)
 
         def reply(ts: Timestamp, value: object) -> Message:
             assert isinstance(value, CompatibilitySet)
@@ -123,23 +137,29 @@ class SchemasService(Service):
         return await self.write(request, request.request_id, evaluate, reply)
 
 
-def _find(catalog: Catalog, request: schemas_pb2.GetSchemaRequest) -> SchemaVersion:
+def _find(catalog: Catalog, request: schemas_pb2.GetSchemaRequest) -> schemas_pb2.SchemaVersion:
     if request.schema_id:
-        if request.subject or request.version:
-            raise InvalidArgument("schema_id", "excludes subject and version", str(request.schema_id))
-        return catalog.schema_version(request.schema_id)
+        if request.version:
+            raise InvalidArgument("schema_id", "excludes version", str(request.schema_id))
+        if request.subject:
+            return _version(catalog.version_with_id(request.subject, request.schema_id))
+        return _schema(catalog.registered_schema(request.schema_id))
     if not request.subject:
         raise InvalidArgument("schema_id", "must be set, or else subject")
-    return catalog.version_of_subject(request.subject, request.version)
+    return _version(catalog.version_of_subject(request.subject, request.version))
 
 
 def _version(version: SchemaVersion) -> schemas_pb2.SchemaVersion:
+    return _schema(version.schema, version.subject, version.version)
+
+
+def _schema(schema: RegisteredSchema, subject: str = "", version: int = 0) -> schemas_pb2.SchemaVersion:
     return schemas_pb2.SchemaVersion(
-        schema_id=version.schema_id,
-        subject=version.subject,
-        version=version.version,
-        schema=version.text,
-        fingerprint=version.fingerprint.hex(),
+        schema_id=schema.schema_id,
+        subject=subject,
+        version=version,
+        schema=schema.text,
+        fingerprint=schema.fingerprint.hex(),
     )
 
 
@@ -154,10 +174,10 @@ def _mode_message(mode: CompatibilityMode) -> str:
     return _PREFIX + mode.name
 
 
-def _mode_value(mode: int) -> CompatibilityMode:
-    """Raises InvalidArgument for a number that names no mode."""
+def _mode_value(mode: int) -> CompatibilityMode | None:
+    """A mode, or None where it was not set. Raises InvalidArgument for a number that names no mode."""
     if mode == schemas_pb2.COMPATIBILITY_MODE_UNSPECIFIED:
-        return DEFAULT_MODE
+        return None
     if mode not in schemas_pb2.CompatibilityMode.values():
         raise InvalidArgument("mode", "is not a compatibility mode that this server knows", str(mode))
     return CompatibilityMode[schemas_pb2.CompatibilityMode.Name(mode).removeprefix(_PREFIX)]

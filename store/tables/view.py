@@ -23,6 +23,7 @@ class TableView:
         self._catalog = catalog
         self.table = catalog.table(database, name)
         self.newest_id, self.newest = catalog.newest_schema(self.table.subject)
+        self._version_ids: frozenset[int] | None = None
         self.row_prefix = row_prefix(self.table.table_id)
         self.key_label = f"primary key of table {self.table.full_name}"
 
@@ -33,7 +34,9 @@ class TableView:
         if schema_id == self.newest_id:
             return self.newest
         schema = self._catalog.schema(schema_id)
-        if schema_id not in self._catalog.subject(self.table.subject).schema_ids:
+        if self._version_ids is None:
+            self._version_ids = frozenset(each.schema_id for each in self._catalog.subject(self.table.subject).live)
+        if schema_id not in self._version_ids:
             problem = f"is not a version of subject {self.table.subject}, which table {self.table.full_name} follows"
             raise InvalidArgument(field, problem, str(schema_id))
         return schema

@@ -336,10 +336,20 @@ CASES: dict[str, tuple[Callable[[Wire], Any], type[CortadoError], str]] = {
         errors.InvalidArgument,
         "schema_id: must be set, or else subject",
     ),
-    "a schema by id and by subject": (
-        lambda wire: wire.schemas.Get(schemas_pb2.GetSchemaRequest(schema_id=1, subject="db.t")),
+    "a schema by id and by version": (
+        lambda wire: wire.schemas.Get(schemas_pb2.GetSchemaRequest(schema_id=1, subject="db.t", version=1)),
         errors.InvalidArgument,
-        "schema_id: excludes subject and version",
+        "schema_id: excludes version",
+    ),
+    "a schema that is another subject's": (
+        lambda wire: wire.schemas.Get(schemas_pb2.GetSchemaRequest(schema_id=999, subject="db.t")),
+        errors.NotFound,
+        "no schema with id 999 in subject db.t",
+    ),
+    "a schema of documents that is no record": (
+        lambda wire: wire.schemas.Register(schemas_pb2.RegisterSchemaRequest(subject="db.t", schema='"string"')),
+        errors.InvalidSchema,
+        "schema: must be a record: the documents of table db.t follow subject db.t",
     ),
     "an unknown compatibility mode": (
         lambda wire: wire.schemas.SetCompatibility(schemas_pb2.SetCompatibilityRequest(subject="db.t", mode=77)),

@@ -270,6 +270,14 @@ def test_a_schema_is_checked_with_a_code_of_its_own(cortado: Shell, flights: str
     [again] = cortado.json("schema", "register", flights, "-", stdin=declared)
     assert again["created"] is False
     assert cortado.json("schema", "get", "--id", str(again["schema_id"]))[0]["schema"]["name"] == "Flight"
+    assert cortado.json("schema", "compatibility", flights, "default") == [
+        {"subject": flights, "mode": "BACKWARD_TRANSITIVE"}
+    ]
+    cortado("schema", "compatibility", f"{flights}-key", "none", expect=3)
+    cortado("schema", "compatibility", f"{flights}-key", "none", "--new")
+    for key in ('"string"', '"long"'):
+        cortado("schema", "register", f"{flights}-key", "-", stdin=key)
+    assert cortado("schema", "get", f"{flights}-key") == '"long"\n'
     assert len(cortado.json("schema", "list", flights)) == 1
     assert flights in cortado("schema", "list")
 

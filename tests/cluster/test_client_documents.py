@@ -363,6 +363,28 @@ def test_the_registry_answers(client: Client, flights: Table) -> None:
     assert client.schemas.compatibility(flights.full_name) == "BACKWARD_TRANSITIVE"
     assert client.schemas.set_compatibility(flights.full_name, "none") == "NONE"
     assert client.schemas.compatibility(flights.full_name) == "NONE"
+    assert client.schemas.set_compatibility(flights.full_name, None) == "BACKWARD_TRANSITIVE"
+    assert client.schemas.default_compatibility() == "BACKWARD_TRANSITIVE"
+
+
+def test_a_newer_version_with_a_lower_id_is_met_as_newer(client: Client, server: ServerProcess, database: str) -> None:
+    """The second subject gets, as its newer version, a text with a lower id than its older one has."""
+    old = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
+    new = {**old, "fields": [*old["fields"], {"name": "note", "type": "string", "default": ""}]}
+    first, second = (f"{database}.{name}" for name in ("ids_first", "ids_second"))
+    ids = {}
+    for name, texts in ((first, [new]), (second, [old])):
+        ids[name] = [client.schemas.register(name, text).schema_id for text in texts]
+        client.create_table(name, key=["id"])
+    table = client.table(second)
+    table.put({"id": 1})
+    with Client(server.endpoint) as other:
+        found = other.schemas.register(second, new)
+        assert (found.schema_id, found.version) == (ids[first][0], 2)
+        assert found.schema_id < ids[second][0]
+        other.table(second).put({"id": 2, "note": "new"})
+    assert table.get(2).value == {"id": 2, "note": "new"}, "the reader knew the version before"
+    assert [each.value["note"] for each in table.scan()] == ["", "new"]
 
 
 def test_tables_are_described(client: Client, database: str, flights: Table) -> None:

@@ -189,7 +189,11 @@ def test_schemas_evolve_and_say_why_not(users: Wire) -> None:
     mode = users.schemas.GetCompatibility(schemas_pb2.GetCompatibilityRequest(subject="shop.users")).mode
     assert mode == schemas_pb2.COMPATIBILITY_MODE_NONE
     by_id = users.schemas.Get(schemas_pb2.GetSchemaRequest(schema_id=first.schema_id)).version
-    assert by_id == first
+    assert (by_id.schema_id, by_id.schema, by_id.subject, by_id.version) == (first.schema_id, first.schema, "", 0)
+    with_id = schemas_pb2.GetSchemaRequest(schema_id=first.schema_id, subject="shop.users")
+    assert users.schemas.Get(with_id).version == first
+    same = users.schemas.Register(schemas_pb2.RegisterSchemaRequest(subject="shop.copy", schema=first.schema)).version
+    assert (same.schema_id, same.subject, same.version) == (first.schema_id, "shop.copy", 1)
 
 
 def test_listings_come_in_pages(users: Wire) -> None:

@@ -18,7 +18,7 @@ from cortado.store.client import Client, Index
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.codec import encode_part
-from cortado.store.keys.keyspace import kv_key, row_prefix
+from cortado.store.keys.keyspace import kv_key, row_prefix, table_id_of
 from cortado.store.keys.types import KeyType
 from cortado.store.mvcc.versions import suffix_of
 from cortado.store.server.recovery import open_stopped
@@ -145,7 +145,7 @@ def test_bits_in_keys_and_in_a_value_are_found_named_and_mended(cluster: Cluster
     data_dir = cluster.nodes[victim].data_dir
     assert cluster.nodes[victim].stop() == 0
     pair_key = kv_key("sessions", PAIR)
-    row_key = row_prefix(1) + encode_part(ROW, KeyType.STRING)
+    row_key = row_prefix(table_id_of(1, 1)) + encode_part(ROW, KeyType.STRING)
     flip_stored(data_dir, pair_key, etags[PAIR], b"v")
     flip_stored(data_dir, row_key, etags[ROW], b"")
     flip_stored(data_dir, kv_key("sessions", DAMAGED), etags[DAMAGED], VALUE, in_value=True)

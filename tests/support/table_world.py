@@ -98,7 +98,7 @@ class TableWorld:
         _, done = self.store.write(
             lambda reader, ts: register_schema(self.catalog(reader), f"{DATABASE}.{subject}", json.dumps(schema))
         )
-        return done.reply.version.schema_id  # type: ignore[attr-defined, no-any-return]
+        return done.reply.version.schema.schema_id  # type: ignore[attr-defined, no-any-return]
 
     def create(
         self,

@@ -18,7 +18,8 @@ from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
 
 if TYPE_CHECKING:
-    from cortado.store.client import SchemaVersion
+    from cortado.schema.model import Schema
+    from cortado.store.client import Client, SchemaVersion
 
 SubjectArgument: TypeAlias = Annotated[
     str, Argument(help="The subject, by default the table's name.", metavar="SUBJECT")
@@ -26,6 +27,15 @@ SubjectArgument: TypeAlias = Annotated[
 FileArgument: TypeAlias = Annotated[
     str, Argument(help="A file with an Avro schema in JSON; - for standard input.", metavar="FILE")
 ]
+ModeArgument: TypeAlias = Annotated[
+    str | None,
+    Argument(
+        help="The new mode: NONE, BACKWARD, BACKWARD_TRANSITIVE, FORWARD, FORWARD_TRANSITIVE, FULL or FULL_TRANSITIVE; "
+        "DEFAULT for none of its own.",
+        metavar="MODE",
+    ),
+]
+NewOption: TypeAlias = Annotated[bool, Option("--new", help="The subject may have no version yet.")]
 
 
 @command(
@@ -53,39 +63,73 @@ def register(session: Session, subject: SubjectArgument, file: FileArgument) -> 
     examples="""
         cortado schema compatibility flights.airlines
         cortado schema compatibility flights.airlines FULL_TRANSITIVE
+        cortado schema compatibility flights.airlines DEFAULT
+        cortado schema compatibility flights.gates NONE --new
     """,
 )
 def compatibility(
     session: Session,
     subject: SubjectArgument,
-    mode: Annotated[
-        str | None,
-        Argument(
-            help="The new mode: NONE, BACKWARD, BACKWARD_TRANSITIVE, FORWARD, FORWARD_TRANSITIVE, FULL or "
-            "FULL_TRANSITIVE.",
-            metavar="MODE",
-        ),
-    ] = None,
+    mode: ModeArgument = None,
+    new: NewOption = False,
 ) -> Answer:
-    """Show a subject's compatibility mode, or set it for future versions."""
+    """Show a subject's compatibility mode, or set it for future versions. DEFAULT takes its own mode away.
+
+    A subject without a version is not found (exit code 3), so that a mistyped name does not pass; --new allows it.
+    """
     with session.client() as client:
         schemas = client.schemas
-        found = schemas.compatibility(subject) if mode is None else schemas.set_compatibility(subject, mode)
+        if mode is None:
+            found = schemas.compatibility(subject)
+        else:
+            if not new:
+                _require_version(client, subject)
+            found = schemas.set_compatibility(subject, _given_mode(mode))
     return Said(f"{subject}: {found}", {"subject": subject, "mode": str(found)})
+
+
+@command(
+    "schema default-compatibility",
+    examples="""
+        cortado schema default-compatibility
+        cortado schema default-compatibility FULL_TRANSITIVE
+    """,
+)
+def default_compatibility(session: Session, mode: ModeArgument = None) -> Answer:
+    """Show or set the compatibility mode of all subjects that have none of their own.
+
+    It is BACKWARD_TRANSITIVE unless it was set, and again after DEFAULT.
+    """
+    with session.client() as client:
+        schemas = client.schemas
+        if mode is None:
+            found = schemas.default_compatibility()
+        else:
+            found = schemas.set_default_compatibility(_given_mode(mode))
+    return Said(f"all subjects without a mode of their own: {found}", {"subject": None, "mode": str(found)})
+
+
+def _given_mode(mode: str) -> str | None:
+    return None if mode.upper() == "DEFAULT" else mode
+
+
+def _require_version(client: Client, subject: str) -> None:
+    if all(each.subject != subject for each in client.schemas.subjects()):
+        raise NotFound("subject", f"{subject}: it has no version yet (--new allows that)")
 
 
 @dataclass(frozen=True, slots=True)
 class _Declaration:
     """A schema, ready to be changed and registered again."""
 
-    version: SchemaVersion
+    record: dict[str, Any]
     exit_code: int = OK
 
     def as_json(self) -> list[Any]:
-        return [_version_json(self.version)]
+        return [self.record]
 
     def as_table(self, show: Renderer) -> None:
-        show.json(json.loads(self.version.schema), indent=2)
+        show.json(self.record["schema"], indent=2)
 
 
 @command(
@@ -111,11 +155,11 @@ def get(
         raise InvalidArgument("SUBJECT", "must be given, or else --id")
     if schema_id is not None and (subject is not None or version is not None):
         other = "SUBJECT" if subject is not None else "--version"
-        raise InvalidArgument("--id", f"must not be given together with {other}: it names one version of one subject")
+        raise InvalidArgument("--id", f"must not be given together with {other}: it names one schema in all subjects")
     with session.client() as client:
         if subject is not None:
-            return _Declaration(client.schemas.get(subject, version))
-        return _Declaration(client.schemas.version_by_id(schema_id or 0)[0])
+            return _Declaration(_version_json(client.schemas.get(subject, version)))
+        return _Declaration(_schema_json(schema_id or 0, client.schemas.by_id(schema_id or 0)))
 
 
 @command(
@@ -161,7 +205,7 @@ def check(
     mode: Annotated[
         str | None, Option(help="Check under this mode.", show_default="the subject's", metavar="MODE")
     ] = None,
-    new: Annotated[bool, Option("--new", help="The subject may have no version yet.")] = False,
+    new: NewOption = False,
 ) -> Answer:
     """Check whether a schema could be registered, and change nothing. Exit code 5 if it would be refused.
 
@@ -171,8 +215,8 @@ def check(
     with session.client() as client:
         found = client.schemas.check(subject, text, mode)
         # After the check: a schema that is none is refused as such, whatever the subject.
-        if not new and all(each.subject != subject for each in client.schemas.subjects()):
-            raise NotFound("subject", f"{subject}: it has no version yet (--new allows that)")
+        if not new:
+            _require_version(client, subject)
     problems = found.incompatibilities
     number = count(len(problems), "incompatibility", "incompatibilities")
     return Rows(
@@ -198,4 +242,15 @@ def _version_json(found: SchemaVersion) -> dict[str, Any]:
         "fingerprint": found.fingerprint,
         "avro_fingerprints": found.avro_fingerprints(),
         "schema": json.loads(found.schema),
+    }
+
+
+def _schema_json(schema_id: int, schema: Schema) -> dict[str, Any]:
+    from cortado.store.client.schemas import avro_fingerprints
+
+    return {
+        "schema_id": schema_id,
+        "fingerprint": schema.fingerprint.hex(),
+        "avro_fingerprints": avro_fingerprints(schema),
+        "schema": json.loads(schema.text),
     }

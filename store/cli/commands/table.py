@@ -14,6 +14,7 @@ from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
 from cortado.store.cli.tree import command
+from cortado.store.keys.keyspace import show_table_id
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
@@ -195,7 +196,7 @@ class _Described:
         show.record(
             [
                 ("table", found.full_name),
-                ("id", found.table_id),
+                ("id", f"{found.table_id} ({show_table_id(found.table_id)})"),
                 ("version", found.version),
                 ("subject", found.subject),
                 ("key", _parts(found.key)),

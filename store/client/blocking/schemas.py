@@ -39,14 +39,20 @@ class Schemas:
     def compatibility(self, subject: str) -> CompatibilityMode:
         return run(self._core.compatibility(subject))
 
-    def set_compatibility(self, subject: str, mode: CompatibilityMode | str) -> CompatibilityMode:
+    def default_compatibility(self) -> CompatibilityMode:
+        return run(self._core.default_compatibility())
+
+    def set_compatibility(self, subject: str, mode: CompatibilityMode | str | None) -> CompatibilityMode:
         return run(self._core.set_compatibility(subject, mode))
+
+    def set_default_compatibility(self, mode: CompatibilityMode | str | None) -> CompatibilityMode:
+        return run(self._core.set_default_compatibility(mode))
 
     def by_id(self, schema_id: int) -> Schema:
         return run(self._core.by_id(schema_id))
 
-    def version_by_id(self, schema_id: int) -> tuple[SchemaVersion, Schema]:
-        return run(self._core.version_by_id(schema_id))
+    def version_with_id(self, subject: str, schema_id: int) -> tuple[SchemaVersion, Schema]:
+        return run(self._core.version_with_id(subject, schema_id))
 
     def newest(self, subject: str) -> tuple[SchemaVersion, Schema]:
         return run(self._core.newest(subject))

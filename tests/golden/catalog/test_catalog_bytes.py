@@ -7,21 +7,32 @@ from pathlib import Path
 
 from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.catalog import declare, registry, stored
-from cortado.store.catalog.descriptors import IndexDescriptor, SchemaVersion, SubjectState, TableDescriptor
+from cortado.store.catalog.descriptors import (
+    DatabaseDescriptor,
+    IndexDescriptor,
+    RegisteredSchema,
+    SubjectState,
+    SubjectVersion,
+    TableDescriptor,
+)
 from cortado.store.catalog.stored import Counters
+from cortado.store.keys.keyspace import NUMBER_MAX
 from cortado.store.keys.types import KeyPart, KeyType
 
 TABLE = TableDescriptor(
-    table_id=7,
+    table_id=0x10007,
     database="air",
     name="flights",
     subject="air.flights",
     key=(KeyPart("time_hour", KeyType.TIMESTAMP), KeyPart("flight", KeyType.INT64, descending=True)),
     indexes=(IndexDescriptor(1, "by_tail", (KeyPart("tailnum", KeyType.STRING),), unique=True),),
     version=3,
+    next_index_id=2,
 )
-SUBJECT = SubjectState("air.flights", CompatibilityMode.BACKWARD_TRANSITIVE, (1, 300))
-SCHEMA = SchemaVersion(300, "air.flights", 2, '"x"', bytes(range(4)))
+VERSIONS = (SubjectVersion(1, 1, deleted=True), SubjectVersion(3, 300))
+SUBJECT = SubjectState("air.flights", CompatibilityMode.BACKWARD_TRANSITIVE, VERSIONS, next_version=4)
+SCHEMA = RegisteredSchema(300, '"x"', bytes(range(4)))
+DATABASE = DatabaseDescriptor("air", 1, next_table_number=8)
 
 
 def test_keys() -> None:
@@ -32,25 +43,28 @@ def test_keys() -> None:
         == b"m" + b"\x30table\x00\x01" + b"\x30air\x00\x01" + b"\x30flights\x00\x01" + b"\x01"
     )
     assert stored.schema_key(300) == b"m" + b"\x30schema\x00\x01" + b"\x14\x80\x00\x00\x00\x00\x00\x01\x2c" + b"\x01"
+    assert stored.COMPATIBILITY_KEY == b"m" + b"\x30compatibility\x00\x01" + b"\x01"
+    assert stored.schema_id_key(bytes(range(4))) == b"m" + b"\x30schema-id\x00\x01" + b"\x3000010203\x00\x01" + b"\x01"
     assert stored.subject_key("air.flights") == b"m" + b"\x30subject\x00\x01" + b"\x30air.flights\x00\x01" + b"\x01"
 
 
 def test_values() -> None:
     assert stored.encode_counters(Counters(8, 301)).hex() == "080810ad02"
-    assert stored.encode_database("air").hex() == "0a03" + b"air".hex()
+    assert stored.encode_database(DATABASE).hex() == "0a03" + b"air".hex() + "1001" + "1808"
+    deleted, live = "1a06" + "0801" + "1001" + "1801", "1a05" + "0803" + "10ac02"
     assert stored.encode_subject(SUBJECT).hex() == (
-        "0a0b" + b"air.flights".hex() + "1213" + b"BACKWARD_TRANSITIVE".hex() + "1a03" + "01" + "ac02"
+        "0a0b" + b"air.flights".hex() + "1213" + b"BACKWARD_TRANSITIVE".hex() + deleted + live + "2004"
     )
-    assert stored.encode_schema(SCHEMA).hex() == (
-        "08ac02" + "120b" + b"air.flights".hex() + "1802" + "2203" + b'"x"'.hex() + "2a04" + "00010203"
-    )
+    assert stored.encode_schema(SCHEMA).hex() == "08ac02" + "1203" + b'"x"'.hex() + "1a04" + "00010203"
+    assert stored.encode_schema_id(300).hex() == "08ac02"
+    assert stored.encode_compatibility(CompatibilityMode.FULL).hex() == "0a04" + b"FULL".hex()
     time_hour = "0a09" + b"time_hour".hex() + "1209" + b"timestamp".hex()
     flight = "0a06" + b"flight".hex() + "1205" + b"int64".hex() + "1801"
     tailnum = "0a07" + b"tailnum".hex() + "1206" + b"string".hex()
     by_tail = "0801" + "1207" + b"by_tail".hex() + "1a11" + tailnum + "2001"
     assert stored.encode_table(TABLE).hex() == (
-        "0807" + "1203" + b"air".hex() + "1a07" + b"flights".hex() + "220b" + b"air.flights".hex()
-        + "2a16" + time_hour + "2a11" + flight + "3220" + by_tail + "3803"
+        "08878004" + "1203" + b"air".hex() + "1a07" + b"flights".hex() + "220b" + b"air.flights".hex()
+        + "2a16" + time_hour + "2a11" + flight + "3220" + by_tail + "3803" + "4002"
     )  # fmt: skip
 
 
@@ -58,12 +72,18 @@ def test_values_come_back_as_they_were() -> None:
     assert stored.decode_table(stored.encode_table(TABLE)) == TABLE
     assert stored.decode_subject(stored.encode_subject(SUBJECT)) == SUBJECT
     assert stored.decode_schema(stored.encode_schema(SCHEMA)) == SCHEMA
-    assert stored.decode_database(stored.encode_database("air")) == "air"
+    assert stored.decode_subject(stored.encode_subject(SubjectState("a"))) == SubjectState("a")
+    assert stored.decode_schema_id(stored.encode_schema_id(300)) == 300
+    assert stored.decode_database(stored.encode_database(DATABASE)) == DATABASE
+    for mode in CompatibilityMode:
+        assert stored.decode_compatibility(stored.encode_compatibility(mode)) is mode
     assert stored.decode_counters(stored.encode_counters(Counters(8, 301))) == Counters(8, 301)
 
 
 def test_an_absent_counter_begins_at_one() -> None:
-    assert Counters() == Counters(next_table_id=1, next_schema_id=1)
+    assert Counters() == Counters(next_database_number=1, next_schema_id=1)
+    assert DatabaseDescriptor("air", 1) == DatabaseDescriptor("air", 1, next_table_number=1)
+    assert SubjectState("a") == SubjectState("a", next_version=1)
 
 
 def test_the_format_s_page_states_the_limits_in_force() -> None:
@@ -72,6 +92,8 @@ def test_the_format_s_page_states_the_limits_in_force() -> None:
     assert {name: int(number.replace(",", "")) for name, number in limits.items()} == {
         "databases": declare.DATABASES_MAX,
         "tables": declare.TABLES_MAX,
+        "databases ever": NUMBER_MAX,
+        "tables of a database ever": NUMBER_MAX,
         "parts of a key or an index": declare.PARTS_MAX,
         "indexes of a table": declare.INDEXES_MAX,
         "characters of a part's path": declare.PATH_LENGTH_MAX,

@@ -28,7 +28,9 @@ GOLDEN = Path(__file__).with_name("versions.txt")
 
 KEYS = (
     kv_key("sessions", b"user/1"),
-    row_key(7, (KeyPart("carrier", KeyType.STRING), KeyPart("flight", KeyType.INT64, descending=True)), ["UA", 1545]),
+    row_key(
+        0x30007, (KeyPart("carrier", KeyType.STRING), KeyPart("flight", KeyType.INT64, descending=True)), ["UA", 1545]
+    ),
 )
 TIMESTAMPS = (ZERO, Timestamp(0, 1_763_643_600_000, 2), Timestamp(1, 1_763_643_600_000, 0), LARGEST)
 PAYLOADS = (b"", b"payload", None)
@@ -63,7 +65,7 @@ def test_the_checksums_constants_are_what_they_are_said_to_be() -> None:
 def test_the_files_of_a_data_directory_are_the_golden_ones(tmp_path: Path) -> None:
     path = tmp_path / "data"
     LmdbEngine.open(path, new_identity=lambda: Identity("3f2a", "n1", "9c41"), map_bytes=1 << 24).close()
-    assert (path / "FORMAT").read_bytes() == b"cortado-data 4\n"
+    assert (path / "FORMAT").read_bytes() == b"cortado-data 5\n"
     identity = b'{\n  "cluster_id": "3f2a",\n  "node_id": "n1",\n  "storage_id": "9c41",\n  "crc32c": "cccd6804"\n}\n'
     assert (path / "identity.json").read_bytes() == identity
 

@@ -27,6 +27,7 @@ from cortado.store.keys.keyspace import (
     primary_key_of,
     row_key,
     row_range,
+    table_id_of,
 )
 from cortado.store.keys.types import KeyPart, KeyType, KeyValue
 
@@ -66,7 +67,8 @@ VALUES: dict[KeyType, list[KeyValue]] = {
 TABLE = [KeyPart("time_hour", KeyType.TIMESTAMP), KeyPart("carrier", KeyType.STRING), KeyPart("flight", KeyType.INT64)]
 LATEST_FIRST = [KeyPart("sensor", KeyType.STRING), KeyPart("at", KeyType.TIMESTAMP, descending=True)]
 BY_PLANE = [KeyPart("tailnum", KeyType.STRING), KeyPart("distance", KeyType.FLOAT64, descending=True)]
-FLIGHT = row_key(7, TABLE, (1_357_034_400_000_000, "UA", 1545))
+TABLE_ID = table_id_of(3, 7)
+FLIGHT = row_key(TABLE_ID, TABLE, (1_357_034_400_000_000, "UA", 1545))
 FLIGHT_KEY = primary_key_of(FLIGHT)
 VERSIONS = [Timestamp(1, 1_763_643_600_000, 0), Timestamp(0, 1_763_643_600_000, 2), Timestamp(0, 0, 0)]
 
@@ -80,16 +82,16 @@ KEYS: list[bytes] = [
     meta_key("table"),
     meta_key("table", 7),
     meta_key("table", "flights", -1),
-    *row_range(7, TABLE),
-    *row_range(7, TABLE, (0,), (0, "UA")),
+    *row_range(TABLE_ID, TABLE),
+    *row_range(TABLE_ID, TABLE, (0,), (0, "UA")),
     FLIGHT,
     *(FLIGHT + bytes(ts).translate(INVERTED) for ts in VERSIONS),
     row_key(0xFFFFFFFF, LATEST_FIRST, ("roof", 1_357_034_400_000_000)),
-    *index_range(7, 2, BY_PLANE, ("N14228",), ("N14229",)),
-    index_key(7, 2, BY_PLANE, ("N14228", 1400.0), FLIGHT_KEY, unique=False),
-    index_key(7, 3, BY_PLANE, ("N14228", 1400.0), FLIGHT_KEY, unique=True),
-    index_key(7, 3, BY_PLANE, (None, 1400.0), FLIGHT_KEY, unique=True),
-    index_key(7, 3, BY_PLANE, ("N14228", None), FLIGHT_KEY, unique=True),
+    *index_range(TABLE_ID, 2, BY_PLANE, ("N14228",), ("N14229",)),
+    index_key(TABLE_ID, 2, BY_PLANE, ("N14228", 1400.0), FLIGHT_KEY, unique=False),
+    index_key(TABLE_ID, 3, BY_PLANE, ("N14228", 1400.0), FLIGHT_KEY, unique=True),
+    index_key(TABLE_ID, 3, BY_PLANE, (None, 1400.0), FLIGHT_KEY, unique=True),
+    index_key(TABLE_ID, 3, BY_PLANE, ("N14228", None), FLIGHT_KEY, unique=True),
     successor_of_prefix(FLIGHT),
 ]
 

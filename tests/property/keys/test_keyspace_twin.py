@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cortado.store.keys.codec import decode_parts
 from cortado.store.keys.dump import dump
 from cortado.store.keys.keyspace import (
+    NUMBER_MAX,
     index_key,
     index_range,
     kv_key,
@@ -22,6 +23,8 @@ from cortado.store.keys.keyspace import (
     row_key,
     row_prefix,
     row_range,
+    show_table_id,
+    table_id_of,
     user_key_of,
 )
 from cortado.store.keys.types import KeyPart, KeyType, KeyValue, LogicalKey
@@ -29,6 +32,7 @@ from support.key_values import compare, declared_rows
 
 USER_KEYS = st.lists(st.sampled_from([0, 1, 0x61, 0xFE, 0xFF]), max_size=4).map(bytes)
 NAMES = st.lists(st.sampled_from(["", "a", "a\0", "b", 0, 1, -1]), max_size=3)
+NUMBERS = st.sampled_from([1, 2, 0x69, 0x72, 0xFF, 0x100, NUMBER_MAX])
 IDS = st.sampled_from([0, 1, 0x69, 0x72, 0xFFFFFFFF])
 
 Declared = tuple[list[KeyPart], list[list[KeyValue]]]
@@ -90,6 +94,23 @@ def test_no_key_of_any_space_is_a_prefix_of_another(
             keys.add(row_key(table, parts, row))
     for left, right in pairwise(sorted(keys)):
         assert not right.startswith(left), (dump(left), dump(right))
+
+
+@given(declared_rows(min_size=1), NUMBERS, NUMBERS, NUMBERS, NUMBERS, IDS)
+def test_all_keys_of_a_database_lie_in_one_range_and_no_other_s(
+    declared: Declared, database: int, table: int, other: int, others_table: int, index: int
+) -> None:
+    parts, rows = declared
+    start = b"t" + database.to_bytes(2)
+    end = b"u" if database == NUMBER_MAX else b"t" + (database + 1).to_bytes(2)
+    for number, owned in ((database, table), (other, others_table)):
+        table_id = table_id_of(number, owned)
+        assert show_table_id(table_id) == f"{number}.{owned}"
+        for row in rows:
+            keys = [index_key(table_id, index, parts, row, b"\x05", unique=True)]
+            keys += [] if None in row else [row_key(table_id, parts, row)]
+            for key in keys:
+                assert (start <= key < end) == (number == database)
 
 
 @given(declared_rows(min_size=1, max_size=1), st.booleans())

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from cortado.errors import AlreadyExists, InvalidArgument, NotFound, TooLarge
-from cortado.store.catalog import declare
+from cortado.errors import AlreadyExists, Internal, InvalidArgument, NotFound, TooLarge
+from cortado.schema.compatibility import CompatibilityMode
+from cortado.store.catalog import declare, stored
 from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, create_database, create_table
-from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
-from cortado.store.keys.types import KeyPart, KeyType
+from cortado.store.catalog.descriptors import DatabaseDescriptor, IndexDescriptor, TableDescriptor
+from cortado.store.catalog.registry import set_compatibility
+from cortado.store.keys.keyspace import NUMBER_MAX, show_table_id, table_id_of
+from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
+from cortado.store.mvcc.mutations import Mutations
 from support.catalog_store import FLIGHT, CatalogStore
 
 
@@ -34,7 +39,7 @@ def test_a_table_s_types_follow_from_its_schema(store: CatalogStore) -> None:
     ]
     store.write(create_table, "air", "flights", key=parts("time_hour", "carrier", "flight desc"), indexes=indexes)
     assert store.catalog().table("air", "flights") == TableDescriptor(
-        table_id=1,
+        table_id=table_id_of(1, 1),
         database="air",
         name="flights",
         subject="air.flights",
@@ -52,14 +57,92 @@ def test_a_table_s_types_follow_from_its_schema(store: CatalogStore) -> None:
                 unique=True,
             ),
         ),
+        next_index_id=3,
     )
 
 
 def test_two_tables_may_follow_one_subject_and_each_has_its_own_id(store: CatalogStore) -> None:
-    for name in ("a", "b"):
-        store.write(create_table, "air", name, key=parts("carrier"), subject="air.flights")
+    store.write(create_database, "sea")
+    for database, name in (("air", "a"), ("sea", "c"), ("air", "b"), ("sea", "d")):
+        store.write(create_table, database, name, key=parts("carrier"), subject="air.flights")
     tables = store.catalog().tables_of("air.flights")
-    assert [(table.full_name, table.table_id) for table in tables] == [("air.a", 1), ("air.b", 2)]
+    assert [(table.full_name, show_table_id(table.table_id)) for table in tables] == [
+        ("air.a", "1.1"),
+        ("air.b", "1.2"),
+        ("sea.c", "2.1"),
+        ("sea.d", "2.2"),
+    ]
+
+
+def forget(store: CatalogStore, *keys: LogicalKey) -> None:
+    """Drop what there is no command to drop yet, and leave the counters as they are."""
+    mutations = Mutations()
+    for key in keys:
+        mutations.delete(key)
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(store.catalog().counters))
+    store.store.apply(mutations, store.store.tick())
+
+
+def test_no_number_comes_back_whatever_was_dropped(store: CatalogStore) -> None:
+    store.write(create_database, "sea")
+    store.write(create_table, "air", "a", key=parts("carrier"), subject="air.flights")
+    forget(store, stored.table_key("air", "a"), stored.database_key("sea"))
+    store.write(create_table, "air", "a", key=parts("carrier"), subject="air.flights")
+    store.write(create_database, "sea")
+    assert store.catalog().table("air", "a").table_id == table_id_of(1, 2)
+    assert store.catalog().database("sea").number == 3
+
+
+def test_there_is_an_end_to_numbers_which_says_so(store: CatalogStore) -> None:
+    mutations = Mutations()
+    counters = replace(store.catalog().counters, next_database_number=NUMBER_MAX)
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(counters))
+    full = DatabaseDescriptor("air", 1, next_table_number=NUMBER_MAX)
+    mutations.put(stored.database_key("air"), stored.encode_database(full))
+    store.store.apply(mutations, store.store.tick())
+
+    store.write(create_database, "last")
+    store.write(create_table, "air", "last", key=parts("carrier"), subject="air.flights")
+    assert store.catalog().table("air", "last").table_id == 0x1FFFF
+    before = dict(store.store.versions)
+    with pytest.raises(TooLarge, match="all 65535 numbers for databases are given away, and none is used again"):
+        store.write(create_database, "more")
+    with pytest.raises(TooLarge, match="all 65535 numbers for tables of database air are given away") as refused:
+        store.write(create_table, "air", "more", key=parts("carrier"), subject="air.flights")
+    assert (refused.value.field, refused.value.length, refused.value.limit) == ("table", NUMBER_MAX, NUMBER_MAX)
+    assert store.store.versions == before
+    store.write(create_table, "last", "first", key=parts("carrier"), subject="air.flights")
+    assert store.catalog().table("last", "first").table_id == 0xFFFF0001
+
+
+def test_an_index_s_id_that_was_given_before_is_a_defect(store: CatalogStore) -> None:
+    index = IndexDeclaration("by_tail", parts("tailnum"))
+    store.write(create_table, "air", "flights", key=parts("carrier"), indexes=[index])
+    table = store.catalog().table("air", "flights")
+    with pytest.raises(Internal, match="an index's id is never used again: 1, 1"):
+        stored.encode_table(replace(table, next_index_id=1))
+    dropped = replace(table, indexes=())
+    assert stored.decode_table(stored.encode_table(dropped)).next_index_id == 2
+
+
+@pytest.mark.parametrize(
+    ("root", "named"),
+    [
+        ('"string"', "string"),
+        ('{"type": "enum", "name": "Color", "symbols": ["RED"]}', "enum Color"),
+        ('{"type": "array", "items": "long"}', "array of long"),
+    ],
+)
+def test_a_table_takes_no_subject_with_a_version_that_is_no_record(store: CatalogStore, root: str, named: str) -> None:
+    store.write(set_compatibility, "air.keys", CompatibilityMode.NONE)
+    store.register("air.keys", root)
+    for _ in range(2):
+        with pytest.raises(InvalidArgument) as refused:
+            store.write(create_table, "air", "keys", key=parts("carrier"))
+        problem = f"version 1 is of type {named}, and documents are records"
+        assert (refused.value.field, refused.value.problem) == ("subject", problem)
+        store.register("air.keys", FLIGHT)
+    assert store.catalog().tables() == []
 
 
 def test_a_name_is_taken_once_and_by_case(store: CatalogStore) -> None:

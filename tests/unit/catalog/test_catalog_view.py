@@ -9,7 +9,8 @@ from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import STATES_MAX, Catalog, CatalogCache
 from cortado.store.catalog.declare import PartDeclaration, create_database, create_table
-from cortado.store.catalog.registry import set_compatibility
+from cortado.store.catalog.registry import set_compatibility, set_default_compatibility
+from cortado.store.keys.keyspace import table_id_of
 from cortado.store.mvcc.mutations import Mutations
 from support.catalog_store import FLIGHT, CatalogStore
 
@@ -27,11 +28,11 @@ def test_a_catalogue_over_an_old_state_shows_that_state(store: CatalogStore) -> 
     store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
     store.write(set_compatibility, "air.flights", CompatibilityMode.NONE)
     old = Catalog(store.store.snapshot(before), store.cache)
-    assert store.catalog().table("air", "flights").table_id == 1
+    assert store.catalog().table("air", "flights").table_id == table_id_of(1, 1)
     assert old.tables() == []
     with pytest.raises(NotFound):
         old.table("air", "flights")
-    assert old.subject("air.flights").mode is CompatibilityMode.BACKWARD_TRANSITIVE
+    assert old.subject("air.flights").mode is None
     assert store.catalog().subject("air.flights").mode is CompatibilityMode.NONE
 
 
@@ -51,7 +52,13 @@ def test_every_change_changes_what_the_cache_goes_by(store: CatalogStore) -> Non
     seen.append(store.catalog().changed_ts)
     store.register("s", FLIGHT)
     seen.append(store.catalog().changed_ts)
+    store.register("t", FLIGHT)
+    seen.append(store.catalog().changed_ts)
     store.write(set_compatibility, "s", CompatibilityMode.FULL)
+    seen.append(store.catalog().changed_ts)
+    store.write(set_default_compatibility, CompatibilityMode.FULL)
+    seen.append(store.catalog().changed_ts)
+    store.write(set_default_compatibility, None)
     seen.append(store.catalog().changed_ts)
     assert seen == sorted(set(seen))
 
@@ -87,7 +94,7 @@ def test_what_a_lost_leader_evaluated_is_forgotten_when_it_is_told_so(store: Cat
     fork.register("air.flights", FLIGHT)  # the same timestamps, another history
     store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
     fork.write(create_database, "only_here")
-    assert store.catalog().table("air", "flights").table_id == 1
+    assert store.catalog().table("air", "flights").table_id == table_id_of(1, 1)
     store.cache.clear()
     with pytest.raises(NotFound):
         fork.catalog().table("air", "flights")
@@ -97,7 +104,8 @@ def test_a_damaged_value_is_data_loss_and_not_a_traceback(store: CatalogStore) -
     for key, damaged in (
         (stored.database_key("air"), b"\xff"),
         (stored.subject_key("air.flights"), b"\x12\x05WRONG"),
-        (stored.schema_key(1), b"\x22\x01{"),
+        (stored.schema_key(1), b"\x12\x01{"),
+        (stored.COMPATIBILITY_KEY, b"\x0a\x05WRONG"),
         (stored.table_key("air", "t"), b"\x2a\x07\x12\x05WRONG"),
     ):
         mutations = Mutations()
@@ -108,6 +116,7 @@ def test_a_damaged_value_is_data_loss_and_not_a_traceback(store: CatalogStore) -
         lambda: store.catalog().databases(),
         lambda: store.catalog().subject("air.flights"),
         lambda: store.catalog().schema(1),
+        lambda: store.catalog().default_mode,
         lambda: store.catalog().table("air", "t"),
     ):
         with pytest.raises(DataLoss):

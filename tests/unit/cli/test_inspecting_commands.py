@@ -60,10 +60,10 @@ def test_a_key_that_is_encoded_is_decoded_again(capsys: pytest.CaptureFixture[st
 
 
 def test_a_key_is_decoded_without_a_server_by_ids_and_from_escaped_text(capsys: pytest.CaptureFixture[str]) -> None:
-    escaped = "t\\x00\\x00\\x00\\x07r0UA\\x00\\x01"
+    escaped = "t\\x00\\x03\\x00\\x07r0UA\\x00\\x01"
     assert run(["key", "decode", escaped, PAIR, "ff", *NOBODY, "--timeout", "0.2"]) == failures.OK
     shown = capsys.readouterr()
-    assert shown.out.splitlines() == ['row 7 ("UA")', "kv (\"sessions\", b'user/1')", "raw ff"]
+    assert shown.out.splitlines() == ['row 3.7 ("UA")', "kv (\"sessions\", b'user/1')", "raw ff"]
     assert "tables are shown by their ids" in shown.err
 
 

@@ -59,7 +59,7 @@ def well() -> dict[str, Any]:
         "nodes": {"h1:1": node(1, "leader"), "h2:1": node(2), "h3:1": node(3)},
         "data_directories": {
             "/d": {
-                "format": "cortado-data 4",
+                "format": "cortado-data 5",
                 "identity": {"node_id": "n1"},
                 "disk": {"filesystem": "ext4", "total_bytes": 200 * GIB, "free_bytes": 100 * GIB},
                 "sync": {"median_ms": 0.5, "max_ms": 2.0, "syncs": 20},
@@ -241,7 +241,7 @@ def test_a_probe_that_hangs_or_breaks_costs_no_more_than_its_own_answer() -> Non
 
 
 def test_a_directory_is_looked_at_without_a_change_to_it(tmp_path: Path) -> None:
-    (tmp_path / "FORMAT").write_text("cortado-data 4\n")
+    (tmp_path / "FORMAT").write_text("cortado-data 5\n")
     (tmp_path / "identity.json").write_text('{"cluster_id": "c", "node_id": "n1", "storage_id": "s", "token": "x"}')
     (tmp_path / "LOCK").write_text("999999999\n")
     before = sorted((each.name, each.stat().st_mtime_ns) for each in tmp_path.iterdir())

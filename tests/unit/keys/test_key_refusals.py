@@ -22,6 +22,7 @@ from cortado.store.keys.codec import (
 )
 from cortado.store.keys.keyspace import (
     LOGICAL_KEY_BYTES_MAX,
+    NUMBER_MAX,
     index_key,
     index_prefix,
     index_range,
@@ -33,6 +34,7 @@ from cortado.store.keys.keyspace import (
     row_key,
     row_prefix,
     row_range,
+    table_id_of,
     user_key_of,
 )
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
@@ -176,6 +178,15 @@ def test_ids_have_32_bits(bad_id: int) -> None:
         row_prefix(bad_id)
     with pytest.raises(InvalidArgument, match="index id"):
         index_prefix(7, bad_id)
+
+
+@pytest.mark.parametrize("bad_number", [-1, 0, 1 << 16])
+def test_both_numbers_of_a_table_id_have_16_bits_and_begin_at_one(bad_number: int) -> None:
+    with pytest.raises(InvalidArgument, match="database number: must be between 1 and 65535"):
+        table_id_of(bad_number, 1)
+    with pytest.raises(InvalidArgument, match="table number: must be between 1 and 65535"):
+        table_id_of(1, bad_number)
+    assert (table_id_of(1, 1), table_id_of(NUMBER_MAX, NUMBER_MAX)) == (0x10001, 0xFFFFFFFF)
 
 
 def test_columns_must_be_as_many_as_the_parts_and_of_one_length() -> None:

@@ -55,6 +55,8 @@ SAID = {
     "a subject's name": characters(names.SUBJECT_LENGTH_MAX),
     "databases": count(declare.DATABASES_MAX),
     "tables": count(declare.TABLES_MAX),
+    "databases ever": count(keyspace.NUMBER_MAX),
+    "tables ever": count(keyspace.NUMBER_MAX),
     "indexes": count(declare.INDEXES_MAX),
     "a schema": size(schema.SCHEMA_BYTES_MAX),
     "fields of a schema": count(schema.SCHEMA_FIELDS_MAX),

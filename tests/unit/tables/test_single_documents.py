@@ -176,7 +176,7 @@ def test_rows_of_an_older_schema_keep_their_entries(world: TableWorld) -> None:
     assert world.get("orders", "ann", 1, schema_id=newest) == {**order("ann", 1, code="x"), "note": "none"}
     with pytest.raises(UniqueViolation):
         world.put("orders", {**order("bob", 1, code="x"), "note": "new"})
-    old_id = world.catalog().subject("shop.orders").schema_ids[0]
+    old_id = world.catalog().subject("shop.orders").versions[0].schema_id
     world.put("orders", order("ann", 1, code="y"), schema_id=old_id)
     world.update("orders", ("ann", 1), {"note": "later"})
     assert world.get("orders", "ann", 1) == {**order("ann", 1, code="y"), "note": "later"}
