@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.internal import raft_pb2 as cortado_dot_proto_dot_internal_dot_raft__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"cortado/proto/internal/peers.proto\x12\x10\x63ortado.internal\x1a!cortado/proto/internal/raft.proto\"I\n\x0c\x45ntryFormats\x12\x0f\n\x07written\x18\x01 \x01(\r\x12\x13\n\x0boldest_read\x18\x02 \x01(\r\x12\x13\n\x0bnewest_read\x18\x03 \x01(\r\"\xed\x01\n\x05Hello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\x0f\n\x07node_id\x18\x03 \x01(\t\x12\x12\n\nstorage_id\x18\x04 \x01(\t\x12\x12\n\nto_node_id\x18\x05 \x01(\t\x12\x14\n\x0cpeer_address\x18\x06 \x01(\t\x12\x12\n\nlast_index\x18\x07 \x01(\x04\x12\x11\n\tlast_term\x18\x08 \x01(\x04\x12\x17\n\x0foldest_protocol\x18\t \x01(\r\x12/\n\x07\x65ntries\x18\n \x01(\x0b\x32\x1e.cortado.internal.EntryFormats\"\xd1\x01\n\tPeerBatch\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x13\n\x0bphysical_ms\x18\x02 \x01(\x04\x12\x14\n\x0cmonotonic_ms\x18\x03 \x01(\x01\x12\x19\n\x11\x65\x63ho_monotonic_ms\x18\x04 \x01(\x01\x12\x13\n\x0b\x65\x63ho_age_ms\x18\x05 \x01(\x01\x12\x30\n\x08messages\x18\x06 \x03(\x0b\x32\x1e.cortado.internal.GroupMessage\x12\x0f\n\x07refused\x18\x07 \x01(\t\".\n\x0cGroupMessage\x12\x10\n\x08group_id\x18\x01 \x01(\r\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"u\n\x14\x46\x65tchSnapshotRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x10\n\x08group_id\x18\x02 \x01(\r\x12\x13\n\x0bsnapshot_id\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x04\"?\n\rSnapshotChunk\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\x07\"[\n\x0cVouchRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x0f\n\x07node_id\x18\x02 \x01(\t\x12\x12\n\nstorage_id\x18\x03 \x01(\t\"I\n\rVouchResponse\x12\x11\n\tis_member\x18\x01 \x01(\x08\x12\x12\n\nlast_index\x18\x02 \x01(\x04\x12\x11\n\tlast_term\x18\x03 \x01(\x04\"w\n\x10ReadRangeRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x10\n\x08group_id\x18\x02 \x01(\r\x12\r\n\x05space\x18\x03 \x01(\r\x12\r\n\x05start\x18\x04 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x05 \x01(\x0c\"\xdd\x01\n\x11ReadRangeResponse\x12\x15\n\rapplied_index\x18\x01 \x01(\x04\x12\x16\n\x0elast_timestamp\x18\x02 \x01(\x0c\x12\x0c\n\x04keys\x18\x03 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x04 \x01(\x0c\x12\x0e\n\x06values\x18\x05 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\x06 \x01(\x0c\x12\x0f\n\x07\x64\x61maged\x18\x07 \x03(\x0c\x12\x1a\n\x12\x64\x61maged_right_keys\x18\n \x03(\x0c\x12\x0b\n\x03\x65nd\x18\x08 \x01(\x0c\x12\x15\n\rrequest_floor\x18\t \x01(\x0c\"\xc9\x01\n\x0bJoinRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x12\n\nstorage_id\x18\x02 \x01(\t\x12\x14\n\x0cpeer_address\x18\x03 \x01(\t\x12\x10\n\x08protocol\x18\x04 \x01(\r\x12\x12\n\ncluster_id\x18\x05 \x01(\t\x12\x17\n\x0foldest_protocol\x18\x06 \x01(\r\x12/\n\x07\x65ntries\x18\x07 \x01(\x0b\x32\x1e.cortado.internal.EntryFormats\x12\x0f\n\x07\x61\x64\x64ress\x18\x08 \x01(\t\"Z\n\x0cJoinResponse\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x36\n\rconfiguration\x18\x02 \x01(\x0b\x32\x1f.cortado.internal.Configuration2\x93\x03\n\x05Peers\x12G\n\x07\x43onnect\x12\x1b.cortado.internal.PeerBatch\x1a\x1b.cortado.internal.PeerBatch(\x01\x30\x01\x12Z\n\rFetchSnapshot\x12&.cortado.internal.FetchSnapshotRequest\x1a\x1f.cortado.internal.SnapshotChunk0\x01\x12H\n\x05Vouch\x12\x1e.cortado.internal.VouchRequest\x1a\x1f.cortado.internal.VouchResponse\x12T\n\tReadRange\x12\".cortado.internal.ReadRangeRequest\x1a#.cortado.internal.ReadRangeResponse\x12\x45\n\x04Join\x12\x1d.cortado.internal.JoinRequest\x1a\x1e.cortado.internal.JoinResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"cortado/proto/internal/peers.proto\x12\x10\x63ortado.internal\x1a!cortado/proto/internal/raft.proto\"I\n\x0c\x45ntryFormats\x12\x0f\n\x07written\x18\x01 \x01(\r\x12\x13\n\x0boldest_read\x18\x02 \x01(\r\x12\x13\n\x0bnewest_read\x18\x03 \x01(\r\"\xed\x01\n\x05Hello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\x0f\n\x07node_id\x18\x03 \x01(\t\x12\x12\n\nstorage_id\x18\x04 \x01(\t\x12\x12\n\nto_node_id\x18\x05 \x01(\t\x12\x14\n\x0cpeer_address\x18\x06 \x01(\t\x12\x12\n\nlast_index\x18\x07 \x01(\x04\x12\x11\n\tlast_term\x18\x08 \x01(\x04\x12\x17\n\x0foldest_protocol\x18\t \x01(\r\x12/\n\x07\x65ntries\x18\n \x01(\x0b\x32\x1e.cortado.internal.EntryFormats\"\x98\x01\n\tPeerBatch\x12\x13\n\x0bphysical_ms\x18\x01 \x01(\x04\x12\x14\n\x0cmonotonic_ms\x18\x02 \x01(\x01\x12\x19\n\x11\x65\x63ho_monotonic_ms\x18\x03 \x01(\x01\x12\x13\n\x0b\x65\x63ho_age_ms\x18\x04 \x01(\x01\x12\x30\n\x08messages\x18\x05 \x03(\x0b\x32\x1e.cortado.internal.GroupMessage\".\n\x0cGroupMessage\x12\x10\n\x08group_id\x18\x01 \x01(\r\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"u\n\x14\x46\x65tchSnapshotRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x10\n\x08group_id\x18\x02 \x01(\r\x12\x13\n\x0bsnapshot_id\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x04\"?\n\rSnapshotChunk\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x10\n\x08\x63hecksum\x18\x03 \x01(\x07\"[\n\x0cVouchRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x0f\n\x07node_id\x18\x02 \x01(\t\x12\x12\n\nstorage_id\x18\x03 \x01(\t\"I\n\rVouchResponse\x12\x11\n\tis_member\x18\x01 \x01(\x08\x12\x12\n\nlast_index\x18\x02 \x01(\x04\x12\x11\n\tlast_term\x18\x03 \x01(\x04\"w\n\x10ReadRangeRequest\x12&\n\x05hello\x18\x01 \x01(\x0b\x32\x17.cortado.internal.Hello\x12\x10\n\x08group_id\x18\x02 \x01(\r\x12\r\n\x05space\x18\x03 \x01(\r\x12\r\n\x05start\x18\x04 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x05 \x01(\x0c\"\xdd\x01\n\x11ReadRangeResponse\x12\x15\n\rapplied_index\x18\x01 \x01(\x04\x12\x16\n\x0elast_timestamp\x18\x02 \x01(\x0c\x12\x0c\n\x04keys\x18\x03 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x04 \x01(\x0c\x12\x0e\n\x06values\x18\x05 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\x06 \x01(\x0c\x12\x0f\n\x07\x64\x61maged\x18\x07 \x03(\x0c\x12\x1a\n\x12\x64\x61maged_right_keys\x18\n \x03(\x0c\x12\x0b\n\x03\x65nd\x18\x08 \x01(\x0c\x12\x15\n\rrequest_floor\x18\t \x01(\x0c\"\xc9\x01\n\x0bJoinRequest\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x12\n\nstorage_id\x18\x02 \x01(\t\x12\x14\n\x0cpeer_address\x18\x03 \x01(\t\x12\x10\n\x08protocol\x18\x04 \x01(\r\x12\x12\n\ncluster_id\x18\x05 \x01(\t\x12\x17\n\x0foldest_protocol\x18\x06 \x01(\r\x12/\n\x07\x65ntries\x18\x07 \x01(\x0b\x32\x1e.cortado.internal.EntryFormats\x12\x0f\n\x07\x61\x64\x64ress\x18\x08 \x01(\t\"Z\n\x0cJoinResponse\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x36\n\rconfiguration\x18\x02 \x01(\x0b\x32\x1f.cortado.internal.Configurationb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -27,25 +27,23 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_HELLO']._serialized_start=167
   _globals['_HELLO']._serialized_end=404
   _globals['_PEERBATCH']._serialized_start=407
-  _globals['_PEERBATCH']._serialized_end=616
-  _globals['_GROUPMESSAGE']._serialized_start=618
-  _globals['_GROUPMESSAGE']._serialized_end=664
-  _globals['_FETCHSNAPSHOTREQUEST']._serialized_start=666
-  _globals['_FETCHSNAPSHOTREQUEST']._serialized_end=783
-  _globals['_SNAPSHOTCHUNK']._serialized_start=785
-  _globals['_SNAPSHOTCHUNK']._serialized_end=848
-  _globals['_VOUCHREQUEST']._serialized_start=850
-  _globals['_VOUCHREQUEST']._serialized_end=941
-  _globals['_VOUCHRESPONSE']._serialized_start=943
-  _globals['_VOUCHRESPONSE']._serialized_end=1016
-  _globals['_READRANGEREQUEST']._serialized_start=1018
-  _globals['_READRANGEREQUEST']._serialized_end=1137
-  _globals['_READRANGERESPONSE']._serialized_start=1140
-  _globals['_READRANGERESPONSE']._serialized_end=1361
-  _globals['_JOINREQUEST']._serialized_start=1364
-  _globals['_JOINREQUEST']._serialized_end=1565
-  _globals['_JOINRESPONSE']._serialized_start=1567
-  _globals['_JOINRESPONSE']._serialized_end=1657
-  _globals['_PEERS']._serialized_start=1660
-  _globals['_PEERS']._serialized_end=2063
+  _globals['_PEERBATCH']._serialized_end=559
+  _globals['_GROUPMESSAGE']._serialized_start=561
+  _globals['_GROUPMESSAGE']._serialized_end=607
+  _globals['_FETCHSNAPSHOTREQUEST']._serialized_start=609
+  _globals['_FETCHSNAPSHOTREQUEST']._serialized_end=726
+  _globals['_SNAPSHOTCHUNK']._serialized_start=728
+  _globals['_SNAPSHOTCHUNK']._serialized_end=791
+  _globals['_VOUCHREQUEST']._serialized_start=793
+  _globals['_VOUCHREQUEST']._serialized_end=884
+  _globals['_VOUCHRESPONSE']._serialized_start=886
+  _globals['_VOUCHRESPONSE']._serialized_end=959
+  _globals['_READRANGEREQUEST']._serialized_start=961
+  _globals['_READRANGEREQUEST']._serialized_end=1080
+  _globals['_READRANGERESPONSE']._serialized_start=1083
+  _globals['_READRANGERESPONSE']._serialized_end=1304
+  _globals['_JOINREQUEST']._serialized_start=1307
+  _globals['_JOINREQUEST']._serialized_end=1508
+  _globals['_JOINRESPONSE']._serialized_start=1510
+  _globals['_JOINRESPONSE']._serialized_end=1600
 # @@protoc_insertion_point(module_scope)

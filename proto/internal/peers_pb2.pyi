@@ -41,22 +41,18 @@ class Hello(_message.Message):
     def __init__(self, protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., to_node_id: _Optional[str] = ..., peer_address: _Optional[str] = ..., last_index: _Optional[int] = ..., last_term: _Optional[int] = ..., oldest_protocol: _Optional[int] = ..., entries: _Optional[_Union[EntryFormats, _Mapping]] = ...) -> None: ...
 
 class PeerBatch(_message.Message):
-    __slots__ = ("hello", "physical_ms", "monotonic_ms", "echo_monotonic_ms", "echo_age_ms", "messages", "refused")
-    HELLO_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("physical_ms", "monotonic_ms", "echo_monotonic_ms", "echo_age_ms", "messages")
     PHYSICAL_MS_FIELD_NUMBER: _ClassVar[int]
     MONOTONIC_MS_FIELD_NUMBER: _ClassVar[int]
     ECHO_MONOTONIC_MS_FIELD_NUMBER: _ClassVar[int]
     ECHO_AGE_MS_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
-    REFUSED_FIELD_NUMBER: _ClassVar[int]
-    hello: Hello
     physical_ms: int
     monotonic_ms: float
     echo_monotonic_ms: float
     echo_age_ms: float
     messages: _containers.RepeatedCompositeFieldContainer[GroupMessage]
-    refused: str
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., physical_ms: _Optional[int] = ..., monotonic_ms: _Optional[float] = ..., echo_monotonic_ms: _Optional[float] = ..., echo_age_ms: _Optional[float] = ..., messages: _Optional[_Iterable[_Union[GroupMessage, _Mapping]]] = ..., refused: _Optional[str] = ...) -> None: ...
+    def __init__(self, physical_ms: _Optional[int] = ..., monotonic_ms: _Optional[float] = ..., echo_monotonic_ms: _Optional[float] = ..., echo_age_ms: _Optional[float] = ..., messages: _Optional[_Iterable[_Union[GroupMessage, _Mapping]]] = ...) -> None: ...
 
 class GroupMessage(_message.Message):
     __slots__ = ("group_id", "body")

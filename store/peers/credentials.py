@@ -1,4 +1,4 @@
-"""Certificates from files, as gRPC wants them, and followed while they are renewed.
+"""Certificates from files, as gRPC and the peers' connections want them, and followed while they are renewed.
 
 Three PEM files make a side of a connection: its certificate (with intermediate ones after it), the private key of that,
 and the authorities (one or more) that the other side's certificate must come from. They serve both directions.
@@ -19,8 +19,8 @@ import logging
 import ssl
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -40,7 +40,8 @@ _NO_CHECK_TIME: Final = 0x200000
 @dataclass(frozen=True, slots=True)
 class Material:
     """What the files held, checked. ``role`` and ``name`` are the certificate's. It ends at ``not_after_s``, the
-    authority that lasts longest at ``authority_not_after_s``, both since 1970."""
+    authority that lasts longest at ``authority_not_after_s``, both since 1970. ``contexts`` are for connections between
+    nodes."""
 
     cert: bytes
     key: bytes
@@ -49,6 +50,17 @@ class Material:
     name: str
     not_after_s: float
     authority_not_after_s: float
+    contexts: Contexts = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """For a node that serves peers, for one that dials a node whose name it looks at itself, and for one that dials an
+    address that the other's certificate must be good for. Each side shows its certificate."""
+
+    serving: ssl.SSLContext
+    calling: ssl.SSLContext
+    calling_host: ssl.SSLContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +79,12 @@ class TlsFiles:
         """
         cert, key, ca = (_read(path) for path in (self.cert, self.key, self.ca))
         shown = _shown_certificate(self)
+        contexts = contexts_of(self)
         if (cert, key, ca) != tuple(_read(path) for path in (self.cert, self.key, self.ca)):
             raise InvalidArgument(str(self.cert), "changed while it was read")
         not_after_s, authority_not_after_s = _check_dates(self, shown, wall_s())
         found_role, found_name = _check_names(self, shown, role, name)
-        return Material(cert, key, ca, found_role, found_name, not_after_s, authority_not_after_s)
+        return Material(cert, key, ca, found_role, found_name, not_after_s, authority_not_after_s, contexts)
 
     def signature(self) -> tuple[object, ...]:
         """Changes when a file does."""
@@ -135,6 +148,25 @@ class Certificates:
             _LOG.info("certificate %s renewed, valid until %s", self._files.cert, _day(self._material.not_after_s))
 
 
+def contexts_of(files: TlsFiles) -> Contexts:
+    """What connections between nodes are made with. Raises OSError, ssl.SSLError for files that were not checked."""
+
+    def context(protocol: int, *, check_hostname: bool = False) -> ssl.SSLContext:
+        made = ssl.SSLContext(protocol)
+        made.minimum_version = ssl.TLSVersion.TLSv1_3
+        made.check_hostname = check_hostname
+        made.verify_mode = ssl.CERT_REQUIRED
+        made.load_cert_chain(files.cert, files.key)
+        made.load_verify_locations(files.ca)
+        return made
+
+    return Contexts(
+        serving=context(ssl.PROTOCOL_TLS_SERVER),
+        calling=context(ssl.PROTOCOL_TLS_CLIENT),
+        calling_host=context(ssl.PROTOCOL_TLS_CLIENT, check_hostname=True),
+    )
+
+
 def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
     """As :meth:`Certificates.server_credentials`. Raises InvalidArgument."""
     return Certificates(files).server_credentials()
@@ -184,7 +216,7 @@ def _shown_certificate(files: TlsFiles) -> dict[str, Any]:
         raise InvalidArgument(str(files.ca), "holds no certificate of an authority")
     try:
         shown = _handshake(server, client)
-        if _identity_of(shown)[0] == "node":
+        if shown_identity(shown)[0] == "node":
             # It serves, too, which other purposes than calling must allow.
             client.load_verify_locations(files.ca)
             client.verify_mode = ssl.CERT_REQUIRED
@@ -250,7 +282,7 @@ def _check_dates(files: TlsFiles, shown: dict[str, Any], now_s: float) -> tuple[
 
 
 def _check_names(files: TlsFiles, shown: dict[str, Any], role: Role | None, name: str) -> tuple[str, str]:
-    found_role, found_name = _identity_of(shown)
+    found_role, found_name = shown_identity(shown)
     if not found_role:
         wanted = uri_of(role or "client", name or "NAME")
         problem = f"names neither one node nor one client: it needs the URI {wanted} as a subject alternative name"
@@ -264,7 +296,8 @@ def _check_names(files: TlsFiles, shown: dict[str, Any], role: Role | None, name
     return found_role, found_name
 
 
-def _identity_of(shown: dict[str, Any]) -> tuple[str, str]:
+def shown_identity(shown: Mapping[str, Any]) -> tuple[str, str]:
+    """Role and name in a certificate, as ``ssl`` shows it: see :func:`~cortado.store.peers.identity.identity_of`."""
     return identity_of(value for kind, value in shown.get("subjectAltName", ()) if kind == "URI")
 
 

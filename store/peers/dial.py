@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Protocol
 
-from cortado.errors import CortadoError, PeerRefused, Unavailable
-from cortado.proto.internal.peers_pb2 import Hello, PeerBatch
+from cortado.errors import PeerRefused, Unavailable
+from cortado.proto.internal.peers_pb2 import Hello
+from cortado.store.peers.connecting import Target, connected
+from cortado.store.peers.connection import BatchStream, Connection
 from cortado.store.peers.credentials import Certificates
+from cortado.store.peers.frames import Kind
 from cortado.store.peers.hello import read_hello
 from cortado.store.peers.interface import PeerLimits, Stream
-from cortado.store.peers.streams import CONNECT, CallStream, as_it_is, open_channel
 
 
 class Caller(Protocol):
@@ -25,40 +26,47 @@ class Caller(Protocol):
 
     def hello_to(self, node_id: str) -> Hello: ...
 
-    async def admit(self, hello: Hello, certificate: tuple[str, str] | None) -> None: ...
+    async def admit(self, hello: Hello) -> None: ...
 
     async def carry(self, hello: Hello, stream: Stream, *, opened_by: str) -> None: ...
 
 
 async def dial(caller: Caller, node_id: str, address: str) -> None:
     """Connect to the node ``node_id`` at ``address``, and carry messages. Always raises why that ended."""
-    channel = open_channel(address, caller.certificates, node_id)
-    call = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)()
-    stream = CallStream(call, name=f"node {node_id}", secure=caller.certificates is not None)
+    limits = caller.limits
+    deadline_s = asyncio.get_running_loop().time() + limits.hello_ms / 1000
     try:
-        async with asyncio.timeout(caller.limits.hello_ms / 1000):
-            await stream.write(PeerBatch(hello=caller.hello_to(node_id)).SerializeToString())
-            hello = read_hello(await stream.read(), caller.limits.hello_bytes_max).hello
-        await _check(caller, stream, hello, node_id, address)
-        await caller.carry(hello, stream, opened_by=caller.node_id)
+        async with (
+            asyncio.timeout_at(deadline_s) as patience,
+            connected(Target(address, caller.certificates, limits, node_id)) as connection,
+        ):
+            hello = await _greeted(caller, connection, node_id)
+            patience.reschedule(None)
+            await _check(caller, connection, hello, node_id, address)
+            stream = BatchStream(connection, node_id, limits.frame_bytes_max)
+            await caller.carry(hello, stream, opened_by=caller.node_id)
     except TimeoutError:
-        raise Unavailable(f"{address} did not answer within {caller.limits.hello_ms} ms") from None
+        raise Unavailable(f"{address} did not answer within {limits.hello_ms} ms") from None
     except Unavailable as problem:
         raise Unavailable(f"{address}: {problem.message()}") from None
-    finally:
-        call.cancel()
-        await channel.close()
 
 
-async def _check(caller: Caller, stream: CallStream, hello: Hello, node_id: str, address: str) -> None:
+async def _greeted(caller: Caller, connection: Connection, node_id: str) -> Hello:
+    connection.expect(HELLO=caller.limits.hello_bytes_max)
+    await connection.write(Kind.HELLO, caller.hello_to(node_id).SerializeToString())
+    frame = await connection.read()
+    if frame is None:
+        raise Unavailable("it closed the connection before a Hello")
+    return read_hello(frame.payload)
+
+
+async def _check(caller: Caller, connection: Connection, hello: Hello, node_id: str, address: str) -> None:
     try:
         if hello.node_id != node_id:
             raise PeerRefused(f"{address} is that of node {node_id}, but leads to node {hello.node_id[:64]!r}")
-        # Its certificate was compared in the handshake.
-        await caller.admit(hello, None)
+        # Its certificate was compared when it was connected to.
+        await caller.admit(hello)
     except PeerRefused as refusal:
         # The other side should be able to say it, too.
-        with suppress(CortadoError):
-            await stream.write(PeerBatch(refused=refusal.message()).SerializeToString())
-            await stream.finish()
+        await connection.refuse(refusal)
         raise

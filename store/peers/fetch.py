@@ -4,49 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import google_crc32c
 from google.protobuf.message import DecodeError
 
 from cortado.errors import Unavailable
 from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, SnapshotChunk
-from cortado.store.peers.credentials import Certificates
-from cortado.store.peers.interface import PeerLimits
-from cortado.store.peers.streams import FETCH_SNAPSHOT, CallStream, as_it_is, open_channel
+from cortado.store.peers.connecting import Target, connected
+from cortado.store.peers.frames import Kind
 
 
-async def fetch_snapshot(
-    address: str, request: FetchSnapshotRequest, certificates: Certificates | None, limits: PeerLimits
-) -> AsyncIterator[bytes]:
+async def fetch_snapshot(target: Target, request: FetchSnapshotRequest) -> AsyncIterator[bytes]:
     """The bytes of a snapshot from ``request.offset`` on, each piece compared with its checksum, to the end of it.
 
-    Raises Unavailable where the stream broke or a piece is not what was sent (to be resumed), NotFound where the
+    Raises Unavailable where the connection broke or a piece is not what was sent (to be resumed), NotFound where the
     snapshot is gone, PeerRefused.
     """
-    node_id = request.hello.to_node_id
-    if not address:
-        raise Unavailable(f"the address of node {node_id} is not known")
-    patience_s = limits.patience_ms / 1000
-    channel = open_channel(address, certificates, node_id)
-    call = channel.unary_stream(FETCH_SNAPSHOT, request_serializer=as_it_is, response_deserializer=as_it_is)(
-        request.SerializeToString()
-    )
-    stream = CallStream(call, name=f"node {node_id}", secure=certificates is not None)
-    expected = request.offset
+    node_id, expected = target.node_id, request.offset
+    patience_s = target.limits.patience_ms / 1000
     try:
-        while True:
+        async with AsyncExitStack() as stack:
             async with asyncio.timeout(patience_s):
-                message = await stream.read()
-            if message is None:
-                return
-            data = _verified(message, expected, node_id)
-            expected += len(data)
-            yield data
+                connection = await stack.enter_async_context(connected(target))
+                connection.expect(SNAPSHOT_CHUNK=target.limits.frame_bytes_max, SNAPSHOT_END=0)
+                await connection.write(Kind.FETCH_SNAPSHOT, request.SerializeToString())
+            while True:
+                # Not around the yield: what is done with a piece takes its own time.
+                async with asyncio.timeout(patience_s):
+                    frame = await connection.read()
+                if frame is None:
+                    raise Unavailable(f"node {node_id} closed the connection before the end of a snapshot")
+                if frame.kind is Kind.SNAPSHOT_END:
+                    return
+                data = _verified(frame.payload, expected, node_id)
+                expected += len(data)
+                yield data
     except TimeoutError:
         raise Unavailable(f"no piece of a snapshot came from node {node_id} for {patience_s:g} s") from None
-    finally:
-        call.cancel()
-        await channel.close()
 
 
 def _verified(message: bytes, expected: int, node_id: str) -> bytes:

@@ -18,7 +18,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from cortado.errors import PeerRefused
-from cortado.proto.internal.peers_pb2 import Hello, PeerBatch
+from cortado.proto.internal.peers_pb2 import Hello
 from cortado.raft.configuration import Member
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.versions import OURS, check_versions, versions_of
@@ -41,19 +41,15 @@ def make_hello(ours: Identity, peer_address: str, position: tuple[int, int], to_
     return hello
 
 
-def read_hello(message: bytes | None, bytes_max: int) -> PeerBatch:
-    """The first message of a stream. Raises PeerRefused where it is no Hello, nor a refusal of ours."""
-    if message is None:
-        raise PeerRefused("the stream ended before a Hello")
-    if len(message) > bytes_max:
-        raise PeerRefused(f"the first message has {len(message)} bytes, a Hello may have {bytes_max}")
+def read_hello(message: bytes) -> Hello:
+    """What a frame HELLO holds. Raises PeerRefused where it is none."""
     try:
-        batch = PeerBatch.FromString(message)
+        hello = Hello.FromString(message)
     except DecodeError:
         raise PeerRefused("the first message is not one of the peers' protocol") from None
-    if not batch.refused and (not batch.HasField("hello") or not batch.hello.node_id or not batch.hello.storage_id):
+    if not hello.node_id or not hello.storage_id:
         raise PeerRefused("the first message holds no whole Hello")
-    return batch
+    return hello
 
 
 def check_certificate(hello_node_id: str, certificate: tuple[str, str] | None) -> None:

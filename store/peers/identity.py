@@ -8,8 +8,7 @@
 Host names and addresses in the same certificate say where it may be served, for clients that check it. They say nothing
 about who a peer is, since several nodes may share a host.
 
-gRPC's client side compares a server's certificate with a host name only. So a node's certificate carries its id as one,
-too, and a peer that dials it asks for that::
+A node's certificate carries its id as a DNS name, too, which a peer that dials it looks for::
 
     n1.node.cortado.internal
 

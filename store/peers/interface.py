@@ -10,6 +10,7 @@ from typing import Protocol
 from cortado.errors import InvalidArgument
 from cortado.raft.configuration import Configuration, Member
 from cortado.store.node.repair.ranges import Answer, Ask
+from cortado.store.peers.bounds import FRAME_BYTES_MAX
 
 
 class PeerNode(Protocol):
@@ -48,9 +49,9 @@ class PeerNode(Protocol):
 
 
 class Stream(Protocol):
-    """One open call, from either end: whole messages, one read and one write at a time.
+    """One open connection, from either end: whole batches, one read and one write at a time.
 
-    Both raise Unavailable where the connection broke, or what the other side ended the call with.
+    Both raise Unavailable where the connection broke; ``read`` also what the other side ended it with.
     """
 
     async def read(self) -> bytes | None:
@@ -72,10 +73,13 @@ class PeerLimits:
     - ``silence_ms``: a stream on which nothing arrived for so long is cut, and the peer dialled again.
     - ``patience_ms``: a snapshot of which nothing arrived, or nothing was taken, for so long is given up: its sender
       reads from a disk, and its receiver writes to one.
-    - ``hello_ms``: how long connecting and both Hellos may take; half of it, members that are asked for a stranger.
-    - ``handshakes_max``: streams of others that have not been accepted yet; more are refused at once.
+    - ``hello_ms``: how long connecting, TLS and both Hellos may take; half of it, members that are asked for a
+      stranger.
+    - ``connections_max``: connections of others, whatever they are for; more are closed at once.
+    - ``handshakes_max``: those of them that have not been accepted yet; more are refused at once.
+    - ``frame_bytes_max``: the largest payload of a frame.
     - ``vouched_max``: strangers that members are being asked for; more are refused at once.
-    - ``hello_bytes_max``: the largest first message.
+    - ``hello_bytes_max``: the largest first frame.
     - ``backoff_ms_min``, ``backoff_ms_max``: between attempts to connect, doubled each time, shortened by chance.
     - ``wait_to_dial_ms``: how long the node with the larger id waits for the other one's stream before it dials.
     - ``chunk_bytes``: pieces of a snapshot.
@@ -84,13 +88,15 @@ class PeerLimits:
     queue_messages_max: int = 4_096
     queue_bytes_max: int = 32 << 20
     batch_bytes_max: int = 1 << 20
-    message_bytes_max: int = (8 << 20) - (64 << 10)
+    message_bytes_max: int = FRAME_BYTES_MAX - (64 << 10)
     idle_ms: int = 500
     silence_ms: int = 2_000
     patience_ms: int = 10_000
     hello_ms: int = 2_000
     vouched_max: int = 4
-    handshakes_max: int = 16
+    connections_max: int = 128
+    handshakes_max: int = 32
+    frame_bytes_max: int = FRAME_BYTES_MAX
     hello_bytes_max: int = 16 << 10
     backoff_ms_min: int = 50
     backoff_ms_max: int = 1_000

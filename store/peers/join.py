@@ -11,15 +11,17 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-import grpc
 from google.protobuf.message import DecodeError
 
-from cortado.errors import CortadoError, InvalidArgument, NotLeader, TryAgain, Unavailable
+from cortado.errors import InvalidArgument, NotLeader, TryAgain, Unavailable
 from cortado.proto.internal.peers_pb2 import JoinRequest, JoinResponse
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.addresses import Addresses
+from cortado.store.peers.bounds import JOINED_BOUNDS
+from cortado.store.peers.connecting import Target, ask
 from cortado.store.peers.credentials import Certificates
-from cortado.store.peers.streams import JOIN, JOINED_BOUNDS, as_it_is, explain, open_channel
+from cortado.store.peers.frames import Kind
+from cortado.store.peers.interface import PeerLimits
 from cortado.store.peers.versions import OURS
 
 ATTEMPT_TIMEOUT_S = 5.0
@@ -102,25 +104,13 @@ async def _ask_all(
 
 
 async def _ask(endpoint: str, request: bytes, certificates: Certificates | None, timeout_s: float) -> JoinResponse:
-    channel = open_channel(endpoint, certificates)
+    target = Target(endpoint, certificates, PeerLimits())
     try:
-        call = channel.unary_unary(JOIN, request_serializer=as_it_is, response_deserializer=as_it_is)
-        reply: bytes = await call(request, timeout=timeout_s)
+        async with asyncio.timeout(timeout_s):
+            reply = await ask(target, Kind.JOIN, request, Kind.JOINED)
         JOINED_BOUNDS.check(reply)
         return JoinResponse.FromString(reply)
-    except grpc.RpcError as error:
-        raise _reason(error, endpoint, timeout_s, secure=certificates is not None) from None
-    except (DecodeError, InvalidArgument):
-        raise Unavailable("its answer is not one of a Cortado server") from None
-    finally:
-        await channel.close()
-
-
-def _reason(error: grpc.RpcError, endpoint: str, timeout_s: float, *, secure: bool) -> CortadoError:
-    code = error.code()
-    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return Unavailable(f"no answer within {timeout_s:.3g} s")
-    found = explain(error, name=f"the host of {endpoint}", secure=secure)
-    if code is grpc.StatusCode.UNIMPLEMENTED:
-        return Unavailable("what answers there serves no peers: is it a Cortado node of this version?")
-    return found
+    except TimeoutError:
+        raise Unavailable(f"no answer within {timeout_s:.3g} s") from None
+    except DecodeError:
+        raise Unavailable("its answer is not one of the peers' protocol") from None

@@ -22,9 +22,9 @@ from google.protobuf.message import DecodeError
 from cortado.errors import InvalidArgument, PeerRefused, TooLarge, Unavailable
 from cortado.proto.internal.peers_pb2 import PeerBatch
 from cortado.store.observe.measures import Traffic
+from cortado.store.peers.bounds import BATCH_BOUNDS
 from cortado.store.peers.clock_echo import ClockEcho
 from cortado.store.peers.interface import PeerLimits, PeerNode, Stream
-from cortado.store.peers.streams import BATCH_BOUNDS
 
 
 class Link:
@@ -151,10 +151,6 @@ class Link:
                 why = f": {problem}" if isinstance(problem, TooLarge) else ""
                 what = f"node {self.peer} sent a message that is not of the peers' protocol{why}"
                 raise PeerRefused(what) from None
-            if batch.refused:
-                raise PeerRefused(f"node {self.peer} refuses this node: {batch.refused}")
-            if batch.HasField("hello"):
-                raise PeerRefused(f"node {self.peer} sent a second Hello")
             self._take(batch)
 
     def _take(self, batch: PeerBatch) -> None:
@@ -174,6 +170,6 @@ class Link:
 
 def _why_ended(task: asyncio.Task[None]) -> Exception:
     if task.cancelled():
-        return Unavailable("the call was cancelled")
+        return Unavailable("the stream was given up")
     problem = task.exception()
     return problem if isinstance(problem, Exception) else Unavailable("the stream ended")

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-import grpc
 from google.protobuf.message import DecodeError
 
 from cortado.errors import InvalidArgument, Unavailable
@@ -16,9 +15,9 @@ from cortado.store.engine.interface import KEY_BYTES_MAX, Space
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 from cortado.store.packing import cut, join
-from cortado.store.peers.credentials import Certificates
-from cortado.store.peers.interface import PeerLimits
-from cortado.store.peers.streams import READ_RANGE, as_it_is, explain, open_channel
+from cortado.store.peers.bounds import RANGE_BOUNDS
+from cortado.store.peers.connecting import Target, ask
+from cortado.store.peers.frames import Kind
 
 _END_BYTES_MAX: Final = KEY_BYTES_MAX + 1
 _CODE_OF_SPACE: Final = {Space.DATA: 1, Space.REQUESTS: 2}
@@ -63,6 +62,7 @@ def range_response(answer: Answer) -> ReadRangeResponse:
 def answered(message: bytes, node_id: str) -> Answer:
     """Raises Unavailable where it is no answer."""
     try:
+        RANGE_BOUNDS.check(message)
         reply = ReadRangeResponse.FromString(message)
         if len(reply.last_timestamp) != TIMESTAMP_BYTES:
             raise ValueError(f"a timestamp of {len(reply.last_timestamp)} bytes")
@@ -70,28 +70,19 @@ def answered(message: bytes, node_id: str) -> Answer:
             raise ValueError(f"a request floor of {len(reply.request_floor)} bytes")
         keys: Sequence[bytes] = cut(reply.keys, reply.key_lengths)
         items = list(zip(keys, cut(reply.values, reply.value_lengths), strict=True))
-    except (DecodeError, ValueError) as malformed:
+    except (DecodeError, ValueError, InvalidArgument) as malformed:
         raise Unavailable(f"node {node_id} sent a range that does not decode: {malformed}") from None
     last_ts = Timestamp.from_bytes(reply.last_timestamp)
     damaged, right_keys = list(reply.damaged), frozenset(reply.damaged_right_keys)
     return Answer(reply.applied_index, last_ts, reply.request_floor, items, damaged, reply.end, right_keys)
 
 
-async def read_range(
-    address: str, request: ReadRangeRequest, certificates: Certificates | None, limits: PeerLimits
-) -> Answer:
+async def read_range(target: Target, request: ReadRangeRequest) -> Answer:
     """Over a connection of its own. Raises Unavailable, PeerRefused."""
-    node_id = request.hello.to_node_id
-    if not address:
-        raise Unavailable(f"the address of node {node_id} is not known")
-    channel = open_channel(address, certificates, node_id)
-    call = channel.unary_unary(READ_RANGE, request_serializer=as_it_is, response_deserializer=as_it_is)
+    node_id, silence_ms = target.node_id, target.limits.silence_ms
     try:
-        async with asyncio.timeout(limits.silence_ms / 1000):
-            return answered(await call(request.SerializeToString()), node_id)
+        async with asyncio.timeout(silence_ms / 1000):
+            answer = await ask(target, Kind.READ_RANGE, request.SerializeToString(), Kind.RANGE)
     except TimeoutError:
-        raise Unavailable(f"node {node_id} did not say for {limits.silence_ms} ms what it has") from None
-    except grpc.RpcError as error:
-        raise explain(error, name=f"node {node_id}", secure=certificates is not None) from None
-    finally:
-        await channel.close()
+        raise Unavailable(f"node {node_id} did not say for {silence_ms} ms what it has") from None
+    return answered(answer, node_id)

@@ -1,22 +1,21 @@
-"""The Peers service: the end that serves the streams, the snapshots and the joining of peers.
+"""What a peer's requests are answered with: joining, vouching, ranges, snapshots.
 
-Nothing here changes state, or reads more than one small message, before the caller is known: by its certificate where
-connections have them, and by its Hello.
+Each has a connection of its own. Nothing here changes state, or reads more than one small message, before the caller is
+known: by its certificate where connections have them, and by the Hello in its request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, Final, NoReturn, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import google_crc32c
-import grpc
 from google.protobuf.message import DecodeError, Message
 
-from cortado.errors import CortadoError, Internal, InvalidArgument, NotFound, NotLeader, PeerRefused, Unavailable
+from cortado.errors import InvalidArgument, NotFound, NotLeader, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import (
     FetchSnapshotRequest,
     JoinRequest,
@@ -28,14 +27,14 @@ from cortado.proto.internal.peers_pb2 import (
 )
 from cortado.proto.internal.raft_pb2 import Configuration as ConfigurationMessage
 from cortado.raft.configuration import Member
+from cortado.store.peers.connection import Connection
+from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import check_certificate
-from cortado.store.peers.identity import check_name, identity_of
+from cortado.store.peers.identity import check_name
 from cortado.store.peers.interface import PeerNode
 from cortado.store.peers.ranges import asked, range_response
-from cortado.store.peers.streams import FETCH_BOUNDS, JOIN_BOUNDS, SERVICE, ServedStream, as_it_is
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.peers.versions import check_versions, versions_of
-from cortado.store.rpc_errors import status_code, status_message, trailing_metadata
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -43,39 +42,39 @@ _ID_LENGTH_MAX: Final = 128
 _ADDRESS_LENGTH_MAX: Final = 300
 
 _M = TypeVar("_M", bound=Message)
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Certificate: TypeAlias = tuple[str, str] | None
+Answering: TypeAlias = Callable[[bytes, Certificate, Connection], Awaitable[None]]
 
 
 class PeersService:
-    """Serves ``node`` to its peers. ``transport`` knows who they are."""
+    """Answers for ``node``. ``transport`` knows who is a peer."""
 
     def __init__(self, node: PeerNode, transport: PeerTransport) -> None:
         self._node = node
         self._transport = transport
+        self._answering: dict[Kind, Answering] = {
+            Kind.JOIN: self._join,
+            Kind.VOUCH: self._vouch,
+            Kind.READ_RANGE: self._read_range,
+            Kind.FETCH_SNAPSHOT: self._fetch_snapshot,
+        }
 
-    def handler(self) -> grpc.GenericRpcHandler:
-        """For ``server.add_generic_rpc_handlers``."""
-        return grpc.method_handlers_generic_handler(
-            SERVICE,
-            {
-                "Connect": grpc.stream_stream_rpc_method_handler(_ended(self._connect), as_it_is, as_it_is),
-                "FetchSnapshot": grpc.unary_stream_rpc_method_handler(_ended(self._fetch_snapshot), as_it_is, as_it_is),
-                "Vouch": grpc.unary_unary_rpc_method_handler(_ended(self._vouch), as_it_is, as_it_is),
-                "ReadRange": grpc.unary_unary_rpc_method_handler(_ended(self._read_range), as_it_is, as_it_is),
-                "Join": grpc.unary_unary_rpc_method_handler(_ended(self._join), as_it_is, as_it_is),
-            },
-        )
+    @property
+    def requests(self) -> frozenset[Kind]:
+        """What may be asked."""
+        return frozenset(self._answering)
 
-    async def _connect(self, _: object, context: Context) -> None:
-        await self._transport.accept(ServedStream(context), self._certificate(context))
+    async def answer(self, request: Frame, certificate: Certificate, connection: Connection) -> None:
+        """Write the answer. ``certificate``: the caller's role and name, None where connections have none. Raises
+        CortadoError, for the caller."""
+        await self._answering[request.kind](request.payload, certificate, connection)
 
-    async def _fetch_snapshot(self, message: bytes, context: Context) -> None:
-        FETCH_BOUNDS.check(message)
+    async def _fetch_snapshot(self, message: bytes, certificate: Certificate, connection: Connection) -> None:
         request = _decoded(FetchSnapshotRequest(), message)
-        self._transport.check(request.hello, self._certificate(context))
+        self._transport.admission.check(request.hello, certificate)
         if len(request.snapshot_id) > _ID_LENGTH_MAX:
             raise InvalidArgument("snapshot_id", f"may have {_ID_LENGTH_MAX} characters")
-        stream, offset, limits = ServedStream(context), request.offset, self._transport.limits
+        offset, limits = request.offset, self._transport.limits
         pieces = self._node.read_snapshot(request.group_id, request.snapshot_id, offset)
         async with aclosing(pieces):
             async for piece in pieces:
@@ -84,29 +83,31 @@ class PeersService:
                     chunk = SnapshotChunk(offset=offset, data=data, checksum=google_crc32c.value(data))
                     try:
                         async with asyncio.timeout(limits.patience_ms / 1000):
-                            await stream.write(chunk.SerializeToString())
+                            await connection.write(Kind.SNAPSHOT_CHUNK, chunk.SerializeToString())
                     except TimeoutError:
                         raise Unavailable(f"nothing was taken for {limits.patience_ms} ms") from None
                     offset += len(data)
+        await connection.write(Kind.SNAPSHOT_END, b"")
 
-    async def _vouch(self, message: bytes, context: Context) -> bytes:
+    async def _vouch(self, message: bytes, certificate: Certificate, connection: Connection) -> None:
         """Of members alone: what a cluster's members are is not for everyone to ask."""
         request = _decoded(VouchRequest(), message)
-        self._transport.check(request.hello, self._certificate(context))
+        self._transport.admission.check(request.hello, certificate)
         member = self._node.known_member(request.node_id)
         is_member = member is not None and bool(member.storage_id) and member.storage_id == request.storage_id
         term, index = self._node.log_position()
-        return VouchResponse(is_member=is_member, last_term=term, last_index=index).SerializeToString()
+        word = VouchResponse(is_member=is_member, last_term=term, last_index=index)
+        await connection.write(Kind.VOUCHED, word.SerializeToString())
 
-    async def _read_range(self, message: bytes, context: Context) -> bytes:
+    async def _read_range(self, message: bytes, certificate: Certificate, connection: Connection) -> None:
         request = _decoded(ReadRangeRequest(), message)
-        self._transport.check(request.hello, self._certificate(context))
-        return range_response(await self._node.read_range(request.group_id, asked(request))).SerializeToString()
+        self._transport.admission.check(request.hello, certificate)
+        answer = range_response(await self._node.read_range(request.group_id, asked(request)))
+        await connection.write(Kind.RANGE, answer.SerializeToString())
 
-    async def _join(self, message: bytes, context: Context) -> bytes:
-        JOIN_BOUNDS.check(message)
+    async def _join(self, message: bytes, certificate: Certificate, connection: Connection) -> None:
         request = _decoded(JoinRequest(), message)
-        check_certificate(request.node_id, self._certificate(context))
+        check_certificate(request.node_id, certificate)
         self._check_join(request)
         self._check_address(request)
         try:
@@ -115,7 +116,8 @@ class PeersService:
             )
         except NotLeader as elsewhere:
             # Who leads is known to clients by another address.
-            leader = next((each for each in self._members() if each.address == elsewhere.leader), None)
+            members = self._transport.configuration.members
+            leader = next((each for each in members if each.address == elsewhere.leader), None)
             raise NotLeader(elsewhere.problem, leader="" if leader is None else leader.peer_address) from None
         except (InvalidArgument, NotFound):
             # The leader said so, and it knows all members there are.
@@ -126,10 +128,11 @@ class PeersService:
         _LOG.info(
             "node %s joined at %s with data directory %s", request.node_id, request.peer_address, request.storage_id
         )
-        return JoinResponse(
+        joined = JoinResponse(
             cluster_id=self._transport.identity.cluster_id,
             configuration=ConfigurationMessage.FromString(configuration.encode()),
-        ).SerializeToString()
+        )
+        await connection.write(Kind.JOINED, joined.SerializeToString())
 
     def _check_join(self, request: JoinRequest) -> None:
         ours = self._transport.identity
@@ -162,16 +165,6 @@ class PeersService:
             advice = "start it with that address, or remove it and announce it again"
             raise InvalidArgument("peer_address", f"{problem} {request.peer_address}: {advice}")
 
-    def _members(self) -> Sequence[Member]:
-        return self._transport.configuration.members
-
-    def _certificate(self, context: Context) -> tuple[str, str] | None:
-        """Role and name of the caller's certificate; None where this node serves without any."""
-        if self._transport.certificates is None:
-            return None
-        shown = context.auth_context()
-        return identity_of(uri.decode("utf-8", "replace") for uri in shown.get("peer_uri", ()))
-
 
 def _decoded(message: _M, encoded: bytes) -> _M:
     try:
@@ -179,28 +172,3 @@ def _decoded(message: _M, encoded: bytes) -> _M:
     except DecodeError:
         raise InvalidArgument("request", "is not one of the peers' protocol") from None
     return message
-
-
-def _ended(behaviour: Callable[[Any, Context], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
-    """``behaviour``, with its errors as a status with details."""
-
-    async def serve(request: Any, context: Context) -> Any:
-        try:
-            return await behaviour(request, context)
-        except CortadoError as error:
-            ended = error
-        except Exception as defect:
-            _LOG.exception("a defect in the service of the peers")
-            ended = Internal(f"{type(defect).__name__}; see the server's log")
-        # gRPC keeps what an abort raises, in a cycle with the call. Nothing of what was sent may hang on that until the
-        # collector comes: neither by the frames of a traceback nor by this one.
-        del request
-        ended.__context__ = None
-        return await _abort(context, ended.with_traceback(None))
-
-    return serve
-
-
-async def _abort(context: Context, error: CortadoError) -> NoReturn:
-    await context.abort(status_code(error), status_message(error), trailing_metadata(error))
-    raise AssertionError("abort returned")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import PeerRefused
-from cortado.proto.internal.peers_pb2 import EntryFormats, Hello, JoinRequest
+from cortado.proto.internal.peers_pb2 import Hello, JoinRequest
 from cortado.store.node import log_entry
 
 
@@ -46,19 +46,17 @@ class Versions:
 
 
 OURS: Final = Versions(
-    oldest_protocol=1,
-    newest_protocol=1,
+    oldest_protocol=2,
+    newest_protocol=2,
     entries_written=log_entry.FORMAT,
     oldest_entries=log_entry.FORMAT,
     newest_entries=log_entry.FORMAT,
 )
-# What was in use when nodes began to tell.
-_UNTOLD: Final = EntryFormats(written=2, oldest_read=2, newest_read=2)
 
 
 def versions_of(message: Hello | JoinRequest) -> Versions:
     """What the sender knows, by its own word."""
-    entries = message.entries if message.HasField("entries") else _UNTOLD
+    entries = message.entries
     return Versions(
         oldest_protocol=message.oldest_protocol or message.protocol,
         newest_protocol=message.protocol,

@@ -18,16 +18,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import grpc
 from google.protobuf.message import DecodeError
 
 from cortado.errors import CortadoError, PeerRefused, ResourceExhausted, Unavailable
 from cortado.proto.internal.peers_pb2 import Hello, VouchRequest, VouchResponse
 from cortado.raft.configuration import Member
 from cortado.raft.standing import Word, vouched_position
+from cortado.store.peers.connecting import Target, ask
 from cortado.store.peers.credentials import Certificates
+from cortado.store.peers.frames import Kind
 from cortado.store.peers.interface import PeerLimits
-from cortado.store.peers.streams import VOUCH, as_it_is, explain, open_channel
 
 # So long a refusal is remembered: a stranger may knock as often as it likes.
 _REMEMBERED_MS: Final = 1_000.0
@@ -90,19 +90,17 @@ class Vouching:
         request = VouchRequest(
             hello=self._hello_to(member.node_id), node_id=stranger.node_id, storage_id=stranger.storage_id
         )
-        channel = open_channel(member.peer_address, self._certificates, member.node_id)
+        target = Target(member.peer_address, self._certificates, self._limits, member.node_id)
         try:
-            call = channel.unary_unary(VOUCH, request_serializer=as_it_is, response_deserializer=as_it_is)
-            answer = await call(request.SerializeToString(), timeout=self._limits.hello_ms / 2000)
+            async with asyncio.timeout(self._limits.hello_ms / 2000):
+                answer = await ask(target, Kind.VOUCH, request.SerializeToString(), Kind.VOUCHED)
             word = VouchResponse.FromString(answer)
-        except grpc.RpcError as error:
-            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-                return Unavailable(f"no answer within {self._limits.hello_ms // 2} ms")
-            return explain(error, name=f"node {member.node_id}", secure=self._certificates is not None)
+        except TimeoutError:
+            return Unavailable(f"no answer within {self._limits.hello_ms // 2} ms")
+        except CortadoError as problem:
+            return problem
         except DecodeError:
             return Unavailable("its answer is not of the peers' protocol")
-        finally:
-            await channel.close()
         return Word(word.is_member, (word.last_term, word.last_index))
 
 

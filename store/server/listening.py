@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
 _LOG: Final = logging.getLogger(__name__)
 
 PENDING_CALLS_MAX: Final = 65_536
+PEER_BACKLOG: Final = 128
 # Who has not said by then that it speaks TLS and HTTP/2 is not waited for; nor who has asked for nothing for so long.
 HANDSHAKE_MS_MAX: Final = 10_000
 IDLE_MS_MAX: Final = 300_000
@@ -59,6 +61,27 @@ def bind(server: grpc.aio.Server, host: str, port: int, certificates: Certificat
         why = why_not_bound(host, port) or "the address is in use or not this machine's"
         raise Unavailable(f"cannot listen on {wanted}: {why}") from error
     return address_of(host, bound)
+
+
+def bind_peers(host: str, port: int) -> list[socket.socket]:
+    """Take the port for peers, on each address of ``host``, without serving on it yet. Raises Unavailable."""
+    taken: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            # Where any port will do, it is the same one on all addresses.
+            chosen = taken[0].getsockname()[1] if taken else port
+            listening = socket.socket(family, kind, protocol)
+            taken.append(listening)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((address[0], chosen, *address[2:]))
+            listening.listen(PEER_BACKLOG)
+    except OSError as error:
+        for each in taken:
+            each.close()
+        raise Unavailable(f"cannot listen on {address_of(host, port)}: {error.strerror or error}") from error
+    return taken
 
 
 def announce(config: ServerConfig, address: str, peer_address: str) -> None:

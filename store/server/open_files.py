@@ -5,7 +5,7 @@ and a follower that restarts would stay out for as long as somebody keeps idle c
 
     0 ............................................ soft limit, raised to the hard one (to 65,536 at most)
     | callers' connections            | own share |
-                                       data, logs, snapshots, connections that this node opens to its peers
+                                       data, logs, snapshots, connections of peers (128 at most) and to them
 
 A node that cannot be reached for callers' connections reaches the others itself: either of two peers may open the
 stream between them.
@@ -20,7 +20,7 @@ from typing import Final
 _LOG: Final = logging.getLogger(__name__)
 
 OPEN_FILES_MAX: Final = 65_536
-OWN_FILES: Final = 256
+OWN_FILES: Final = 384
 _WARN_BELOW: Final = 1_024
 
 

@@ -53,8 +53,10 @@ from cortado.store.node.status import NO_LEADER
 from cortado.store.observe.logs import log_to_stderr
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates, TlsFiles
+from cortado.store.peers.listener import PeerListener
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
+from cortado.store.server.addresses import address_of
 from cortado.store.server.allocator import give_back_large_blocks
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.cluster_service import ClusterService
@@ -65,7 +67,7 @@ from cortado.store.server.foreign_services import foreign_handler
 from cortado.store.server.inspect_service import InspectService
 from cortado.store.server.joining import join_cluster, joined_members, open_engine, tell_addresses
 from cortado.store.server.kv_service import KeyValueService
-from cortado.store.server.listening import announce, bind, new_server
+from cortado.store.server.listening import announce, bind, bind_peers, new_server
 from cortado.store.server.observing import Observing
 from cortado.store.server.open_files import connections_max, raise_open_files
 from cortado.store.server.receiving import Receiving
@@ -82,7 +84,6 @@ _LOG: Final = logging.getLogger(__name__)
 # Two busy threads hand the interpreter over at this interval; Python's own 5 ms would be what a point read waits.
 SWITCH_INTERVAL_S: Final = 0.0005
 GC_THRESHOLD: Final = 10_000
-PEER_CONNECTIONS_MAX: Final = 128
 
 MONOTONIC: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -114,8 +115,8 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
     certificates = _certificates(config, engine.identity.node_id)
     server = new_server(connections_max(raise_open_files()))
     address = bind(server, *config.address(), certificates)
-    peer_server = new_server(PEER_CONNECTIONS_MAX)
-    peer_address = bind(peer_server, *config.peer_address(), certificates)
+    peer_sockets = bind_peers(*config.peer_address())
+    peer_address = address_of(config.peer_address()[0], peer_sockets[0].getsockname()[1])
     advertised = config.advertised(address, peer_address)
     observing = Observing(config, engine, _monotonic_ms)
     await observing.start()
@@ -123,14 +124,14 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
     _log_as(config, engine)
     node, transport = _make_node(config, engine, advertised, certificates)
     served = _register(config, server, node, transport, observing)
-    peer_server.add_generic_rpc_handlers([PeersService(node, transport).handler()])
+    listener = PeerListener(PeersService(node, transport), transport)
     await node.start()
     observing.attach(node, transport, served.calls, certificates)
     try:
         beside = [*_watches(served, observing), tell_addresses(node, engine.identity, advertised, certificates)]
         async with _beside(beside):
             await server.start()
-            await peer_server.start()
+            listener.start(peer_sockets)
             # What lives until the end need not be looked at by every collection.
             gc.collect()
             gc.freeze()
@@ -141,7 +142,7 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
             announce(config, address, peer_address)
             await until_stopped(served, stop)
     finally:
-        await peer_server.stop(0)
+        await listener.close()
         await node.stop()
         await observing.stop()
     _LOG.info("stopped")

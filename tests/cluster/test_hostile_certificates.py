@@ -3,11 +3,8 @@ removed node and its own data directory, nor with that of one that was never ann
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
-import grpc
 import pytest
 
 from cortado.proto.internal import raft_pb2 as pb
@@ -17,11 +14,11 @@ from cortado.raft.records import KIND_DATA, Record, decode_stored
 from cortado.store.client import Client
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.credentials import TlsFiles
+from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import make_hello
-from cortado.store.peers.identity import dns_name_of
-from cortado.store.peers.streams import CONNECT, FETCH_SNAPSHOT, VOUCH, as_it_is
 from cortado.store.server.recovery import GROUP_ID, open_stopped, stored_log
 from support.certificates import Certifier
+from support.peer_calls import how_it_ended
 from support.server_process import ServerProcess, wait_until
 from support.tls_nodes import client_tls, command, node_process, two_nodes
 
@@ -35,14 +32,8 @@ class Attacker:
     """Speaks the peers' protocol with a node's certificate."""
 
     def __init__(self, files: TlsFiles, identity: Identity) -> None:
-        self._credentials = grpc.ssl_channel_credentials(
-            files.ca.read_bytes(), files.key.read_bytes(), files.cert.read_bytes()
-        )
+        self._files = files
         self._identity = identity
-
-    def _channel(self, target: ServerProcess, node_id: str) -> grpc.Channel:
-        options = [("grpc.ssl_target_name_override", dns_name_of(node_id)), ("grpc.use_local_subchannel_pool", 1)]
-        return grpc.secure_channel(target.peer_address, self._credentials, options=options)
 
     def hello(self, to: str) -> Hello:
         return make_hello(self._identity, "127.0.0.1:1", AHEAD, to)
@@ -50,32 +41,16 @@ class Attacker:
     def speak(self, target: ServerProcess, node_id: str, messages: list[pb.RaftMessage]) -> str:
         """Opens a stream and sends; returns what it was ended with, or what it was answered."""
         bodies = [GroupMessage(group_id=GROUP_ID, body=each.SerializeToString()) for each in messages]
-        ended = threading.Event()
+        batch = PeerBatch(messages=bodies).SerializeToString()
+        hello = self.hello(node_id).SerializeToString()
+        return self._told(target, node_id, Frame(Kind.HELLO, hello), Frame(Kind.BATCH, batch))
 
-        def stream() -> Iterator[bytes]:
-            yield PeerBatch(hello=self.hello(node_id)).SerializeToString()
-            yield PeerBatch(messages=bodies).SerializeToString()
-            ended.wait(10)
+    def ask(self, target: ServerProcess, node_id: str, kind: Kind, request: bytes) -> str:
+        return self._told(target, node_id, Frame(kind, request))
 
-        with self._channel(target, node_id) as channel:
-            connect = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)
-            answered = []
-            try:
-                for batch in connect(stream(), timeout=10):
-                    answered += [each.body for each in PeerBatch.FromString(batch).messages]
-            except grpc.RpcError as error:
-                return f"{answered or ''}{error.details()}"  # type: ignore[attr-defined]
-            finally:
-                ended.set()
-        return str(answered)
-
-    def ask(self, target: ServerProcess, node_id: str, method: str, request: bytes) -> str:
-        with self._channel(target, node_id) as channel:
-            call = channel.unary_stream(method, request_serializer=as_it_is, response_deserializer=as_it_is)
-            try:
-                return str(list(call(request, timeout=10)))
-            except grpc.RpcError as error:
-                return str(error.details())  # type: ignore[attr-defined]
+    def _told(self, target: ServerProcess, node_id: str, *frames: Frame) -> str:
+        said, answered = how_it_ended(target.peer_address, node_id, *frames, files=self._files)
+        return f"{answered or ''}{said}"
 
 
 def forged(term: int) -> list[pb.RaftMessage]:
@@ -134,8 +109,8 @@ def test_a_certificate_of_a_removed_node_or_of_one_never_announced_changes_nothi
                 hello = attacker.hello(node_id)
                 fetch = FetchSnapshotRequest(hello=hello, group_id=GROUP_ID, snapshot_id="since-1")
                 vouch = VouchRequest(hello=hello, node_id="n9", storage_id="disk-9")
-                for method, request in ((FETCH_SNAPSHOT, fetch), (VOUCH, vouch)):
-                    assert "is no member of cluster" in attacker.ask(node, node_id, method, request.SerializeToString())
+                for kind, request in ((Kind.FETCH_SNAPSHOT, fetch), (Kind.VOUCH, vouch)):
+                    assert "is no member of cluster" in attacker.ask(node, node_id, kind, request.SerializeToString())
         with Client(endpoints, timeout_s=20, tls=client_tls(operator)) as client:
             client.kv("n").put(b"after", b"1")
         for node in nodes.values():

@@ -17,7 +17,6 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from cortado.proto import message_class, streams_of
-from cortado.proto.internal import peers_pb2
 from cortado.proto.v1 import (
     calls_pb2,
     cluster_pb2,
@@ -38,7 +37,7 @@ pytestmark = pytest.mark.process
 
 MODULES: list[Any] = [
     calls_pb2, cluster_pb2, documents_pb2, inspect_pb2, kv_pb2, schemas_pb2, settings_pb2, statistics_pb2, tables_pb2,
-    watch_pb2, peers_pb2, health_pb2, reflection_pb2,
+    watch_pb2, health_pb2, reflection_pb2,
 ]  # fmt: skip
 METHODS: dict[str, MethodDescriptor] = {
     method.full_name: method

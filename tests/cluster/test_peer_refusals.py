@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import socket
+from contextlib import suppress
 from pathlib import Path
 
-import grpc
 import pytest
 
-from cortado.proto.internal.peers_pb2 import PeerBatch
 from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import make_hello
-from cortado.store.peers.streams import CONNECT, as_it_is
+from cortado.store.server.addresses import split_address
 from support.cluster import cortado, running_cluster
+from support.peer_calls import how_it_ended
 from support.ports import free_ports
 from support.server_process import ServerProcess, peer_address_of, running_server
 
@@ -68,43 +70,36 @@ def test_who_may_not_join_is_told_why(tmp_path: Path) -> None:
 def test_a_node_of_another_cluster_is_refused_by_a_real_one_and_a_flood_costs_no_memory(tmp_path: Path) -> None:
     with running_server(tmp_path / "n1", "--node-id", "n1", "--cluster-id", "cluster-a") as n1:
         hello = make_hello(Identity("cluster-b", "n2", "disk-2"), "h:1", (9, 9), "n1")
-        with grpc.insecure_channel(n1.peer_address) as channel:
-            connect = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)
-            with pytest.raises(grpc.RpcError) as error:
-                list(connect(iter([PeerBatch(hello=hello).SerializeToString()]), timeout=20))
-            assert "node n2 belongs to cluster cluster-b, this node n1 to cluster cluster-a" in str(error.value)
-            garbage = bytes(FLOOD_BYTES)
+        introduced = Frame(Kind.HELLO, hello.SerializeToString())
+        said, _ = how_it_ended(n1.peer_address, "n1", introduced)
+        assert "node n2 belongs to cluster cluster-b, this node n1 to cluster cluster-a" in said
+        garbage = bytes(FLOOD_BYTES)
 
-            def flood() -> int:
-                for _ in range(FLOOD_STREAMS // 30):
-                    calls = [connect(iter([garbage]), timeout=20) for _ in range(30)]
-                    for call in calls:
-                        assert call.code() is not grpc.StatusCode.OK
-                return resident_bytes(n1)
+        def flood() -> int:
+            for _ in range(FLOOD_STREAMS):
+                with suppress(OSError), socket.create_connection(split_address("n1", n1.peer_address)) as flooding:
+                    flooding.sendall(garbage)
+            return resident_bytes(n1)
 
-            # What thirty streams at once take is kept by the allocator; ten times as many take no more.
-            first = flood()
-            flood()
-            assert flood() - first < MEMORY_MAX
+        # What the first of them take is kept by the allocator; many more take no more.
+        first = flood()
+        flood()
+        assert flood() - first < MEMORY_MAX
         cortado("kv", "put", "n", "k", "v", "--endpoint", n1.endpoint)
 
 
 def test_a_member_with_another_data_directory_is_refused_by_all_that_know_it(tmp_path: Path) -> None:
     with running_cluster(tmp_path) as cluster:
         victim = cluster.follower()
-        leader = cluster.nodes[cluster.leader()].peer_address
+        name = cluster.leader()
+        leader = cluster.nodes[name].peer_address
         cluster.kill(victim)
         impostor = Identity(cluster.status(cluster.leader()).header.cluster_id, victim, "disk-new")  # type: ignore[union-attr]
         hello = make_hello(impostor, cluster.nodes[victim].peer_address, (0, 0), cluster.leader())
 
         def answer() -> str:
-            with grpc.insecure_channel(leader) as channel:
-                connect = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)
-                try:
-                    list(connect(iter([PeerBatch(hello=hello).SerializeToString()]), timeout=20))
-                except grpc.RpcError as error:
-                    return str(error)
-            return ""
+            said, _ = how_it_ended(leader, name, Frame(Kind.HELLO, hello.SerializeToString()))
+            return said
 
         assert f"node {victim} has another data directory (disk-new)" in answer()
         # With its own it is a member as before.

@@ -6,16 +6,15 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 
-import grpc
 import pytest
 
 from cortado.errors import CortadoError
-from cortado.proto.internal.peers_pb2 import PeerBatch
 from cortado.store.client import Client, Tls
 from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import make_hello
-from cortado.store.peers.streams import CONNECT, as_it_is
 from support.certificates import DAYS, NOW, Certifier
+from support.peer_calls import how_it_ended
 from support.server_process import wait_until
 from support.tls_nodes import client_tls, node_process, two_nodes
 
@@ -76,16 +75,10 @@ def test_a_client_is_no_peer_of_a_real_node(tmp_path: Path) -> None:
     node = node_process(tmp_path, certifier.node("n1"), "n1", "--cluster-id", "cluster-a")
     try:
         node.start()
-        credentials = grpc.ssl_channel_credentials(
-            with_client.ca.read_bytes(), with_client.key.read_bytes(), with_client.cert.read_bytes()
-        )
-        hello = PeerBatch(hello=make_hello(Identity("cluster-a", "n2", "disk-2"), "h:1", (9, 9), "n1"))
-        with grpc.secure_channel(node.peer_address, credentials) as channel:
-            connect = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)
-            with pytest.raises(grpc.RpcError) as error:
-                list(connect(iter([hello.SerializeToString()]), timeout=20))
-        assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED  # type: ignore[attr-defined]
-        assert "its certificate is that of client app" in str(error.value)
+        hello = make_hello(Identity("cluster-a", "n2", "disk-2"), "h:1", (9, 9), "n1").SerializeToString()
+        said, answered = how_it_ended(node.peer_address, "n1", Frame(Kind.HELLO, hello), files=with_client)
+        assert "its certificate is that of client app" in said
+        assert answered == []
     finally:
         node.kill()
 

@@ -1,28 +1,30 @@
-"""Nodes that only have peers: a transport and its service on a real port of this process, and a node that writes down
+"""Nodes that only have peers: a transport and its listener on a real port of this process, and a node that writes down
 what reaches it."""
 
 from __future__ import annotations
 
 import random
+import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import grpc
 
 from cortado.errors import CortadoError, NotFound
 from cortado.raft.configuration import Configuration, Member
-from cortado.store.client.aio.writing import write
 from cortado.store.engine.data_directory import Identity
 from cortado.store.node.repair.ranges import Answer, Ask
+from cortado.store.peers.connecting import Target
+from cortado.store.peers.connecting import connected as connected_to
+from cortado.store.peers.connection import Connection
 from cortado.store.peers.credentials import Certificates
+from cortado.store.peers.frames import Frame
 from cortado.store.peers.interface import PeerLimits
+from cortado.store.peers.listener import PeerListener
 from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
-from cortado.store.rpc_errors import from_rpc_error
 from support.nodes import until
+from support.peer_calls import takes_anything
 
 CLUSTER = "cluster-a"
 # Everything happens fast, but for silence: a busy machine must not cut streams.
@@ -103,7 +105,7 @@ class PeerProcess:
 
     node: RecordingNode
     transport: PeerTransport
-    server: grpc.aio.Server
+    listener: PeerListener
     member: Member
 
     @property
@@ -131,10 +133,10 @@ async def running_peer(
     """A node on loopback, with nobody configured yet."""
     identity = identity or identity_of_node(node_id)
     node = node or RecordingNode()
-    server = grpc.aio.server(options=[("grpc.max_receive_message_length", 8 << 20), ("grpc.so_reuseport", 0)])
+    listening = socket.create_server(("127.0.0.1", port))
     transport = PeerTransport(
         identity,
-        "",
+        f"127.0.0.1:{listening.getsockname()[1]}",
         certificates=certificates,
         physical_ms=lambda: time.time_ns() // 1_000_000 + physical_offset_ms,
         monotonic_ms=lambda: time.monotonic_ns() / 1_000_000,
@@ -143,37 +145,37 @@ async def running_peer(
     )
     node.transport = transport
     transport.attach(node)
-    server.add_generic_rpc_handlers([PeersService(node, transport).handler()])
-    if certificates is None:
-        bound = server.add_insecure_port(f"127.0.0.1:{port}")
-    else:
-        bound = server.add_secure_port(f"127.0.0.1:{port}", certificates.server_credentials())
-    transport.address = f"127.0.0.1:{bound}"
-    await server.start()
+    listener = PeerListener(PeersService(node, transport), transport)
+    listener.start([listening])
     try:
-        yield PeerProcess(
-            node, transport, server, Member(node_id, transport.address, identity.storage_id, f"{node_id}.clients:7621")
-        )
+        member = Member(node_id, transport.address, identity.storage_id, f"{node_id}.clients:7621")
+        yield PeerProcess(node, transport, listener, member)
     finally:
         await transport.close()
-        await server.stop(0)
+        await listener.close()
 
 
-async def how_it_ends(call: Any, *messages: bytes) -> CortadoError:
-    """What the other side ends a stream with on which we send these."""
-    # It may have ended by now. Whoever reads is told why, and gRPC's own write sometimes says something else.
-    with suppress(Exception):
-        for message in messages:
-            await write(call, message)
+@asynccontextmanager
+async def calling(peer: PeerProcess, certificates: Certificates | None = None) -> AsyncIterator[Connection]:
+    """A connection to a peer, of whoever has these certificates, that takes any answer."""
+    target = Target(peer.address, certificates, peer.transport.limits, peer.member.node_id)
+    async with connected_to(target) as connection:
+        takes_anything(connection)
+        yield connection
+
+
+async def how_it_ends(connection: Connection, *frames: Frame) -> CortadoError:
+    """What the other side ends a connection with on which we send these."""
+    for frame in frames:
+        # It may have ended by now, and whoever reads is told why.
+        with suppress(CortadoError):
+            await connection.write(*frame)
     try:
-        while await call.read() is not grpc.aio.EOF:
+        while await connection.read() is not None:
             pass
-        status = grpc.aio.AioRpcError(
-            await call.code(), await call.initial_metadata(), await call.trailing_metadata(), await call.details()
-        )
-    except grpc.aio.AioRpcError as error:
-        status = error
-    return from_rpc_error(status)
+    except CortadoError as error:
+        return error
+    raise AssertionError("it ended without a word")
 
 
 def members(*peers: PeerProcess, **storage_ids: str) -> Configuration:

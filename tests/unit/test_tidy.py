@@ -41,13 +41,12 @@ CALLED_BY_OTHERS: Final = {
     "raft/journal.py": "PySyncObj",
     "store/observe/logs.py": "logging",
     "store/cli/input.py": "io",
+    "store/peers/connection.py": "asyncio",
     "store/cli/options.py": "click",
     "store/transfer/files.py": "pyarrow",
     "spark_connector/source.py": "Spark",
 }
-UNUSED_BEYOND: Final = {
-    "store/peers/transport.py PeerTransport.link_to": "tests tell one stream from the next by it",
-}
+UNUSED_BEYOND: Final[dict[str, str]] = {}
 
 
 @cache

@@ -1,20 +1,19 @@
-"""What strangers send to the Peers service changes nothing, is answered with a reason, and costs little."""
+"""What strangers send to the port for peers changes nothing, is answered with a reason, and costs little."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from types import FrameType
 from typing import Any
 
-import grpc
 import pytest
 
-from cortado.errors import CortadoError, InvalidArgument, PeerRefused, Unavailable
+from cortado.errors import CortadoError, InvalidArgument, PeerRefused, ResourceExhausted, Unavailable
 from cortado.proto.internal.peers_pb2 import (
     FetchSnapshotRequest,
     GroupMessage,
@@ -24,61 +23,54 @@ from cortado.proto.internal.peers_pb2 import (
 )
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
+from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import make_hello
-from cortado.store.peers.streams import CONNECT, FETCH_SNAPSHOT, JOIN, as_it_is
 from cortado.store.peers.versions import OURS
-from cortado.store.rpc_errors import from_rpc_error
 from support.nodes import run, until
-from support.peers import LIMITS, PeerProcess, connected, how_it_ends, identity_of_node, members, running_peer
+from support.peers import LIMITS, PeerProcess, calling, connected, how_it_ends, identity_of_node, members, running_peer
 
 
-@asynccontextmanager
-async def channel_to(peer: PeerProcess) -> AsyncIterator[grpc.aio.Channel]:
-    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1)]
-    async with grpc.aio.insecure_channel(peer.address, options=options) as channel:
-        yield channel
+async def reason_for(peer: PeerProcess, *frames: Frame) -> CortadoError:
+    """What the peer ends a connection with that carries these frames."""
+    async with calling(peer) as connection:
+        return await how_it_ends(connection, *frames)
 
 
-def connect(channel: grpc.aio.Channel) -> Any:
-    return channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)()
+def hello_frame(hello: Hello) -> Frame:
+    return Frame(Kind.HELLO, hello.SerializeToString())
 
 
-async def reason_for(peer: PeerProcess, *messages: bytes) -> CortadoError:
-    """What the peer ends a stream with that carries these messages."""
-    async with channel_to(peer) as channel:
-        return await how_it_ends(connect(channel), *messages)
-
-
-def good_hello(node_id: str = "n2") -> bytes:
-    return PeerBatch(hello=make_hello(identity_of_node(node_id), "h:1", (1, 5), "n1")).SerializeToString()
+def good_hello(node_id: str = "n2") -> Frame:
+    return hello_frame(make_hello(identity_of_node(node_id), "h:1", (1, 5), "n1"))
 
 
 def two_members(n1: PeerProcess) -> Configuration:
     return Configuration((n1.member, Member("n2", "127.0.0.1:1", "storage-n2")))
 
 
-FOREIGN = PeerBatch(hello=make_hello(identity_of_node("n2", "cluster-b"), "h:1", (9, 9), "n1")).SerializeToString()
-UNINTRODUCED = PeerBatch(messages=[GroupMessage(group_id=1, body=b"x")]).SerializeToString()
+FOREIGN = hello_frame(make_hello(identity_of_node("n2", "cluster-b"), "h:1", (9, 9), "n1"))
+BATCH = Frame(Kind.BATCH, PeerBatch(messages=[GroupMessage(group_id=1, body=b"x")]).SerializeToString())
 
 
 @pytest.mark.parametrize(
-    ("messages", "said"),
+    ("frames", "said"),
     [
-        pytest.param([b"\xff" * 100], "is not one of the peers' protocol", id="garbage"),
-        pytest.param([good_hello()[:-5]], "is not one of the peers' protocol", id="half a Hello"),
-        pytest.param([b""], "holds no whole Hello", id="nothing in it"),
-        pytest.param([UNINTRODUCED], "no whole Hello", id="messages before a Hello"),
-        pytest.param([bytes(1 << 20)], "a Hello may have 16384", id="a long Hello"),
-        pytest.param([good_hello(), b"\xff" * 100], "not of the peers' protocol", id="garbage after a Hello"),
-        pytest.param([good_hello(), good_hello()], "sent a second Hello", id="a second Hello"),
+        pytest.param([Frame(Kind.HELLO, b"\xff" * 100)], "is not one of the peers' protocol", id="garbage"),
+        pytest.param([Frame(Kind.HELLO, good_hello().payload[:-5])], "not one of the peers' protocol", id="half one"),
+        pytest.param([Frame(Kind.HELLO, b"")], "holds no whole Hello", id="nothing in it"),
+        pytest.param([BATCH], "sent a frame BATCH where HELLO or ", id="messages before a Hello"),
+        pytest.param([Frame(Kind.HELLO, bytes(1 << 20))], "of 1048576 bytes, and it may have 16384", id="a long Hello"),
+        pytest.param([Frame(Kind.JOIN, bytes(16385))], "of 16385 bytes, and it may have 16384", id="a long request"),
+        pytest.param([good_hello(), Frame(Kind.BATCH, b"\xff" * 100)], "not of the peers' protocol", id="then garbage"),
+        pytest.param([good_hello(), good_hello()], "sent a frame HELLO where BATCH was due", id="a second Hello"),
         pytest.param([FOREIGN], "belongs to cluster cluster-b", id="another cluster"),
     ],
 )
-def test_a_wrong_stream_is_ended_with_a_reason_and_changes_nothing(messages: Sequence[bytes], said: str) -> None:
+def test_a_wrong_stream_is_ended_with_a_reason_and_changes_nothing(frames: Sequence[Frame], said: str) -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1:
             n1.transport.configure(two_members(n1))
-            error = await reason_for(n1, *messages)
+            error = await reason_for(n1, *frames)
             assert isinstance(error, PeerRefused)
             assert said in error.message()
             assert n1.node.received == []
@@ -93,7 +85,8 @@ def test_a_message_over_the_limit_ends_the_stream_before_it_is_held() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1:
             n1.transport.configure(two_members(n1))
-            await reason_for(n1, good_hello(), bytes((8 << 20) + 1))
+            error = await reason_for(n1, good_hello(), Frame(Kind.BATCH, bytes((8 << 20) + 1)))
+            assert "of 8388609 bytes, and it may have 8388608" in error.message()
             assert n1.node.received == []
             await until(lambda: not n1.is_connected_to("n2"), "cut")
 
@@ -115,11 +108,12 @@ def test_a_flood_of_streams_that_say_nothing_is_refused_at_once_and_then_forgott
     async def scenario() -> None:
         limits = replace(LIMITS, handshakes_max=4)
         async with running_peer("n1", limits=limits) as n1, running_peer("n2") as n2:
-            async with channel_to(n1) as channel:
-                silent = [connect(channel) for _ in range(40)]
-                ended = [asyncio.ensure_future(each.code()) for each in silent]
+            async with AsyncExitStack() as stack:
+                silent = [await stack.enter_async_context(calling(n1)) for _ in range(40)]
+                ended = [asyncio.ensure_future(how_it_ends(each)) for each in silent]
                 await until(lambda: sum(each.done() for each in ended) == 36, "all but four are refused")
-                assert {each.result() for each in ended if each.done()} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+                assert {type(each.result()) for each in ended if each.done()} == {ResourceExhausted}
+            await asyncio.gather(*ended, return_exceptions=True)
             for each in (n1, n2):
                 each.transport.configure(members(n1, n2))
             await connected(n1, n2)
@@ -133,12 +127,10 @@ def test_a_flood_of_made_up_nodes_fills_neither_the_log_nor_the_memory(caplog: p
     async def scenario() -> None:
         async with running_peer("n1") as n1:
             n1.transport.configure(two_members(n1))
-            async with channel_to(n1) as channel:
-                for number in range(0, 600, 12):
-                    calls = [connect(channel) for _ in range(12)]
-                    for i, call in enumerate(calls):
-                        await call.write(good_hello(f"stranger-{number + i}"))
-                    assert {await call.code() for call in calls} == {grpc.StatusCode.PERMISSION_DENIED}
+            for number in range(0, 600, 12):
+                hellos = [good_hello(f"stranger-{number + i}") for i in range(12)]
+                errors = await asyncio.gather(*(reason_for(n1, each) for each in hellos))
+                assert {type(each) for each in errors} == {PeerRefused}
             assert [each.node_id for each in n1.transport.status()] == ["n2"]
 
     run(scenario)
@@ -154,7 +146,6 @@ def test_the_stream_of_a_peer_goes_on_beside_a_flood() -> None:
 
             is_over = False
 
-            # It ends by itself: grpc.aio may swallow a cancellation that meets the end of a call.
             async def flood() -> None:
                 while not is_over:
                     await reason_for(n1, good_hello("n9"))
@@ -184,21 +175,12 @@ def test_a_second_stream_of_the_larger_id_is_turned_away_and_one_of_the_smaller_
             # As after a crash of n1 that n2 has not noticed.
             old = n2.transport.link_to("n1")
             hello = make_hello(identity_of_node("n1"), n1.address, (1, 5), "n2")
-            async with channel_to(n2) as channel:
-                call = connect(channel)
-                await call.write(PeerBatch(hello=hello).SerializeToString())
+            async with calling(n2) as connection:
+                await connection.write(*hello_frame(hello))
                 await until(lambda: n2.transport.link_to("n1") not in (None, old), "the newer one counts")
             await until(lambda: first is not None and not first.is_open, "the older one is closed")
 
     run(scenario)
-
-
-async def unary(peer: PeerProcess, method: str, message: bytes) -> CortadoError:
-    async with channel_to(peer) as channel:
-        call = channel.unary_unary(method, request_serializer=as_it_is, response_deserializer=as_it_is)
-        with pytest.raises(grpc.aio.AioRpcError) as error:
-            await call(message)
-        return from_rpc_error(error.value)
 
 
 def test_a_stranger_gets_no_snapshot() -> None:
@@ -206,11 +188,11 @@ def test_a_stranger_gets_no_snapshot() -> None:
         async with running_peer("n1") as n1:
             n1.transport.configure(two_members(n1))
             n1.node.snapshot_files["s1"] = b"secret"
-            strange = Hello(protocol=1, cluster_id="cluster-a", node_id="n9", storage_id="x", to_node_id="n1")
+            strange = Hello(protocol=2, cluster_id="cluster-a", node_id="n9", storage_id="x", to_node_id="n1")
             for hello in (strange, Hello()):
                 request = FetchSnapshotRequest(hello=hello, group_id=1, snapshot_id="s1").SerializeToString()
-                assert isinstance(await unary(n1, FETCH_SNAPSHOT, request), PeerRefused)
-            assert isinstance(await unary(n1, FETCH_SNAPSHOT, b"\xff"), InvalidArgument)
+                assert isinstance(await reason_for(n1, Frame(Kind.FETCH_SNAPSHOT, request)), PeerRefused)
+            assert isinstance(await reason_for(n1, Frame(Kind.FETCH_SNAPSHOT, b"\xff")), InvalidArgument)
 
     run(scenario)
 
@@ -227,7 +209,7 @@ def test_a_stranger_gets_no_snapshot() -> None:
         ({"address": "h:1\n"}, InvalidArgument, "address: must have"),
         ({"peer_address": ""}, InvalidArgument, "peer_address: must have"),
         ({"peer_address": "h:7"}, InvalidArgument, "node n3 was announced at h:1, and says to be reached at h:7"),
-        ({"protocol": 0}, PeerRefused, "node n3 speaks version 0 of the peers' protocol, node n1 version 1"),
+        ({"protocol": 0}, PeerRefused, "node n3 speaks version 0 of the peers' protocol, node n1 version 2"),
         ({"cluster_id": "cluster-b"}, PeerRefused, "belongs to cluster 'cluster-b', node n1 to cluster cluster-a"),
         ({"node_id": "n1"}, PeerRefused, "is called n1 itself"),
     ],
@@ -238,15 +220,14 @@ def test_a_wrong_request_to_join_binds_nothing(changes: dict[str, Any], kind: ty
             n1.transport.configure(Configuration((n1.member,), (Member("n3", "h:1", ""),)))
             ours = JoinRequest()
             OURS.tell(ours)
-            request = JoinRequest(
-                node_id="n3", storage_id="s", peer_address="h:1", address="h:2", protocol=1, entries=ours.entries
-            )
+            request = JoinRequest(node_id="n3", storage_id="s", peer_address="h:1", address="h:2", entries=ours.entries)
+            request.protocol = OURS.newest_protocol
             for name, value in changes.items():
                 setattr(request, name, value)
-            error = await unary(n1, JOIN, request.SerializeToString())
+            error = await reason_for(n1, Frame(Kind.JOIN, request.SerializeToString()))
             assert type(error) is kind
             assert said in error.message()
-            assert isinstance(await unary(n1, JOIN, b"\xff\xff"), InvalidArgument)
+            assert isinstance(await reason_for(n1, Frame(Kind.JOIN, b"\xff\xff")), InvalidArgument)
             assert n1.node.bound == []
 
     run(scenario)
@@ -262,15 +243,14 @@ def test_nothing_that_was_sent_outlives_its_refusal() -> None:
             gc.disable()
             try:
                 for _ in range(5):
-                    await reason_for(n1, bytes(1 << 20))
-                    await unary(n1, JOIN, bytes(1 << 20))
-                    await unary(n1, FETCH_SNAPSHOT, bytes(1 << 20))
+                    for kind in (Kind.HELLO, Kind.JOIN, Kind.FETCH_SNAPSHOT):
+                        await reason_for(n1, Frame(kind, bytes(16 << 10)))
                 gc.set_debug(gc.DEBUG_SAVEALL)
                 gc.collect()
                 frames = [each for each in gc.garbage if isinstance(each, FrameType)]
                 ours = [each for each in frames if "/store/peers/" in each.f_code.co_filename]
                 held = [value for frame in ours for value in frame.f_locals.values() if isinstance(value, bytes)]
-                assert [len(value) for value in held if len(value) >= 1 << 20] == []
+                assert [len(value) for value in held if len(value) >= 16 << 10] == []
             finally:
                 gc.set_debug(0)
                 gc.garbage.clear()

@@ -94,7 +94,6 @@ def test_batches_are_bounded_in_bytes_and_hold_at_least_one_message() -> None:
     [
         (None, "the peer ended the stream"),
         (b"\xff", "node n2 sent a message that is not of the peers' protocol"),
-        (PeerBatch(refused="because").SerializeToString(), "node n2 refuses this node: because"),
     ],
 )
 def test_the_end_of_a_stream_says_why_and_empties_the_queue(message: bytes | None, said: str) -> None:

@@ -57,10 +57,9 @@ def test_what_a_node_tells_of_itself_is_what_it_knows(kind: type[Hello] | type[J
     assert versions_of(kind.FromString(message.SerializeToString())) == SECOND
 
 
-def test_a_build_from_before_there_were_ranges_speaks_the_first_protocol_and_entries_of_format_2() -> None:
-    assert versions_of(Hello(protocol=1)) == FIRST
-    with pytest.raises(PeerRefused, match="log entries"):
-        check_versions(versions_of(Hello(protocol=1)), "n2", "n1")
+def test_a_build_that_tells_nothing_of_its_entries_is_refused() -> None:
+    with pytest.raises(PeerRefused, match="writes version 0 of log entries"):
+        check_versions(versions_of(Hello(protocol=OURS.newest_protocol)), "n2", "n1")
 
 
 def test_this_build_reads_what_it_writes() -> None:

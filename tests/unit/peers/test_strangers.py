@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-import grpc
 import pytest
 
 from cortado.errors import PeerRefused
@@ -20,11 +19,21 @@ from cortado.proto.internal.peers_pb2 import (
 )
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
+from cortado.store.peers.connecting import Target, ask
+from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import make_hello
-from cortado.store.peers.streams import CONNECT, FETCH_SNAPSHOT, VOUCH, as_it_is
-from cortado.store.rpc_errors import from_rpc_error
 from support.nodes import run, until
-from support.peers import LIMITS, PeerProcess, RecordingNode, connected, identity_of_node, members, running_peer
+from support.peers import (
+    LIMITS,
+    PeerProcess,
+    RecordingNode,
+    calling,
+    connected,
+    how_it_ends,
+    identity_of_node,
+    members,
+    running_peer,
+)
 
 AHEAD = (1 << 40, 1 << 40)
 NEVER = "node n9 is no member of cluster cluster-a: it was removed, or never announced"
@@ -43,26 +52,19 @@ def hello_of(node_id: str, to: str, position: tuple[int, int] = AHEAD, storage_i
 
 async def refusal(peer: PeerProcess, hello: Hello) -> str:
     """What a stream is ended with that begins so, and goes on with a message."""
-    async with grpc.aio.insecure_channel(peer.address) as channel:
-        call = channel.stream_stream(CONNECT, request_serializer=as_it_is, response_deserializer=as_it_is)()
-        try:
-            await call.write(PeerBatch(hello=hello).SerializeToString())
-            await call.write(PeerBatch(messages=[GroupMessage(group_id=1, body=b"forged")]).SerializeToString())
-            while await call.read() is not grpc.aio.EOF:
-                pass
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            pass
-        return (await call.details()) or ""
+    forged = PeerBatch(messages=[GroupMessage(group_id=1, body=b"forged")])
+    async with calling(peer) as connection:
+        error = await how_it_ends(
+            connection,
+            Frame(Kind.HELLO, hello.SerializeToString()),
+            Frame(Kind.BATCH, forged.SerializeToString()),
+        )
+        return error.message()
 
 
-async def unary(peer: PeerProcess, method: str, message: Any) -> bytes:
-    async with grpc.aio.insecure_channel(peer.address) as channel:
-        call = channel.unary_unary(method, request_serializer=as_it_is, response_deserializer=as_it_is)
-        try:
-            answer: bytes = await call(message.SerializeToString())
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error) from None
-        return answer
+async def asked(peer: PeerProcess, kind: Kind, message: Any, answer: Kind) -> bytes:
+    target = Target(peer.address, None, LIMITS, peer.member.node_id)
+    return await ask(target, kind, message.SerializeToString(), answer)
 
 
 def test_a_stranger_that_says_its_log_is_ahead_is_refused_where_no_member_knows_it() -> None:
@@ -181,13 +183,14 @@ def test_a_stranger_gets_no_snapshot_and_no_answer_about_members_whatever_its_lo
                 each.transport.configure(members(n1, n2))
             n1.node.snapshot_files["s1"] = b"secret"
             strange = hello_of("n9", "n1")
-            for method, request in (
-                (FETCH_SNAPSHOT, FetchSnapshotRequest(hello=strange, group_id=1, snapshot_id="s1")),
-                (VOUCH, VouchRequest(hello=strange, node_id="n2", storage_id="storage-n2")),
-            ):
-                with pytest.raises(PeerRefused, match="n9 is no member"):
-                    await unary(n1, method, request)
-            answer = await unary(n1, VOUCH, VouchRequest(hello=hello_of("n2", "n1"), node_id="n1", storage_id="x"))
+            fetch = FetchSnapshotRequest(hello=strange, group_id=1, snapshot_id="s1")
+            vouch = VouchRequest(hello=strange, node_id="n2", storage_id="storage-n2")
+            with pytest.raises(PeerRefused, match="n9 is no member"):
+                await asked(n1, Kind.FETCH_SNAPSHOT, fetch, Kind.SNAPSHOT_CHUNK)
+            with pytest.raises(PeerRefused, match="n9 is no member"):
+                await asked(n1, Kind.VOUCH, vouch, Kind.VOUCHED)
+            known = VouchRequest(hello=hello_of("n2", "n1"), node_id="n1", storage_id="x")
+            answer = await asked(n1, Kind.VOUCH, known, Kind.VOUCHED)
             assert VouchResponse.FromString(answer) == VouchResponse(last_term=1, last_index=10)
 
     run(scenario)
@@ -199,7 +202,7 @@ def test_a_flood_of_strangers_makes_a_node_ask_for_a_few_at_a_time_and_not_again
         async with running_peer("n1", limits=limits) as n1, running_peer("n2") as n2:
             for each in (n1, n2):
                 each.transport.configure(members(n1, n2))
-            vouching = n1.transport._vouching
+            vouching = n1.transport.vouching
             said = await asyncio.gather(*(refusal(n1, hello_of(f"x{number}", "n1")) for number in range(12)))
             assert all("no member" in each or "too many strangers" in each for each in said)
             assert vouching.asked <= 12

@@ -1,0 +1,107 @@
+"""Who is a peer: a member by what is replicated, or somebody whom members vouched for.
+
+What a node says of itself, and its certificate, are compared with that (:mod:`cortado.store.peers.hello`). Every
+refusal is logged once per change, and told to who was refused.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from cortado.errors import CortadoError, PeerRefused
+from cortado.proto.internal.peers_pb2 import Hello
+from cortado.store.engine.data_directory import Identity
+from cortado.store.peers.hello import check_certificate, check_hello, read_hello, why_no_member
+from cortado.store.peers.interface import PeerNode
+from cortado.store.peers.vouching import Vouching
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Admission:
+    """``node`` is the one that peers reach (it raises Unavailable while there is none), ``report`` logs a problem with
+    the node of an id. Of ``cut`` nodes nobody is asked."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        vouching: Vouching,
+        *,
+        node: Callable[[], PeerNode],
+        cut: Callable[[], frozenset[str]],
+        report: Callable[[str, str, CortadoError], None],
+    ) -> None:
+        self._identity = identity
+        self._node = node
+        self._cut = cut
+        self._report = report
+        self._vouching = vouching
+        self._vouched: dict[str, str] = {}
+
+    def check_role(self, certificate: tuple[str, str] | None) -> None:
+        """Before anything is read from a caller that cannot be a peer whatever it says. Raises PeerRefused."""
+        if certificate is None:
+            return
+        try:
+            check_certificate(certificate[1], certificate)
+        except PeerRefused as refusal:
+            self._report("", "refused", refusal)
+            raise
+
+    def check(self, hello: Hello, certificate: tuple[str, str] | None) -> None:
+        """Whether the sender is a member by what is known here. Raises PeerRefused; a refusal is logged."""
+        try:
+            refusal = self._why_no_member(hello, certificate)
+            if refusal is not None:
+                raise refusal
+        except PeerRefused as refused:
+            self._report(hello.node_id, "refused", refused)
+            raise
+
+    async def introduced(self, message: bytes, certificate: tuple[str, str] | None) -> Hello:
+        """The Hello of a caller that is a peer. Raises as :meth:`admit` does."""
+        try:
+            hello = read_hello(message)
+        except PeerRefused as refusal:
+            self._report("", "refused", refusal)
+            raise
+        await self.admit(hello, certificate)
+        return hello
+
+    async def admit(self, hello: Hello, certificate: tuple[str, str] | None) -> None:
+        """As :meth:`check`, but for one that we do not know and whose log is ahead of ours, members are asked. Raises
+        also ResourceExhausted."""
+        node = self._node()
+        try:
+            refusal = self._why_no_member(hello, certificate)
+            if refusal is None or self.is_vouched_for(hello.node_id, hello.storage_id):
+                return
+            ours = node.log_position()
+            if (hello.last_term, hello.last_index) <= ours:
+                raise refusal
+            # Neither a stranger itself, nor we, nor who can't be reached.
+            nobody = {hello.node_id, self._identity.node_id, *self._cut()}
+            known = [each for each in node.known_members() if each.node_id not in nobody]
+            position = await self._vouching.position_for(hello, known, ours, refusal)
+        except PeerRefused as refused:
+            self._report(hello.node_id, "refused", refused)
+            raise
+        _LOG.warning("node %s is not known here: members vouched for it, up to %s", hello.node_id, position)
+        self._vouched[hello.node_id] = hello.storage_id
+        node.believe(hello.node_id, position)
+
+    def is_vouched_for(self, node_id: str, storage_id: str) -> bool:
+        """Whether members' word still counts for this node with this data directory."""
+        return self._vouched.get(node_id) == storage_id and self._node().is_believed(node_id)
+
+    def review(self) -> None:
+        """Forget whose word does not count any more."""
+        for node_id in [each for each in self._vouched if not self._node().is_believed(each)]:
+            del self._vouched[node_id]
+
+    def _why_no_member(self, hello: Hello, certificate: tuple[str, str] | None) -> PeerRefused | None:
+        check_certificate(hello.node_id, certificate)
+        check_hello(hello, self._identity)
+        return why_no_member(hello, self._identity, self._node().known_member(hello.node_id))

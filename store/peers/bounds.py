@@ -1,0 +1,36 @@
+"""Bounds of the messages between nodes: how many items each may have, counted before it is parsed into objects."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cortado.proto.bounds import MessageBounds
+from cortado.proto.internal.peers_pb2 import JoinResponse, PeerBatch, ReadRangeResponse
+
+FRAME_BYTES_MAX: Final = 8 << 20
+
+MESSAGES_MAX: Final = 16_384
+"""In one batch: four times what waits for a peer at most."""
+MEMBERS_MAX: Final = 1_000
+_MEMBERS: Final = {
+    "cortado.internal.Configuration.voters": MEMBERS_MAX,
+    "cortado.internal.Configuration.learners": MEMBERS_MAX,
+}
+ITEMS_MAX: Final = 200_000
+"""Damaged keys in an answer about a range."""
+BATCH_BOUNDS: Final = MessageBounds(
+    PeerBatch,
+    {"cortado.internal.PeerBatch.messages": MESSAGES_MAX},
+    bytes_max=FRAME_BYTES_MAX,
+    what="message",
+)
+RANGE_BOUNDS: Final = MessageBounds(
+    ReadRangeResponse,
+    {
+        "cortado.internal.ReadRangeResponse.damaged": ITEMS_MAX,
+        "cortado.internal.ReadRangeResponse.damaged_right_keys": ITEMS_MAX,
+    },
+    bytes_max=FRAME_BYTES_MAX,
+    what="reply",
+)
+JOINED_BOUNDS: Final = MessageBounds(JoinResponse, _MEMBERS, bytes_max=FRAME_BYTES_MAX, what="reply")

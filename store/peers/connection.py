@@ -1,0 +1,203 @@
+"""One connection between two nodes, from either end: frames in, frames out, over asyncio.
+
+::
+
+    read() ◄── FrameBuffer ◄── data_received      reading pauses above READ_AHEAD_BYTES that nobody asked for
+    write() ── encode_frame ──► transport.write   and waits while the receiver is slow
+
+One task reads, and one writes. What a sender can make this side hold is bounded: by one frame of a kind that is
+expected, or by ``READ_AHEAD_BYTES``, and by what one read of the socket brings on top.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from cortado.errors import CortadoError, PeerRefused, Unavailable
+from cortado.store.peers.frames import ERROR_BYTES_MAX, PREAMBLE, BadFrame, Frame, FrameBuffer, Kind, encode_frame
+from cortado.store.rpc_errors import from_status, rpc_status
+
+READ_AHEAD_BYTES: Final = 256 << 10
+# So long the other side may take to read why it is refused; it closes then, and our own close loses nothing.
+LINGER_S: Final = 1.0
+
+
+class Connection(asyncio.Protocol):
+    """Belongs to one event loop. ``read`` and ``write`` raise Unavailable where the connection broke.
+
+    ``who`` is the other side, in what is said of it. ``unanswered`` is what it means where it closes before it said
+    anything; empty: nothing, since who listens is knocked at by many.
+    """
+
+    def __init__(self, who: str, unanswered: str = "") -> None:
+        self.who = who
+        self.is_accepted = False
+        """Both sides have accepted each other, and ``who`` is a node's name."""
+        self._unanswered = unanswered
+        self._frames = FrameBuffer()
+        self._expected: Mapping[Kind, int] = {}
+        self._transport: asyncio.Transport | None = None
+        self._is_reading = True
+        self._is_ended = False
+        self._is_ending = False
+        self._lost: Exception | None = None
+        self._arrived: asyncio.Future[None] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    # --- what asyncio calls --------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.write(PREAMBLE)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_ending:
+            return
+        self._frames.feed(data)
+        if self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result(None)
+        elif len(self._frames) > READ_AHEAD_BYTES and self._is_reading:
+            self._is_reading = False
+            self._made.pause_reading()
+
+    def eof_received(self) -> bool:
+        self._is_ended = True
+        _wake(self._arrived)
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_ended = True
+        self._lost = exc
+        for waiter in (self._arrived, self._drained, self._gone):
+            _wake(waiter)
+
+    def pause_writing(self) -> None:
+        self._drained = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        _wake(self._drained)
+        self._drained = None
+
+    # --- what its user calls -------------------------------------------------------------------------------------
+
+    def expect(self, **bytes_max: int) -> None:
+        """Which kinds may come from now on, by their names, and how large each may be. An ERROR always may."""
+        self._expected = {**{Kind[name]: most for name, most in bytes_max.items()}, Kind.ERROR: ERROR_BYTES_MAX}
+
+    async def read(self) -> Frame | None:
+        """The next frame; None where the other side closed between two. Raises PeerRefused for what was not expected,
+        and the error that the other side sent."""
+        while True:
+            try:
+                frame = self._frames.next(self._expected)
+            except BadFrame as bad:
+                kind = PeerRefused if self._frames.is_greeted else Unavailable
+                raise kind(f"{self.who} {bad}") from None
+            if frame is not None:
+                if frame.kind is Kind.ERROR:
+                    raise self._told(frame.payload)
+                return frame
+            if self._is_ended:
+                self._check_end()
+                return None
+            if not self._is_reading:
+                self._is_reading = True
+                self._made.resume_reading()
+            self._arrived = asyncio.get_running_loop().create_future()
+            try:
+                await self._arrived
+            finally:
+                self._arrived = None
+
+    async def write(self, kind: Kind, payload: bytes) -> None:
+        """Returns when the frame is on its way, which waits for a slow receiver."""
+        if self._is_ended:
+            raise Unavailable("the connection is closed")
+        self._made.write(encode_frame(kind, payload))
+        if self._drained is not None:
+            await self._drained
+            if self._lost is not None:
+                raise Unavailable(f"the connection broke: {self._lost}")
+
+    def told(self, name: str) -> Any:
+        """What the transport knows: see :meth:`asyncio.BaseTransport.get_extra_info`."""
+        return self._made.get_extra_info(name)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is something to read from and to write to."""
+        return self._transport is not None
+
+    def abort(self) -> None:
+        """End it at once; what was not sent is lost."""
+        self._is_ended = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def finish(self, timeout_s: float) -> None:
+        """Send what was written, and end it."""
+        self._made.close()
+        await asyncio.wait([self._gone], timeout=timeout_s)
+
+    async def refuse(self, error: CortadoError) -> None:
+        """Say why, and end it once the other side has closed or had ``LINGER_S`` to read it: a connection that is
+        closed over bytes which nobody read takes the answer along."""
+        self._is_ending = True
+        self._frames.drop()
+        try:
+            if not self._is_ended:
+                self._made.write(encode_frame(Kind.ERROR, rpc_status(error).SerializeToString()))
+                if not self._is_reading:
+                    self._is_reading = True
+                    self._made.resume_reading()
+                await asyncio.wait([self._gone], timeout=LINGER_S)
+        finally:
+            self.abort()
+
+    @property
+    def _made(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+    def _told(self, status: bytes) -> CortadoError:
+        """What the other side ends the connection with; a node that is known is named."""
+        error = from_status(status)
+        if isinstance(error, PeerRefused) and self.is_accepted:
+            return PeerRefused(f"{self.who} refuses this node: {error.problem}")
+        return error
+
+    def _check_end(self) -> None:
+        """Raises, where it was in the middle of something."""
+        if not self._frames.is_greeted:
+            if not self._unanswered and not len(self._frames):
+                return
+            raise Unavailable(self._unanswered or f"{self.who} closed the connection within its first bytes")
+        if self._lost is not None:
+            raise Unavailable(f"the connection broke: {self._lost}")
+        if len(self._frames):
+            raise Unavailable("the connection broke within a message")
+
+
+class BatchStream:
+    """A connection whose two sides have accepted each other: a :class:`~cortado.store.peers.interface.Stream`."""
+
+    def __init__(self, connection: Connection, peer: str, bytes_max: int) -> None:
+        self._connection = connection
+        connection.who = f"node {peer}"
+        connection.is_accepted = True
+        connection.expect(BATCH=bytes_max)
+
+    async def read(self) -> bytes | None:
+        frame = await self._connection.read()
+        return None if frame is None else frame.payload
+
+    async def write(self, message: bytes) -> None:
+        await self._connection.write(Kind.BATCH, message)
+
+
+def _wake(waiter: asyncio.Future[None] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,195 @@
+"""Where peers connect: a port of their own, and who gets how far on it.
+
+::
+
+    accepted ──► TLS ──► preamble ──► first frame ──► HELLO, a peer ........ the stream, until it ends
+       │          `──────── within hello_ms ────────'   `► a request ........ its answer, then closed
+       │          `── handshakes_max at a time ─────'
+       `── connections_max at a time, more are closed at once
+
+Whoever is refused is told why, in a frame ERROR, before the connection is closed; so it is with a stream that ends on
+our side. What comes before that is logged, once a minute for each thing that is said.
+
+A TLS handshake is made with the newest certificates. Connections are accepted one by one here, rather than by the
+loop's own server, since that one keeps its certificates and its failed handshakes to itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final, NamedTuple
+
+from cortado.errors import CortadoError, Internal, PeerRefused, ResourceExhausted, Unavailable
+from cortado.proto.internal.peers_pb2 import Hello
+from cortado.store.peers.connection import LINGER_S, BatchStream, Connection
+from cortado.store.peers.frames import Frame, Kind
+from cortado.store.peers.service import Certificate, PeersService
+from cortado.store.peers.tls import caller_of, why_failed
+from cortado.store.peers.transport import PeerTransport
+
+
+class _Greeted(NamedTuple):
+    first: Frame
+    certificate: Certificate
+    hello: Hello | None = None
+
+
+_LOG: Final = logging.getLogger(__name__)
+
+# Where no file can be opened for a connection, accepting waits.
+_PAUSE_S: Final = 0.1
+
+
+class PeerListener:
+    """Serves the connections of peers on sockets that listen already. All of it belongs to one loop."""
+
+    def __init__(self, service: PeersService, transport: PeerTransport) -> None:
+        self._service = service
+        self._transport = transport
+        self._limits = transport.limits
+        self._sockets: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        self._serving: set[asyncio.Task[None]] = set()
+        self._handshakes = 0
+        first = {Kind.HELLO, *service.requests}
+        self._first = {each.name: self._limits.hello_bytes_max for each in sorted(first)}
+
+    def start(self, sockets: Sequence[socket.socket]) -> None:
+        """Accept from now on. The sockets are closed by :meth:`close`."""
+        self._sockets = list(sockets)
+        for each in self._sockets:
+            each.setblocking(False)
+        self._accepting = [asyncio.ensure_future(self._accept(each)) for each in self._sockets]
+
+    async def close(self) -> None:
+        """Accept no more, and end what is open: streams that the transport has closed say so first."""
+        for task in self._accepting:
+            task.cancel()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
+        for each in self._sockets:
+            each.close()
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=LINGER_S)
+        left = list(self._serving)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._serving)
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, address = await loop.sock_accept(listening)
+            except OSError as problem:
+                self._transport.report("", "refused", Unavailable(f"no connection can be accepted: {problem.strerror}"))
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            if len(self._serving) >= self._limits.connections_max:
+                accepted.close()
+                full = f"{self._limits.connections_max} connections of peers are open"
+                self._transport.report("", "refused", ResourceExhausted(full, resource="peer connections"))
+                continue
+            task = asyncio.ensure_future(self._serve(accepted, address[0]))
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, accepted: socket.socket, host: str) -> None:
+        """One connection, until it is closed. Raises nothing."""
+        connection = Connection(f"a caller from {host}")
+        try:
+            with self._handshake():
+                greeted = await self._greeted(connection, accepted)
+            await self._carried(connection, greeted)
+        except CortadoError as error:
+            await self._refused(connection, accepted, error.with_traceback(None))
+        except OSError as broken:
+            _LOG.debug("the connection of %s broke: %s", connection.who, broken)
+        except Exception as defect:
+            _LOG.exception("a defect in the service of the peers")
+            internal = Internal(f"{type(defect).__name__}; see the server's log")
+            await self._refused(connection, accepted, internal)
+        finally:
+            connection.abort()
+            if not connection.is_made:
+                accepted.close()
+
+    @contextmanager
+    def _handshake(self) -> Iterator[None]:
+        """One of few. Raises ResourceExhausted."""
+        if self._handshakes >= self._limits.handshakes_max:
+            problem = "too many connections wait to be accepted"
+            raise ResourceExhausted(problem, 100, resource="peer handshakes", limit=self._limits.handshakes_max)
+        self._handshakes += 1
+        try:
+            yield
+        finally:
+            self._handshakes -= 1
+
+    async def _greeted(self, connection: Connection, accepted: socket.socket) -> _Greeted | None:
+        """The first frame of a caller, and who it is; a peer that said HELLO is admitted, and was answered. None where
+        it closed without a word."""
+        try:
+            async with asyncio.timeout(self._limits.hello_ms / 1000):
+                certificate = await self._connected(connection, accepted)
+                self._transport.admission.check_role(certificate)
+                connection.expect(**self._first)
+                try:
+                    first = await connection.read()
+                except (PeerRefused, Unavailable) as problem:
+                    self._transport.report("", "refused", problem)
+                    raise
+                if first is None:
+                    return None
+                if first.kind is not Kind.HELLO:
+                    return _Greeted(first, certificate)
+                hello = await self._transport.admission.introduced(first.payload, certificate)
+                await connection.write(Kind.HELLO, self._transport.hello_to(hello.node_id).SerializeToString())
+                return _Greeted(first, certificate, hello)
+        except TimeoutError:
+            raise Unavailable(f"no Hello within {self._limits.hello_ms} ms") from None
+
+    async def _carried(self, connection: Connection, greeted: _Greeted | None) -> None:
+        """Give the connection to whom it is for, until it ends."""
+        if greeted is None:
+            return
+        first, certificate, hello = greeted
+        if hello is None:
+            await self._service.answer(first, certificate, connection)
+            await connection.finish(self._limits.patience_ms / 1000)
+        else:
+            stream = BatchStream(connection, hello.node_id, self._limits.frame_bytes_max)
+            await self._transport.carry(hello, stream, opened_by=hello.node_id)
+
+    async def _connected(self, connection: Connection, accepted: socket.socket) -> Certificate:
+        """Role and name of the caller's certificate, None where this node serves without any."""
+        certificates = self._transport.certificates
+        loop = asyncio.get_running_loop()
+        if certificates is None:
+            await loop.connect_accepted_socket(lambda: connection, accepted)
+            return None
+        context = certificates.current().contexts.serving
+        try:
+            await loop.connect_accepted_socket(lambda: connection, accepted, ssl=context)
+        except ssl.SSLError as problem:
+            refusal = PeerRefused(f"{connection.who}: {why_failed(problem, 'a node')}")
+            self._transport.report("", "refused", refusal)
+            raise refusal from None
+        return caller_of(connection.told("peercert"))
+
+    async def _refused(self, connection: Connection, accepted: socket.socket, error: CortadoError) -> None:
+        """Say why, where the caller can hear it."""
+        if not connection.is_made and self._transport.certificates is None:
+            with suppress(OSError):
+                await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
+        if connection.is_made:
+            await connection.refuse(error)
