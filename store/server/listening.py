@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
 import sys
@@ -19,6 +20,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 PENDING_CALLS_MAX: Final = 65_536
 PEER_BACKLOG: Final = 128
+# A name such as localhost may stand for an address of IPv6 on a machine that has none.
+_NOT_OURS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 # Who has not said by then that it speaks TLS and HTTP/2 is not waited for; nor who has asked for nothing for so long.
 HANDSHAKE_MS_MAX: Final = 10_000
 IDLE_MS_MAX: Final = 300_000
@@ -64,19 +67,30 @@ def bind(server: grpc.aio.Server, host: str, port: int, certificates: Certificat
 
 
 def bind_peers(host: str, port: int) -> list[socket.socket]:
-    """Take the port for peers, on each address of ``host``, without serving on it yet. Raises Unavailable."""
+    """Take the port for peers, on each address of ``host`` that this machine has, without serving on it yet. Raises
+    Unavailable."""
     taken: list[socket.socket] = []
+    problem: OSError | None = None
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         ):
-            # Where any port will do, it is the same one on all addresses.
-            chosen = taken[0].getsockname()[1] if taken else port
             listening = socket.socket(family, kind, protocol)
-            taken.append(listening)
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind((address[0], chosen, *address[2:]))
-            listening.listen(PEER_BACKLOG)
+            try:
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                # Where any port will do, it is the same one on all addresses.
+                chosen = taken[0].getsockname()[1] if taken else port
+                listening.bind((address[0], chosen, *address[2:]))
+                listening.listen(PEER_BACKLOG)
+            except OSError as error:
+                listening.close()
+                if error.errno not in _NOT_OURS:
+                    raise
+                problem = error
+            else:
+                taken.append(listening)
+        if problem is not None and not taken:
+            raise problem
     except OSError as error:
         for each in taken:
             each.close()

@@ -149,15 +149,21 @@ async def silent(peer: PeerProcess, count: int) -> AsyncIterator[list[asyncio.St
 
 def test_connections_are_bounded_in_number_and_a_peer_is_kept() -> None:
     async def scenario() -> None:
-        limits = replace(LIMITS, connections_max=20, handshakes_max=10)
+        limits = replace(LIMITS, connections_max=20, handshakes_max=30)
         async with running_peer("n1") as n1, running_peer("n2", limits=limits) as n2:
             for each in (n1, n2):
                 each.transport.configure(members(n1, n2))
             await connected(n1, n2)
             async with silent(n2, 300) as readers:
                 ended = [asyncio.ensure_future(each.read()) for each in readers]
-                await until(lambda: sum(each.done() for each in ended) >= 290, "all but a few are closed")
-                assert n2.listener.connections <= 20
+                seen = [0]
+
+                def are_closed() -> bool:
+                    seen.append(n2.listener.connections)
+                    return sum(each.done() for each in ended) >= 280
+
+                await until(are_closed, "all but a few are closed")
+                assert max(seen) == 20
                 n1.transport.send(1, [Message("n2", b"still heard")])
                 await until(lambda: n2.node.bodies() == [b"still heard"], "the stream that there was goes on")
                 for each in ended:
@@ -217,7 +223,7 @@ def test_what_nobody_reads_is_not_taken_from_the_network_for_ever() -> None:
         frame = encode_frame(Kind.BATCH, bytes(100_000))
         connection.data_received(PREAMBLE)
         taken = 0
-        while not pipe.is_paused:
+        while not pipe.is_paused and taken < 10 * READ_AHEAD_BYTES:
             connection.data_received(frame)
             taken += len(frame)
         assert taken <= READ_AHEAD_BYTES + len(frame)
