@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cortado.store.peers import versions
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ("proto", "raft", "schema", "src", "store")
 FROM = "CORTADO_UPGRADE_FROM"
@@ -47,8 +49,12 @@ def builds_in_a_row(folder: Path) -> tuple[Build, Build]:
         "newest_protocol={},\n    entries_written=log_entry.FORMAT,\n    oldest_entries=log_entry.FORMAT,\n"
         "    newest_entries={},"
     )
+    ours = versions.OURS.newest_protocol
     return this, changed_build(
-        folder, "store/peers/versions.py", read.format(1, "log_entry.FORMAT"), read.format(2, "log_entry.FORMAT + 1")
+        folder,
+        "store/peers/versions.py",
+        read.format(ours, "log_entry.FORMAT"),
+        read.format(ours + 1, "log_entry.FORMAT + 1"),
     )
 
 
