@@ -1,4 +1,4 @@
-"""Certificates from files, as gRPC and the peers' connections want them, and followed while they are renewed.
+"""Certificates from files, checked, and followed while they are renewed.
 
 Three PEM files make a side of a connection: its certificate (with intermediate ones after it), the private key of that,
 and the authorities (one or more) that the other side's certificate must come from. They serve both directions.
@@ -24,8 +24,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
-
-import grpc
 
 from cortado.errors import InvalidArgument
 from cortado.store.peers.identity import Role, dns_name_of, identity_of, uri_of
@@ -79,7 +77,11 @@ class TlsFiles:
         """
         cert, key, ca = (_read(path) for path in (self.cert, self.key, self.ca))
         shown = _shown_certificate(self)
-        contexts = contexts_of(self)
+        try:
+            contexts = contexts_of(self)
+        except OSError as problem:
+            # Those of ssl are among them. They were good a moment ago.
+            raise InvalidArgument(str(self.cert), "changed while it was read") from problem
         if (cert, key, ca) != tuple(_read(path) for path in (self.cert, self.key, self.ca)):
             raise InvalidArgument(str(self.cert), "changed while it was read")
         not_after_s, authority_not_after_s = _check_dates(self, shown, wall_s())
@@ -92,7 +94,7 @@ class TlsFiles:
 
 
 class Certificates:
-    """The newest good content of ``files``, for a server and for channels. From any thread.
+    """The newest good content of ``files``, for both sides of connections. From any thread.
 
     Where ``node_id`` is given, only that node's certificate is taken. Raises InvalidArgument where the files are not
     good at the start.
@@ -116,29 +118,6 @@ class Certificates:
                 self._reload()
             return self._material
 
-    def server_credentials(self) -> grpc.ServerCredentials:
-        """For a port that takes only callers with a certificate of the authorities."""
-        served = self.current()
-
-        def configuration(material: Material) -> grpc.ServerCertificateConfiguration:
-            return grpc.ssl_server_certificate_configuration([(material.key, material.cert)], material.ca)
-
-        def fetch() -> Any:
-            # None is "unchanged"; the stubs do not know it.
-            nonlocal served
-            newest = self.current()
-            if newest is served:
-                return None
-            served = newest
-            return configuration(newest)
-
-        return grpc.dynamic_ssl_server_credentials(configuration(served), fetch, require_client_authentication=True)
-
-    def channel_credentials(self) -> grpc.ChannelCredentials:
-        """For one connection: ask again for the next one."""
-        material = self.current()
-        return grpc.ssl_channel_credentials(material.ca, material.key, material.cert)
-
     def _reload(self) -> None:
         try:
             self._material = self._files.check(name=self._node_id, wall_s=self._wall_s)
@@ -156,7 +135,8 @@ def contexts_of(files: TlsFiles) -> Contexts:
         made.minimum_version = ssl.TLSVersion.TLSv1_3
         made.check_hostname = check_hostname
         made.verify_mode = ssl.CERT_REQUIRED
-        made.load_cert_chain(files.cert, files.key)
+        # Without a password of ours, OpenSSL would ask for one on the terminal.
+        made.load_cert_chain(files.cert, files.key, password=lambda: "")
         made.load_verify_locations(files.ca)
         return made
 
@@ -165,17 +145,6 @@ def contexts_of(files: TlsFiles) -> Contexts:
         calling=context(ssl.PROTOCOL_TLS_CLIENT),
         calling_host=context(ssl.PROTOCOL_TLS_CLIENT, check_hostname=True),
     )
-
-
-def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    """As :meth:`Certificates.server_credentials`. Raises InvalidArgument."""
-    return Certificates(files).server_credentials()
-
-
-def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
-    """What the files hold now, of a node or a client. Raises InvalidArgument."""
-    material = files.check(role=None)
-    return grpc.ssl_channel_credentials(material.ca, material.key, material.cert)
 
 
 def _read(path: Path) -> bytes:

@@ -7,12 +7,12 @@ import logging
 import socket
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import grpc
 
 from cortado.errors import InvalidArgument, Unavailable
-from cortado.store.peers.credentials import Certificates
+from cortado.store.peers.credentials import Certificates, Material
 from cortado.store.server.addresses import address_of, why_not_bound
 from cortado.store.server.config import MESSAGE_BYTES_MAX, ServerConfig
 
@@ -59,11 +59,30 @@ def bind(server: grpc.aio.Server, host: str, port: int, certificates: Certificat
         if certificates is None:
             bound = server.add_insecure_port(wanted)
         else:
-            bound = server.add_secure_port(wanted, certificates.server_credentials())
+            bound = server.add_secure_port(wanted, _credentials(certificates))
     except RuntimeError as error:
         why = why_not_bound(host, port) or "the address is in use or not this machine's"
         raise Unavailable(f"cannot listen on {wanted}: {why}") from error
     return address_of(host, bound)
+
+
+def _credentials(certificates: Certificates) -> grpc.ServerCredentials:
+    """For a port that takes only callers with a certificate of the authorities; the newest at each handshake."""
+    served = certificates.current()
+
+    def configuration(material: Material) -> grpc.ServerCertificateConfiguration:
+        return grpc.ssl_server_certificate_configuration([(material.key, material.cert)], material.ca)
+
+    def fetch() -> Any:
+        # None is "unchanged"; the stubs do not know it.
+        nonlocal served
+        newest = certificates.current()
+        if newest is served:
+            return None
+        served = newest
+        return configuration(newest)
+
+    return grpc.dynamic_ssl_server_credentials(configuration(served), fetch, require_client_authentication=True)
 
 
 def bind_peers(host: str, port: int) -> list[socket.socket]:

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cortado.errors import InvalidArgument
 from cortado.store.peers import certificates as making
 from cortado.store.peers.certificates import make_authority
-from cortado.store.peers.credentials import Certificates, TlsFiles, channel_credentials, server_credentials
+from cortado.store.peers.credentials import Certificates, TlsFiles
 from cortado.store.peers.identity import check_name, dns_name_of, identity_of
 from support.certificates import DAYS, NOW, Certifier
 
@@ -37,8 +37,6 @@ def test_good_files_say_whose_they_are_and_until_when(certifier: Certifier) -> N
     assert node.not_after_s == int((NOW + timedelta(days=DAYS)).timestamp())
     client = certifier.client("app").check(role=None)
     assert (client.role, client.name) == ("client", "app")
-    server_credentials(certifier.node("n1"))
-    channel_credentials(certifier.client("app"))
 
 
 @pytest.mark.parametrize("node_id", ["n1", "N1", "node_1.Example-x", "7"])
