@@ -27,18 +27,20 @@ COMPATIBILITY_MODE_FULL: CompatibilityMode
 COMPATIBILITY_MODE_FULL_TRANSITIVE: CompatibilityMode
 
 class SchemaVersion(_message.Message):
-    __slots__ = ("schema_id", "subject", "version", "schema", "fingerprint")
+    __slots__ = ("schema_id", "subject", "version", "schema", "fingerprint", "deleted")
     SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
     schema_id: int
     subject: str
     version: int
     schema: str
     fingerprint: str
-    def __init__(self, schema_id: _Optional[int] = ..., subject: _Optional[str] = ..., version: _Optional[int] = ..., schema: _Optional[str] = ..., fingerprint: _Optional[str] = ...) -> None: ...
+    deleted: bool
+    def __init__(self, schema_id: _Optional[int] = ..., subject: _Optional[str] = ..., version: _Optional[int] = ..., schema: _Optional[str] = ..., fingerprint: _Optional[str] = ..., deleted: bool = ...) -> None: ...
 
 class Incompatibility(_message.Message):
     __slots__ = ("version", "path", "kind", "message")
@@ -91,12 +93,14 @@ class GetSchemaResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., version: _Optional[_Union[SchemaVersion, _Mapping]] = ...) -> None: ...
 
 class ListSubjectsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token")
+    __slots__ = ("page_size", "page_token", "include_deleted")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_DELETED_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: bytes
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ...) -> None: ...
+    include_deleted: bool
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ..., include_deleted: bool = ...) -> None: ...
 
 class SubjectSummary(_message.Message):
     __slots__ = ("subject", "versions", "mode", "tables")
@@ -121,14 +125,16 @@ class ListSubjectsResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., subjects: _Optional[_Iterable[_Union[SubjectSummary, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class ListVersionsRequest(_message.Message):
-    __slots__ = ("subject", "page_size", "page_token")
+    __slots__ = ("subject", "page_size", "page_token", "include_deleted")
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_DELETED_FIELD_NUMBER: _ClassVar[int]
     subject: str
     page_size: int
     page_token: bytes
-    def __init__(self, subject: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ...) -> None: ...
+    include_deleted: bool
+    def __init__(self, subject: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ..., include_deleted: bool = ...) -> None: ...
 
 class ListVersionsResponse(_message.Message):
     __slots__ = ("header", "versions", "next_page_token")
@@ -195,3 +201,23 @@ class SetCompatibilityResponse(_message.Message):
     header: _common_pb2.Header
     mode: CompatibilityMode
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., mode: _Optional[_Union[CompatibilityMode, str]] = ...) -> None: ...
+
+class DeleteSchemaRequest(_message.Message):
+    __slots__ = ("subject", "version", "permanent", "request_id")
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    PERMANENT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    subject: str
+    version: int
+    permanent: bool
+    request_id: bytes
+    def __init__(self, subject: _Optional[str] = ..., version: _Optional[int] = ..., permanent: bool = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class DeleteSchemaResponse(_message.Message):
+    __slots__ = ("header", "versions")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    versions: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., versions: _Optional[_Iterable[int]] = ...) -> None: ...

@@ -50,6 +50,11 @@ class SchemasStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_schemas__pb2.SetCompatibilityRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_schemas__pb2.SetCompatibilityResponse.FromString,
                 )
+        self.Delete = channel.unary_unary(
+                '/cortado.v1.Schemas/Delete',
+                request_serializer=cortado_dot_proto_dot_v1_dot_schemas__pb2.DeleteSchemaRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_schemas__pb2.DeleteSchemaResponse.FromString,
+                )
 
 
 class SchemasServicer(object):
@@ -106,6 +111,14 @@ class SchemasServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Delete(self, request, context):
+        """Deletes a version of a subject, or all: softly, and then permanently. Refused where a table follows the subject.
+        Schemas stay, and can be read by their ids.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SchemasServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -143,6 +156,11 @@ def add_SchemasServicer_to_server(servicer, server):
                     servicer.SetCompatibility,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_schemas__pb2.SetCompatibilityRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_schemas__pb2.SetCompatibilityResponse.SerializeToString,
+            ),
+            'Delete': grpc.unary_unary_rpc_method_handler(
+                    servicer.Delete,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_schemas__pb2.DeleteSchemaRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_schemas__pb2.DeleteSchemaResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -271,5 +289,22 @@ class Schemas(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.Schemas/SetCompatibility',
             cortado_dot_proto_dot_v1_dot_schemas__pb2.SetCompatibilityRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_schemas__pb2.SetCompatibilityResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Delete(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Schemas/Delete',
+            cortado_dot_proto_dot_v1_dot_schemas__pb2.DeleteSchemaRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_schemas__pb2.DeleteSchemaResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

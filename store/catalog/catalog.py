@@ -168,6 +168,11 @@ class Catalog:
                 state = self._state.subjects[name] = stored.decode_subject(version.payload)
         return state
 
+    def forgotten_subject(self, name: str) -> SubjectState:
+        """What is left of a subject that is not there: the number that comes next."""
+        version = self._get(stored.deleted_subject_key(name))
+        return SubjectState(name) if version is None else stored.decode_subject(version.payload)
+
     def subject(self, name: str) -> SubjectState:
         """A subject that has a version. Raises NotFound."""
         state = self.find_subject(name)

@@ -42,6 +42,7 @@ from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.declare import way_through_recursion
+from cortado.store.catalog.deletion import put_subject
 from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion, SubjectState, TableDescriptor
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
@@ -98,7 +99,7 @@ def register_schema(catalog: Catalog, subject: str, text: str) -> Evaluation:
     mutations = Mutations()
     schema = _schema_of(catalog, text, check.digest, mutations)
     state = state.with_version(schema.schema_id)
-    mutations.put(stored.subject_key(subject), stored.encode_subject(state))
+    put_subject(mutations, state)
     version = SchemaVersion(subject, state.versions[-1].version, schema)
     return Evaluation(mutations, SchemaRegistered(version, created=True))
 
@@ -162,10 +163,7 @@ def set_compatibility(catalog: Catalog, subject: str, mode: CompatibilityMode | 
         raise NotFound("subject", subject)
     state = replace(_subject_or_new(catalog, subject), mode=mode)
     mutations = Mutations()
-    if state == SubjectState(subject):
-        mutations.delete(stored.subject_key(subject))
-    else:
-        mutations.put(stored.subject_key(subject), stored.encode_subject(state))
+    put_subject(mutations, state)
     mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
     return Evaluation(mutations, CompatibilitySet(mode_of(catalog, state)))
 
@@ -190,7 +188,7 @@ def _subject_or_new(catalog: Catalog, subject: str) -> SubjectState:
     if count >= SUBJECTS_MAX:
         problem = f"there are {count} subjects already, the most that are allowed"
         raise TooLarge("subject", problem, subject, count, SUBJECTS_MAX)
-    return SubjectState(subject)
+    return catalog.forgotten_subject(subject)
 
 
 def _check_pinned_fields(

@@ -9,6 +9,7 @@ key, in the space ``m``           value               holds
 ``schema`` id                     StoredSchema        the declaration
 ``schema-id`` digest              StoredSchemaId      which id the schema of a text has
 ``subject`` name                  StoredSubject       its own mode, and its versions
+``deleted-subject`` name          StoredSubject       of one that is gone: the number that comes next
 ``compatibility``                 StoredCompatibility the mode of subjects without one of their own
 ================================  ==================  ===================================================
 
@@ -72,6 +73,11 @@ def schema_id_key(digest: bytes) -> LogicalKey:
 
 def subject_key(name: str) -> LogicalKey:
     return meta_key("subject", name)
+
+
+def deleted_subject_key(name: str) -> LogicalKey:
+    """Where a subject's next version is kept while there is no such subject."""
+    return meta_key("deleted-subject", name)
 
 
 def encode_counters(counters: Counters) -> bytes:

@@ -20,7 +20,7 @@ from cortado.schema.canonical import crc64_fingerprint, sha256_fingerprint
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
-from cortado.store.client.arguments import shown, text, whole
+from cortado.store.client.arguments import flag, shown, text, whole
 from cortado.store.client.caches import SchemaCache
 from cortado.store.client.connection import Connection
 from cortado.store.names import check_subject
@@ -49,6 +49,7 @@ class SchemaVersion:
     schema: str
     fingerprint: str
     created: bool = False
+    deleted: bool = False
 
     def avro_fingerprints(self) -> dict[str, str]:
         """Avro's fingerprints of the Parsing Canonical Form, as other libraries have them: ``sha256``, ``crc64``."""
@@ -100,10 +101,26 @@ class AsyncSchemas:
         """A version of ``subject``, by default the newest. Raises NotFound."""
         return (await self._fetch_version(subject, version))[0]
 
-    async def versions(self, subject: str) -> list[SchemaVersion]:
+    async def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> list[int]:
+        """Deletes one version of ``subject`` or all, and returns which: softly, and what is so deleted permanently.
+
+        Schemas stay, and their ids. Raises NotFound, or InvalidArgument where a table follows the subject, or where
+        something would be forgotten that was not deleted before.
+        """
+        number = 0 if version is None else whole(version, "version", 1, _UINT32_MAX)
+        request = schemas_pb2.DeleteSchemaRequest(
+            subject=check_subject(subject), version=number, permanent=flag(permanent, "permanent")
+        )
+        reply = await self._connection.write(self._stub.Delete, request, timeout_s=self._timeout_s)
+        self.forget_newest(subject)
+        return [*reply.versions]
+
+    async def versions(self, subject: str, *, include_deleted: bool = False) -> list[SchemaVersion]:
         """All versions of ``subject``, oldest first. Raises NotFound."""
         found: list[SchemaVersion] = []
-        request = schemas_pb2.ListVersionsRequest(subject=check_subject(subject))
+        request = schemas_pb2.ListVersionsRequest(
+            subject=check_subject(subject), include_deleted=flag(include_deleted, "include_deleted")
+        )
         while True:
             reply = await self._connection.call(self._stub.ListVersions, request, timeout_s=self._timeout_s)
             found += map(_version, reply.versions)
@@ -111,10 +128,10 @@ class AsyncSchemas:
                 return found
             request.page_token = reply.next_page_token
 
-    async def subjects(self) -> list[SubjectSummary]:
+    async def subjects(self, *, include_deleted: bool = False) -> list[SubjectSummary]:
         """All subjects, by name."""
         found: list[SubjectSummary] = []
-        request = schemas_pb2.ListSubjectsRequest()
+        request = schemas_pb2.ListSubjectsRequest(include_deleted=flag(include_deleted, "include_deleted"))
         while True:
             reply = await self._connection.call(self._stub.ListSubjects, request, timeout_s=self._timeout_s)
             found += [
@@ -280,4 +297,11 @@ def avro_fingerprints(schema: Schema) -> dict[str, str]:
 
 
 def _version(message: schemas_pb2.SchemaVersion) -> SchemaVersion:
-    return SchemaVersion(message.schema_id, message.subject, message.version, message.schema, message.fingerprint)
+    return SchemaVersion(
+        message.schema_id,
+        message.subject,
+        message.version,
+        message.schema,
+        message.fingerprint,
+        deleted=message.deleted,
+    )

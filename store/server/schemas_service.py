@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from google.protobuf.message import Message
@@ -10,7 +11,8 @@ from cortado.errors import InvalidArgument, NotFound
 from cortado.proto.v1 import schemas_pb2
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion
+from cortado.store.catalog.deletion import VersionsDeleted, delete_versions
+from cortado.store.catalog.descriptors import RegisteredSchema, SchemaVersion, SubjectVersion
 from cortado.store.catalog.registry import (
     CompatibilitySet,
     SchemaRegistered,
@@ -59,8 +61,13 @@ class SchemasService(Service):
         read_ts, subjects, token = next_page(
             request,
             newest=await self.newest(),
-            items=lambda ts: [each for each in self.catalog(ts).subjects() if each.newest is not None],
+            items=lambda ts: [
+                each
+                for each in self.catalog(ts).subjects()
+                if (each.versions if request.include_deleted else each.newest)
+            ],
             name=lambda subject: subject.subject,
+            shape=[str(request.include_deleted)],
         )
         tables: dict[str, list[str]] = {}
         catalog = self.catalog(read_ts)
@@ -85,15 +92,16 @@ class SchemasService(Service):
         read_ts, versions, token = next_page(
             request,
             newest=newest,
-            items=lambda ts: self.catalog(ts).subject(request.subject).live,
+            items=lambda ts: _versions(self.catalog(ts), request),
             name=lambda version: f"{version.version:010}",
-            shape=[request.subject],
+            shape=[request.subject, str(request.include_deleted)],
             size_bytes=lambda version: len(catalog.registered_schema(version.schema_id).text),
         )
         return schemas_pb2.ListVersionsResponse(
             header=self.header(read_ts),
             versions=[
-                _schema(catalog.registered_schema(each.schema_id), request.subject, each.version) for each in versions
+                _schema(catalog.registered_schema(each.schema_id), request.subject, each.version, deleted=each.deleted)
+                for each in versions
             ],
             next_page_token=token,
         )
@@ -136,6 +144,26 @@ class SchemasService(Service):
 
         return await self.write(request, request.request_id, evaluate, reply)
 
+    async def delete(self, request: schemas_pb2.DeleteSchemaRequest) -> bytes:
+        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            catalog = self.node.catalog(reader)
+            return delete_versions(catalog, request.subject, request.version, permanent=request.permanent)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, VersionsDeleted)
+            return schemas_pb2.DeleteSchemaResponse(header=self.header(ts), versions=value.versions)
+
+        return await self.write(request, request.request_id, evaluate, reply)
+
+
+def _versions(catalog: Catalog, request: schemas_pb2.ListVersionsRequest) -> Sequence[SubjectVersion]:
+    if not request.include_deleted:
+        return catalog.subject(request.subject).live
+    state = catalog.find_subject(request.subject)
+    if state is None or not state.versions:
+        raise NotFound("subject", request.subject)
+    return state.versions
+
 
 def _find(catalog: Catalog, request: schemas_pb2.GetSchemaRequest) -> schemas_pb2.SchemaVersion:
     if request.schema_id:
@@ -153,13 +181,16 @@ def _version(version: SchemaVersion) -> schemas_pb2.SchemaVersion:
     return _schema(version.schema, version.subject, version.version)
 
 
-def _schema(schema: RegisteredSchema, subject: str = "", version: int = 0) -> schemas_pb2.SchemaVersion:
+def _schema(
+    schema: RegisteredSchema, subject: str = "", version: int = 0, *, deleted: bool = False
+) -> schemas_pb2.SchemaVersion:
     return schemas_pb2.SchemaVersion(
         schema_id=schema.schema_id,
         subject=subject,
         version=version,
         schema=schema.text,
         fingerprint=schema.fingerprint.hex(),
+        deleted=deleted,
     )
 
 

@@ -199,7 +199,8 @@ class _Parts:
                 problem = f"belongs to another table {plan.database}.{table.name} than there is now: begin with --force"
                 raise InvalidArgument("checkpoint", problem)
             files = tuple(self._part(descriptor, table, part) for part in table.parts)
-            entries.append(_table_entry(descriptor, table.schema_version, files))
+            place = self._place(descriptor.subject, table.schema_version)
+            entries.append(_table_entry(descriptor, place, files))
         manifest = Manifest(
             plan.timestamp,
             plan.database,
@@ -249,6 +250,10 @@ class _Parts:
                 self._rows += each
                 self._report(Progress(full_name, self._rows, done=self._rows, total=self._total))
         return FileEntry(part.path, rows, file.bytes, file.sha256)
+
+    def _place(self, subject: str, version: int) -> int:
+        """Where the manifest lists a version, from 1: deleted ones are not in it."""
+        return [each.version for each in self._client.schemas.versions(subject)].index(version) + 1
 
     def _subjects(self, names: set[str]) -> tuple[SubjectEntry, ...]:
         schemas = self._client.schemas

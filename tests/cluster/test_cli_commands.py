@@ -278,6 +278,16 @@ def test_a_schema_is_checked_with_a_code_of_its_own(cortado: Shell, flights: str
     for key in ('"string"', '"long"'):
         cortado("schema", "register", f"{flights}-key", "-", stdin=key)
     assert cortado("schema", "get", f"{flights}-key") == '"long"\n'
+    assert "deleted version 2 of" in cortado("schema", "delete", f"{flights}-key", "--version", "2")
+    assert cortado("schema", "get", f"{flights}-key") == '"string"\n'
+    assert "2 (deleted)" in cortado("schema", "list", f"{flights}-key", "--deleted")
+    assert len(cortado.json("schema", "list", f"{flights}-key")) == 1
+    cortado("schema", "delete", f"{flights}-key", "--permanent", expect=2)
+    assert "was not" in cortado.err
+    cortado("schema", "delete", f"{flights}-key")
+    assert "forgot versions 1, 2 of" in cortado("schema", "delete", f"{flights}-key", "--permanent")
+    cortado("schema", "delete", flights, expect=2)
+    assert "follows it" in cortado.err
     assert len(cortado.json("schema", "list", flights)) == 1
     assert flights in cortado("schema", "list")
 

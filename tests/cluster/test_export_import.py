@@ -197,9 +197,13 @@ def test_a_database_comes_back_with_everything_of_it(
 ) -> None:
     simple(client, f"{database}.simple", 1_000)
     client.schemas.set_compatibility(f"{database}.simple", "FULL")
-    client.schemas.register("shared", SIMPLE)
-    client.create_table(f"{database}.empty", ["id"], subject="shared")
-    client.create_table(f"{database}.Simple", ["id"], subject="shared")
+    shared = f"shared-{database}"
+    client.schemas.set_compatibility(shared, "NONE")
+    client.schemas.register(shared, '"string"')
+    client.schemas.register(shared, SIMPLE)
+    client.schemas.delete(shared, 1)
+    client.create_table(f"{database}.empty", ["id"], subject=shared)
+    client.create_table(f"{database}.Simple", ["id"], subject=shared)
     [done] = cortado.json("export", database, "backup", "--part-rows", "300")
     assert (done["rows"], Path("backup/rows/part-00000.avro").exists()) == (1_090, True)
     folders = [each.name.casefold() for each in Path("backup").iterdir() if each.is_dir()]
@@ -218,7 +222,7 @@ def test_a_database_comes_back_with_everything_of_it(
         )
         versions = [each.schema for each in client.schemas.versions(f"{database}.{name}")]
         assert [each.schema for each in client.schemas.versions(f"{copy}.{name}")] == versions
-    assert client.describe(f"{copy}.empty").subject == "shared"
+    assert client.describe(f"{copy}.empty").subject == shared
     assert client.schemas.compatibility(f"{copy}.simple") == "FULL"
     sound(client, f"{copy}.rows", 90)
     cortado("import", copy, "backup", expect=3 + 1)

@@ -167,19 +167,21 @@ def get(
     examples="""
         cortado schema list
         cortado schema list flights.airlines
+        cortado schema list flights.airlines --deleted
     """,
 )
 def list_schemas(
     session: Session,
     subject: Annotated[str | None, Argument(help="List this subject's versions instead.", metavar="SUBJECT")] = None,
+    deleted: Annotated[bool, Option("--deleted", help="Those, too, that are softly deleted.")] = False,
 ) -> Answer:
     """List the subjects, or the versions of one."""
     with session.client() as client:
         if subject is not None:
-            versions = client.schemas.versions(subject)
-            rows = [(each.version, each.schema_id, each.fingerprint) for each in versions]
+            versions = client.schemas.versions(subject, include_deleted=deleted)
+            rows = [(_shown_version(each), each.schema_id, each.fingerprint) for each in versions]
             return Rows(("version", "id", "fingerprint"), rows, map(_version_json, versions))
-        subjects = client.schemas.subjects()
+        subjects = client.schemas.subjects(include_deleted=deleted)
     return Rows(
         ("subject", "versions", "compatibility", "tables"),
         [(each.subject, each.versions, str(each.mode), " ".join(each.tables)) for each in subjects],
@@ -234,6 +236,41 @@ def check(
     )
 
 
+@command(
+    "schema delete",
+    examples="""
+        cortado schema delete topic-value --version 2
+        cortado schema delete topic-value
+        cortado schema delete topic-value --permanent
+    """,
+)
+def delete(
+    session: Session,
+    subject: Annotated[str, Argument(help="The subject. No table may follow it.", metavar="SUBJECT")],
+    version: Annotated[
+        int | None,
+        Option(help="The version.", show_default="all of them", parser=whole("--version", 1), metavar="N"),
+    ] = None,
+    permanent: Annotated[bool, Option("--permanent", help="Forget what was deleted before.")] = False,
+) -> Answer:
+    """Delete a version of a subject, or all. Lists and comparisons no longer have it, and --permanent forgets it.
+
+    Numbers of versions are never used again, and schemas can still be read by their ids.
+    """
+    with session.client() as client:
+        found = client.schemas.delete(subject, version, permanent=permanent)
+    done = f"{'forgot' if permanent else 'deleted'} {_listed(found)} of {subject}"
+    return Said(done, {"subject": subject, "versions": found, "permanent": permanent})
+
+
+def _listed(versions: list[int]) -> str:
+    return f"version{'s' * (len(versions) > 1)} {', '.join(map(str, versions))}"
+
+
+def _shown_version(found: SchemaVersion) -> str:
+    return f"{found.version} (deleted)" if found.deleted else str(found.version)
+
+
 def _version_json(found: SchemaVersion) -> dict[str, Any]:
     return {
         "schema_id": found.schema_id,
@@ -242,6 +279,7 @@ def _version_json(found: SchemaVersion) -> dict[str, Any]:
         "fingerprint": found.fingerprint,
         "avro_fingerprints": found.avro_fingerprints(),
         "schema": json.loads(found.schema),
+        **({"deleted": True} if found.deleted else {}),
     }
 
 

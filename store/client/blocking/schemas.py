@@ -25,11 +25,14 @@ class Schemas:
     def get(self, subject: str, version: int | None = None) -> SchemaVersion:
         return run(self._core.get(subject, version))
 
-    def versions(self, subject: str) -> list[SchemaVersion]:
-        return run(self._core.versions(subject))
+    def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> list[int]:
+        return run(self._core.delete(subject, version, permanent=permanent))
 
-    def subjects(self) -> list[SubjectSummary]:
-        return run(self._core.subjects())
+    def versions(self, subject: str, *, include_deleted: bool = False) -> list[SchemaVersion]:
+        return run(self._core.versions(subject, include_deleted=include_deleted))
+
+    def subjects(self, *, include_deleted: bool = False) -> list[SubjectSummary]:
+        return run(self._core.subjects(include_deleted=include_deleted))
 
     def check(
         self, subject: str, schema: str | Mapping[str, Any], mode: CompatibilityMode | str | None = None

@@ -45,6 +45,7 @@ def test_keys() -> None:
     assert stored.schema_key(300) == b"m" + b"\x30schema\x00\x01" + b"\x14\x80\x00\x00\x00\x00\x00\x01\x2c" + b"\x01"
     assert stored.COMPATIBILITY_KEY == b"m" + b"\x30compatibility\x00\x01" + b"\x01"
     assert stored.schema_id_key(bytes(range(4))) == b"m" + b"\x30schema-id\x00\x01" + b"\x3000010203\x00\x01" + b"\x01"
+    assert stored.deleted_subject_key("a") == b"m" + b"\x30deleted-subject\x00\x01" + b"\x30a\x00\x01" + b"\x01"
     assert stored.subject_key("air.flights") == b"m" + b"\x30subject\x00\x01" + b"\x30air.flights\x00\x01" + b"\x01"
 
 

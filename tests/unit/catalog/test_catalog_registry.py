@@ -12,7 +12,8 @@ from cortado.errors import IncompatibleSchema, Internal, InvalidArgument, Invali
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility, check_against
 from cortado.store.catalog import registry, stored
 from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, create_database, create_table
-from cortado.store.catalog.descriptors import SubjectState
+from cortado.store.catalog.deletion import delete_versions
+from cortado.store.catalog.descriptors import SubjectState, SubjectVersion
 from cortado.store.catalog.registry import check_schema, set_compatibility, set_default_compatibility
 from cortado.store.mvcc.mutations import Mutations
 from support.catalog_store import FLIGHT, CatalogStore
@@ -171,6 +172,52 @@ def test_a_softly_deleted_version_is_out_of_everything_and_its_number_stays_take
     with pytest.raises(NotFound):
         store.catalog().subject("a")
     assert store.register("a", V1).version.version == 4, "nothing is left to be compatible with, but the numbers"
+
+
+def test_versions_are_deleted_softly_and_then_forgotten(store: CatalogStore) -> None:
+    for text in (V1, V2):
+        store.register("a", text)
+    with pytest.raises(InvalidArgument, match="forgets what was deleted before, and version 2 of subject a was not"):
+        store.write(delete_versions, "a", 2, permanent=True)
+    assert store.write(delete_versions, "a", 2, permanent=False).versions == (2,)
+    with pytest.raises(NotFound, match="version 2 of subject a"):
+        store.write(delete_versions, "a", 2, permanent=False)
+    with pytest.raises(InvalidArgument, match="version 1 of subject a was not"):
+        store.write(delete_versions, "a", 0, permanent=True)
+    assert store.write(delete_versions, "a", 0, permanent=False).versions == (1,)
+    with pytest.raises(NotFound, match="no subject a"):
+        store.write(delete_versions, "a", 0, permanent=False)
+    assert store.write(delete_versions, "a", 0, permanent=True).versions == (1, 2)
+    assert store.catalog().find_subject("a") is None
+    with pytest.raises(NotFound, match="no subject a"):
+        store.write(delete_versions, "a", 0, permanent=True)
+    assert store.register("a", V2).version.version == 3
+    assert store.catalog().find_subject("a") == SubjectState("a", None, (SubjectVersion(3, 2),), 4)
+
+
+def test_a_forgotten_subject_loses_its_mode_and_a_forgotten_version_does_not_take_it(store: CatalogStore) -> None:
+    store.write(set_compatibility, "a", CompatibilityMode.NONE)
+    store.register("a", V1)
+    for permanent in (False, True):
+        store.write(delete_versions, "a", 1, permanent=permanent)
+    assert store.catalog().find_subject("a") == SubjectState("a", CompatibilityMode.NONE, (), 2)
+    store.register("a", V1)
+    for permanent in (False, True):
+        store.write(delete_versions, "a", 0, permanent=permanent)
+    assert store.catalog().find_subject("a") is None
+
+
+def test_no_version_of_a_subject_that_a_table_follows_can_be_deleted(store: CatalogStore) -> None:
+    store.write(create_database, "air")
+    for text in (V1, V2):
+        store.register("air.flights", text)
+    store.write(delete_versions, "air.flights", 1, permanent=False)
+    store.write(create_table, "air", "flights", key=[PartDeclaration("id")])
+    for version, permanent in ((2, False), (0, False), (1, True)):
+        with pytest.raises(InvalidArgument, match=r"table air\.flights follows it") as refused:
+            store.write(delete_versions, "air.flights", version, permanent=permanent)
+        assert refused.value.field == "subject"
+    assert versions_of(store, "air.flights") == [(2, 2)]
 
 
 def test_a_version_that_was_given_before_is_a_defect(store: CatalogStore) -> None:
