@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, Final
 
 import fastavro
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
+from cortado.errors import NotFound
+from cortado.schema.documents import encode_document
+from cortado.schema.model import Schema
+from cortado.schema.parse import parse_schema
+from cortado.store.client.documents import AsyncDocumentCodec
 from cortado.store.client.schemas import SchemaVersion, schema_text
 
 DECLARATION: Final[dict[str, Any]] = {
@@ -31,3 +37,31 @@ def test_what_fastavro_adds_to_a_declaration_is_not_registered() -> None:
     assert isinstance(parsed, dict)
     assert "__named_schemas" in parsed
     assert json.loads(schema_text(parsed)) == json.loads(schema_text(DECLARATION)) == DECLARATION
+
+
+class Registry:
+    """Knows a schema by its id, which no version of the subject has."""
+
+    def __init__(self, *texts: str) -> None:
+        self.schemas = [parse_schema(text) for text in texts]
+
+    async def newest(self, subject: str) -> tuple[SchemaVersion, Schema]:
+        return SchemaVersion(1, subject, 1, self.schemas[0].text, ""), self.schemas[0]
+
+    async def version_with_id(self, subject: str, schema_id: int) -> tuple[SchemaVersion, Schema]:
+        raise NotFound("schema", f"with id {schema_id} in subject {subject}")
+
+    async def by_id(self, schema_id: int) -> Schema:
+        return self.schemas[schema_id - 1]
+
+
+def test_a_document_is_read_by_the_id_that_it_holds_whichever_subject_has_it() -> None:
+    async def subject() -> str:
+        return "d.t"
+
+    later = {**DECLARATION, "fields": [*DECLARATION["fields"], {"name": "note", "type": "string", "default": "?"}]}
+    registry = Registry(json.dumps(later), json.dumps(DECLARATION))
+    codec = AsyncDocumentCodec(registry, subject, None)  # type: ignore[arg-type]
+    body = encode_document(registry.schemas[1], {"id": 7, "to": None})
+    document, shape = asyncio.run(codec.decode(2, body))
+    assert (document, shape) == ({"id": 7, "to": None, "note": "?"}, registry.schemas[0])
