@@ -56,15 +56,16 @@ def delete_versions(catalog: Catalog, subject: str, version: int, *, permanent: 
 
 
 def put_subject(mutations: Mutations, state: SubjectState) -> None:
-    """Store a subject; of one without versions and mode nothing but the number that comes next."""
-    subject_key, deleted_key = stored.subject_key(state.subject), stored.deleted_subject_key(state.subject)
+    """Store a subject; of one without versions and mode nothing but the number that comes next.
+
+    That is read while there is no such subject, and stays where it comes back, to be overwritten when it goes again.
+    """
     if state.versions or state.mode is not None:
-        mutations.put(subject_key, stored.encode_subject(state))
-        mutations.delete(deleted_key)
+        mutations.put(stored.subject_key(state.subject), stored.encode_subject(state))
         return
-    mutations.delete(subject_key)
+    mutations.delete(stored.subject_key(state.subject))
     if state.next_version > 1:
-        mutations.put(deleted_key, stored.encode_subject(state))
+        mutations.put(stored.deleted_subject_key(state.subject), stored.encode_subject(state))
 
 
 def _chosen(state: SubjectState, version: int, *, permanent: bool) -> list[SubjectVersion]:
