@@ -52,3 +52,5 @@ cortado cert node n1 --host 127.0.0.1
 echo 'heartbeat-ms = 100' > etc-cortado.toml
 cortado context set prod --endpoint db1:7621
 cortado context use prod
+echo '"int"' | cortado schema register topic-value -
+echo '"long"' | cortado schema register topic-value -
