@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Protocol, TypeAlias
 
 from cortado.raft.configuration import Configuration, Member
 
 
 class Payload(Protocol):
-    """What an entry carries. Encoded only when it must be stored or sent; a group of one never needs to."""
+    """What an entry carries."""
 
     def encode(self) -> bytes: ...
 
@@ -68,16 +69,27 @@ class Message:
     body: bytes
 
 
+class RecordKind(IntEnum):
+    """What a record of the log files says of its group's log."""
+
+    ENTRY = 1
+    """An entry. Where its index exists already, it replaces that entry and all behind it."""
+    TRUNCATE = 2
+    """The entries from its index on go, and nothing takes their place yet."""
+    HARD_STATE = 3
+    """Term, vote and base. Its index and term are the base, the place that the log begins after: entries up to there
+    are needed no longer."""
+
+
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """Work for one round: ``writes`` (key, value; None deletes; in this order) into the log's space, and ``committed``
-    to be applied, go into one synced transaction."""
+class LogRecord:
+    """What a group's log asks the log files to keep. ``payload`` is opaque to them; empty in a TRUNCATE."""
 
-    writes: Sequence[tuple[bytes, bytes | None]] = field(default=())
-    committed: Sequence[Entry] = field(default=())
-
-    def __bool__(self) -> bool:
-        return bool(self.writes or self.committed)
+    kind: RecordKind
+    group_id: int
+    index: int
+    term: int
+    payload: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,180 @@
+"""The disk below the log files: a folder of preallocated files that are written at an offset and synced.
+
+:class:`LogDirectory` is the port; the simulation's disk and the tests of faults implement it, :class:`FolderFiles` is
+the real one. What its failures mean is in ``cortado.store.engine.failures``: no room is ``ResourceExhausted`` and may
+pass, anything else on the way to the disk is :class:`~cortado.store.engine.failures.StorageFailed`. A sync that fails
+is the end whatever its reason, a full disk too: the kernel may have dropped what was to be written.
+
+A file is preallocated, so that an append changes neither its length nor, where the file system can promise blocks, the
+list of its free ones: one write and one fdatasync make it durable, and a full disk is met when a segment is created.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, Protocol
+
+from cortado.errors import DataLoss
+from cortado.store.engine.failures import StorageFailed, disk_full
+from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE
+
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_CANNOT_PROMISE: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
+
+
+class LogDirectory(Protocol):
+    """A folder of files. What changes something raises ResourceExhausted or StorageFailed, ``read`` DataLoss."""
+
+    def names(self) -> list[str]:
+        """Of all files, in any order."""
+
+    def create(self, name: str, size_bytes: int) -> None:
+        """A new file that reads as zeros; it and its name are durable. Raises ResourceExhausted, and leaves nothing."""
+
+    def write(self, name: str, offset: int, data: bytes) -> None:
+        """All of ``data``; not durable yet. Where it raises, any part may have been written."""
+
+    def sync(self, name: str) -> None:
+        """What was written is durable. Raises StorageFailed, and nothing else."""
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        """Fewer bytes than ``size`` where the file ends before. Raises DataLoss where the disk can't read."""
+
+    def size(self, name: str) -> int: ...
+
+    def remove(self, name: str) -> None:
+        """Durably."""
+
+    def close(self) -> None: ...
+
+
+class FolderFiles:
+    """The files of the folder ``path``, which is made where it is missing. Descriptors stay open until ``close``.
+
+    With ``may_write=False`` it opens them for reading alone, and makes nothing.
+    """
+
+    def __init__(self, path: Path, *, may_write: bool = True) -> None:
+        self._path = path
+        self._may_write = may_write
+        self._descriptors: dict[str, int] = {}
+        if may_write:
+            with self._failures(path.name):
+                if not path.exists():
+                    path.mkdir(mode=DIRECTORY_MODE)
+                    _sync_folder(path.parent)
+                # What a process created or removed that was killed before it synced the folder.
+                _sync_folder(path)
+
+    def names(self) -> list[str]:
+        with self._failures(self._path.name):
+            return [each.name for each in self._path.iterdir()] if self._path.exists() else []
+
+    def create(self, name: str, size_bytes: int) -> None:
+        with self._failures(name):
+            descriptor = os.open(self._path / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+            try:
+                _preallocate(descriptor, size_bytes)
+                os.fsync(descriptor)
+                _sync_folder(self._path)
+            except BaseException:
+                os.close(descriptor)
+                with suppress(OSError):
+                    (self._path / name).unlink()
+                raise
+        self._descriptors[name] = descriptor
+
+    def write(self, name: str, offset: int, data: bytes) -> None:
+        with self._failures(name):
+            descriptor = self._opened(name)
+            written = os.pwrite(descriptor, data, offset)
+            # A disk that fills takes a part, and says so at the next try.
+            while written < len(data):
+                written += os.pwrite(descriptor, memoryview(data)[written:], offset + written)
+
+    def sync(self, name: str) -> None:
+        try:
+            _sync_data(self._opened(name))
+        except OSError as error:
+            raise StorageFailed(f"the log file {name} can't be synced: {error}") from error
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        try:
+            descriptor, parts = self._opened(name), list[bytes]()
+            while size > 0 and (part := os.pread(descriptor, size, offset)):
+                parts.append(part)
+                offset, size = offset + len(part), size - len(part)
+            return b"".join(parts)
+        except OSError as error:
+            raise DataLoss(f"the log file {name}", f"byte {offset} can't be read: {error}") from error
+
+    def size(self, name: str) -> int:
+        with self._failures(name):
+            return os.fstat(self._opened(name)).st_size
+
+    def remove(self, name: str) -> None:
+        with self._failures(name):
+            descriptor = self._descriptors.pop(name, None)
+            if descriptor is not None:
+                os.close(descriptor)
+            (self._path / name).unlink()
+            _sync_folder(self._path)
+
+    def close(self) -> None:
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])
+
+    def _opened(self, name: str) -> int:
+        descriptor = self._descriptors.get(name)
+        if descriptor is None:
+            flags = (os.O_RDWR if self._may_write else os.O_RDONLY) | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = self._descriptors[name] = os.open(self._path / name, flags)
+        return descriptor
+
+    @contextmanager
+    def _failures(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno in _NO_SPACE:
+                raise disk_full(self._free_bytes(), f"the log file {name}: {error}") from error
+            raise StorageFailed(f"the log file {name}: {error}") from error
+
+    def _free_bytes(self) -> int:
+        disk = os.statvfs(self._path if self._path.exists() else self._path.parent)
+        return disk.f_bavail * disk.f_frsize
+
+
+def _preallocate(descriptor: int, size_bytes: int) -> None:
+    """Reads as zeros afterwards. Where the file system can't promise blocks, a later write may meet a full disk."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(descriptor, 0, size_bytes)
+            return
+        except OSError as error:
+            if error.errno not in _CANNOT_PROMISE:
+                raise
+    os.ftruncate(descriptor, size_bytes)
+
+
+def _sync_data(descriptor: int) -> None:
+    if sys.platform == "darwin":
+        # There fsync leaves data in the drive's own cache.
+        import fcntl
+
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(descriptor)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
