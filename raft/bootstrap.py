@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cortado.errors import DataLoss, InvalidArgument
 from cortado.raft.bounds import TERM_AHEAD_MAX, TERM_MAX
 from cortado.raft.configuration import Configuration, Member
+from cortado.raft.log import LogRecord, RecordKind
 from cortado.raft.records import (
     KIND_CONFIGURATION,
     HardState,
     Record,
+    StoredLog,
     Writes,
-    decode_stored,
-    entry_key,
 )
 
 # An empty replica holds "entry 0 of term 0": a group begins above what such a one could seem to hold.
@@ -22,12 +21,12 @@ FIRST_INDEX, FIRST_TERM = 2, 1
 
 
 def bootstrap_writes(group_id: int, member: Member, *, index: int = FIRST_INDEX, term: int = FIRST_TERM) -> Writes:
-    """The log's part of the transaction that founds a group of one, which must record ``(index, term)`` as applied."""
+    """What the log files keep of a group of one that begins; the data must record ``(index, term)`` as applied."""
     if index < FIRST_INDEX or term < FIRST_TERM:
         problem = f"a group begins at index {FIRST_INDEX}, term {FIRST_TERM} or above"
         raise InvalidArgument("applied", problem, f"{index}, {term}")
-    state = HardState(term, "", index, term, Configuration(voters=(member,)), keeps_entries=False)
-    return [state.write(group_id)]
+    state = HardState(term, "", index, term, Configuration(voters=(member,)))
+    return [state.log_record(group_id)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +39,18 @@ class ForcedReport:
     removed: tuple[Member, ...]
 
 
-def force_single_writes(
-    group_id: int, stored: Sequence[tuple[bytes, bytes]], member: Member
-) -> tuple[Writes, ForcedReport]:
-    """Make ``member``, which ``stored`` belongs to, the only one of its group. Raises DataLoss where ``stored`` is
-    damaged, InvalidArgument where it is empty."""
-    log = decode_stored(group_id, stored)
+def force_single_writes(group_id: int, log: StoredLog, member: Member) -> tuple[Writes, ForcedReport]:
+    """Make ``member``, which ``log`` belongs to, the only one of its group. Raises InvalidArgument for an empty log."""
     old = log.configuration
     if not old.members:
         raise InvalidArgument("data_dir", f"it holds no group {group_id}")
     state, (last_index, last_term) = log.hard_state, log.last
     check_term(group_id, state.term)
-    alone = Configuration(voters=(member,))
     report = ForcedReport(last_index, last_term, old.others(member.node_id))
     term = state.term + 1
-    if not state.keeps_entries:
-        new = HardState(term, "", state.base_index, state.base_term, alone, keeps_entries=False)
-        return [new.write(group_id)], report
-    record = Record(KIND_CONFIGURATION, alone, last_index + 1, term)
-    new = HardState(term, "", state.base_index, state.base_term, state.base_configuration, keeps_entries=True)
-    return [(entry_key(group_id, record.index), record.stored(group_id)), new.write(group_id)], report
+    record = Record(KIND_CONFIGURATION, Configuration(voters=(member,)), last_index + 1, term)
+    new = replace(state, term=term, voted_for="")
+    return [new.log_record(group_id), record.log_record(group_id)], report
 
 
 def check_term(group_id: int, term: int) -> None:
@@ -79,18 +70,14 @@ class TermReport:
     dropped: int
 
 
-def reset_term_writes(
-    group_id: int, stored: Sequence[tuple[bytes, bytes]], applied: tuple[int, int]
-) -> tuple[Writes, TermReport]:
+def reset_term_writes(group_id: int, log: StoredLog, applied: tuple[int, int]) -> tuple[Writes, TermReport]:
     """Take a replica back from a term that its log cannot have come to by elections.
 
     It goes on in a term above all in which it may have voted, and which the others, wherever they are, take from it:
     half of what they allow a message to be ahead. ``applied`` is the last applied entry's index and term. Raises
-    DataLoss where ``stored`` is damaged, InvalidArgument where its term is in bounds, or where what is out of bounds
-    was applied.
+    InvalidArgument where its term is in bounds, or where what is out of bounds was applied.
     """
-    log = decode_stored(group_id, stored)
-    state, term = log.hard_state, log.hard_state.base_term if log.hard_state.keeps_entries else applied[1]
+    state, term = log.hard_state, log.hard_state.base_term
     kept = 0
     for record in log.records:
         if record.term > term + TERM_AHEAD_MAX:
@@ -105,5 +92,5 @@ def reset_term_writes(
         raise InvalidArgument("data_dir", problem)
     new_term = term + TERM_AHEAD_MAX // 2
     new = replace(state, term=new_term, voted_for="")
-    writes: Writes = [(entry_key(group_id, each.index), None) for each in out_of_bounds]
-    return [*writes, new.write(group_id)], TermReport(state.term, new_term, len(out_of_bounds))
+    cut = [LogRecord(RecordKind.TRUNCATE, group_id, each.index, 0) for each in out_of_bounds[:1]]
+    return [*cut, new.log_record(group_id)], TermReport(state.term, new_term, len(out_of_bounds))

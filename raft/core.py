@@ -38,6 +38,9 @@ class Core:
     """The slowest of our last transactions, less and less of it with each that was faster."""
     counted_alone_to: int = 0
     """Up to here entries were counted as committed by ourselves alone, when a leadership of ours ended."""
+    is_installing: bool = False
+    """From the writes of a snapshot's reset until they are durable: they name our term and vote, so no others may come
+    between, and nothing is applied to a state that is being replaced."""
     incarnation: int = 0
     """Drawn at the start: tells times of this process from those of an earlier one."""
     freshness: Freshness = field(default_factory=Freshness)
@@ -84,6 +87,11 @@ class Core:
         if self.is_leading or durable_index < self.counted_alone_to:
             return min(commit_index, durable_index)
         return commit_index
+
+    @property
+    def appliable_index(self) -> int:
+        """What is committed, and in our own log files: it may be applied."""
+        return min(self.durable_commit_index, self.journal.durable_index)
 
     def send(self, to: str, message: pb.RaftMessage, needs: int = AT_ONCE) -> None:
         self.outbox.put(to, message, self.now_ms, needs)

@@ -8,18 +8,21 @@ driver keeps it::
     append(payload) ...                            at the leader: what was proposed
     tick(now_ms)
     outbox()   ->  messages that may leave at once
-    ready()    ->  one synced transaction: writes + committed entries, applied
-    synced(ready)
-    outbox()   ->  messages that waited for it
+    ready()    ->  writes for the log files, synced as a whole
+    synced(writes)
+    outbox()   ->  messages that waited for them
     durable_commit_index   callers of entries up to here may be answered
+    committed() ->  entries to apply to the data, later, in a transaction of its own
+    was_applied(entries)
 
-Nothing that depends on a Ready's ``writes`` leaves the node before they are durable: ``outbox`` holds it back. At most
-one Ready is outstanding. A log knows nothing of tables, of gRPC, or of what a payload means.
+Nothing that depends on writes leaves the node before they are durable: ``outbox`` holds it back. At most one batch of
+writes is outstanding, and beside it one batch of entries that are being applied. A log knows nothing of tables, of
+gRPC, or of what a payload means.
 
 Inside, each room has a file, and this one orders their calls::
 
     step ─► standing, bounds, terms ─► elections ─┐                          ┌─► outbox (held until durable)
-                                       following ─┼─► engine (PySyncObj) ─► journal ─► storing: ready, synced
+                                       following ─┼─► engine (PySyncObj) ─► journal ─► storing ─► applying
                                        replication┘
     tick ─► timers of all of them
 
@@ -39,6 +42,7 @@ from cortado.errors import DataLoss, InvalidArgument, TooLarge
 from cortado.invariants import invariant
 from cortado.proto.bounds import MessageBounds
 from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.applying import Applying
 from cortado.raft.bootstrap import check_term
 from cortado.raft.bounds import problem_of
 from cortado.raft.configuration import Configuration
@@ -47,11 +51,11 @@ from cortado.raft.elections import ElectionCounts, Elections
 from cortado.raft.engine import CANDIDATE, LEADER, Engine, Sent
 from cortado.raft.following import Following
 from cortado.raft.journal import Journal
-from cortado.raft.log import Doubt, Entry, Examine, Message, Payload, PeerProgress, Ready
+from cortado.raft.log import Doubt, Entry, Examine, Message, Payload, PeerProgress
 from cortado.raft.log_window import LogWindow
 from cortado.raft.membership import Membership
 from cortado.raft.outbox import Outbox
-from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, KIND_EXAMINED, Record, decode_stored
+from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, KIND_EXAMINED, Record, StoredLog, Writes
 from cortado.raft.replication import Replication
 from cortado.raft.settings import RaftSettings
 from cortado.raft.standing import Standing
@@ -91,20 +95,23 @@ class RaftLog:
         *,
         group_id: int,
         random: random_module.Random,
-        stored: Sequence[tuple[bytes, bytes]],
+        stored: StoredLog,
         applied: tuple[int, int],
         now_ms: float,
         joined: Configuration | None = None,
     ) -> None:
-        """``stored`` are the group's keys and values of the log's space, ``applied`` is the last applied entry's index
-        and term. Nothing stored is a replica that has received nothing yet: it has no configuration, never votes or
-        campaigns, and hears the members of ``joined`` alone, which let it in.
+        """``stored`` is what the log files have of the group, ``applied`` the last applied entry's index and term. An
+        empty log is a replica that has received nothing yet: it has no configuration, never votes or campaigns, and
+        hears the members of ``joined`` alone, which let it in.
 
         Raises DataLoss where ``stored`` is damaged, or contradicts ``applied``."""
         settings.check()
-        if not stored and applied != (0, 0):
+        if stored.is_empty and applied != (0, 0):
             raise DataLoss(f"the log of group {group_id}", f"it is empty, but entry {applied[0]} is applied")
-        journal = Journal(group_id, decode_stored(group_id, stored), applied)
+        journal = Journal(group_id, stored, applied)
+        if journal.configuration.is_alone(node_id):
+            # Nobody else is asked: what is durable here is committed, and may have been acknowledged.
+            journal.commit_on_start = journal.last_index
         check_term(group_id, journal.term)
         is_within = journal.base[0] <= applied[0] <= journal.last_index
         invariant(is_within, "what was applied lies within the log at the start", journal.base, applied, journal.last)
@@ -124,11 +131,14 @@ class RaftLog:
         self._refused: dict[str, int] = {}
         self._replication = Replication(self._core)
         self._following = Following(self._core)
-        self._elections = Elections(self._core, is_first_incarnation=not stored)
+        self._elections = Elections(self._core, is_first_incarnation=stored.is_empty)
         self._storing = Storing(self._core, self._replication)
+        self._applying = Applying(self._core)
         self.members = Membership(self._core, self._replication, self._configure)
         self.transfer = Transfer(self._core, self._replication)
-        self.window = LogWindow(self._core, self._replication, self._following, self._storing, self._changed)
+        self.window = LogWindow(
+            self._core, self._replication, self._following, self._storing, self._applying, self._changed
+        )
         self._seen_configuration: Configuration | None = None
         self._was_leading = False
         self._has_unsent = False
@@ -229,11 +239,10 @@ class RaftLog:
         record = Record(kind, payload, core.journal.last_index + 1, core.journal.term)
         entry = record.entry
         assert entry is not None
-        if self._seen_configuration is None or not self._seen_configuration.is_alone(core.node_id):
-            size, limit = len(record.stored(core.group_id)), core.settings.entry_bytes_max
-            if size > limit:
-                problem = f"an entry of the log may have at most {limit} bytes"
-                raise TooLarge("entry", problem, str(size), size, limit)
+        size, limit = len(record.stored(core.group_id)), core.settings.entry_bytes_max
+        if size > limit:
+            problem = f"an entry of the log may have at most {limit} bytes"
+            raise TooLarge("entry", problem, str(size), size, limit)
         core.engine.set_time(core.now_ms)
         core.engine.append(record)
         self._has_unsent = True
@@ -392,32 +401,46 @@ class RaftLog:
 
     @property
     def has_writes(self) -> bool:
-        """Whether the log itself has something to be made durable: entries, a term, a vote. False where the next
-        Ready would only apply what is committed. Not to be asked while a Ready is outstanding."""
+        """Whether something is to be made durable: entries, a term, a vote, the base. Not to be asked while writes are
+        outstanding."""
         return self._storing.has_writes
 
-    def ready(self) -> Ready:
-        """What is to be made durable and applied now; falsy where there is nothing. Each entry is handed over once."""
+    def ready(self) -> Writes:
+        """What is to be made durable now, whole; empty where there is nothing, or writes are outstanding."""
         return self._storing.ready()
 
-    def synced(self, ready: Ready) -> None:
-        """The node's word that ``ready`` is durable and its committed entries are applied."""
+    def synced(self, writes: Writes) -> None:
+        """The node's word that ``writes`` are durable."""
         core = self._core
-        self._storing.synced(ready)
+        self._storing.synced(writes)
         if core.is_leading:
             core.engine.set_time(core.now_ms)
             if self._replication.became_durable():
                 core.engine.tick()
                 self._changed()
 
-    def withdraw(self, ready: Ready) -> bool:
-        """The node could not store ``ready`` (there is no room). True: nobody else can hold its entries, so they and
+    def withdraw(self, writes: Writes) -> bool:
+        """The node could not store ``writes`` (there is no room). True: nobody else can hold their entries, so they and
         all after them are taken back, and :attr:`last` is again the last durable entry. False: they stand; the node
-        must try the same Ready again, whole, or stop."""
-        is_withdrawn = self._storing.withdraw(ready)
+        must try the same writes again, whole, or stop."""
+        is_withdrawn = self._storing.withdraw(writes)
         if is_withdrawn:
             self._changed()
         return is_withdrawn
+
+    @property
+    def backlog(self) -> int:
+        """How many entries may be applied, and are not on their way to be."""
+        return self._applying.backlog
+
+    def committed(self) -> Sequence[Entry]:
+        """The next entries to apply, which are committed and durable here; empty where there are none, or those of the
+        last call are not applied yet. Each is handed over once, in the order of the log."""
+        return self._applying.take()
+
+    def was_applied(self, entries: Sequence[Entry]) -> None:
+        """The node's word that ``entries``, which :meth:`committed` gave, are durably applied."""
+        self._applying.applied(entries)
 
     # --- linearizable reads -------------------------------------------------------------------------------------------
 

@@ -5,14 +5,14 @@
     base          applied        durable      last
      |  entries stored  |            |          |
      +---------------------------------+--------+
-                                       dirty_from ..  go with the next Ready
+                                       dirty_from ..  are written next
 
 PySyncObj reads and writes it as its journal, by positions: position 0 is the base, the place that the log begins after.
 Writes are not queued one by one. The journal remembers which indexes are stored and from which one on memory differs,
-so that what is appended and truncated again within a round costs nothing, and a Ready is the difference.
+so that what is appended and truncated again within a round costs nothing, and what is written is the difference.
 
-A group without other members keeps no entries: each is applied in the transaction that would store it. The log then
-begins after what is applied (:meth:`Journal.drop_to`), and says so in its hard state.
+What is dropped from the front (:meth:`Journal.drop_to`) is not deleted one by one either: the hard state names the
+base, and the log files let go of what lies before it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,8 @@ from typing import Final
 from cortado.errors import DataLoss, Internal
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
-from cortado.raft.records import (
-    KIND_CONFIGURATION,
-    HardState,
-    Record,
-    StoredLog,
-    Writes,
-    entry_key,
-    group_range,
-    nothing,
-)
-
-__all__ = ["EngineEntry", "Journal", "group_range"]
+from cortado.raft.log import LogRecord, RecordKind
+from cortado.raft.records import KIND_CONFIGURATION, HardState, Record, StoredLog, Writes, nothing
 
 EngineEntry = tuple[Record, int, int]
 # How many dropped places may stand before the window before memory is given back.
@@ -41,7 +31,7 @@ _SLACK: Final = 256
 
 
 class Journal:
-    """Indexes count from the base; at most one Ready's writes are outstanding at a time."""
+    """Indexes count from the base; writes are outstanding once at a time."""
 
     def __init__(self, group_id: int, stored: StoredLog, applied: tuple[int, int]) -> None:
         """``applied`` is what the data contains. Raises DataLoss where the log does not reach to it."""
@@ -49,23 +39,24 @@ class Journal:
         self.group_id = group_id
         self.term = state.term
         self.voted_for = state.voted_for
-        self._base = _checked_base(group_id, stored, applied)
+        _check_applied(group_id, stored, applied)
+        self._base = (state.base_index, state.base_term)
         self._base_configuration = state.base_configuration
         self._entries: list[EngineEntry] = [(nothing(*self._base), *self._base)]
         self._start = 0
         self._configurations: list[tuple[int, Configuration]] = []
-        self._keeps_entries = state.keeps_entries
-        self._stored_from = self._base[0] + 1
         self._bytes = 0
         for record in stored.records:
             self._push(record)
             self._count(record)
-        self._stored_to = self.last_index
+        # The last index that the disk has, or will with the writes that were taken last; and before those.
+        self._stored_to = self._stored_before = self.last_index
         self._dirty_from = self.last_index + 1
         self.durable_index = self.last_index
-        self._commit_on_start = applied[0]
         self.is_hard_state_dirty = False
-        # Numbers of Readys: of the next one, of the last one that is durable, of the one that holds the term and vote.
+        self.commit_on_start = applied[0]
+        """What PySyncObj takes for committed when it begins."""
+        # Writes are numbered: the next ones, the last ones that are durable, those that hold the term and vote.
         self.open_sequence = 1
         self.synced_sequence = 0
         self.vote_sequence = 0
@@ -86,11 +77,6 @@ class Journal:
     def last(self) -> tuple[int, int]:
         entry = self._entries[-1]
         return entry[1], entry[2]
-
-    @property
-    def keeps_entries(self) -> bool:
-        """False while the log of a group without other members begins after what is applied."""
-        return self._keeps_entries
 
     @property
     def is_dirty(self) -> bool:
@@ -150,7 +136,7 @@ class Journal:
         return [self.configuration_at(index), *(each for at, each in self._configurations if at > index)]
 
     def sequence_of(self, index: int) -> int:
-        """The number of the Ready after which ``index``, the term and the vote are durable."""
+        """The number of the writes after which ``index``, the term and the vote are durable."""
         if index <= self.durable_index:
             return self.vote_sequence
         if self._handed_to is not None and index <= self._handed_to:
@@ -205,7 +191,8 @@ class Journal:
         """Not stored: after a restart everything up to the applied index is committed, and a leader tells the rest."""
 
     def getRaftCommitIndex(self) -> int:
-        return self._commit_on_start
+        """Of the start: what the data contains, or more where nobody else is asked."""
+        return self.commit_on_start
 
     def onOneSecondTimer(self) -> None:
         """Nothing to flush."""
@@ -257,49 +244,40 @@ class Journal:
             self._stored_to = index
             self._dirty_from = index + 1
             self.durable_index = index
-        self._stored_from = index + 1
         self._stored_to = max(self._stored_to, index)
         self._dirty_from = max(self._dirty_from, index + 1)
         self.durable_index = max(self.durable_index, index)
-        self._keeps_entries = True
         is_base = self._base == (index, term)
         invariant(is_base, "the log begins after the snapshot that was installed", self._base, index, term)
 
     def reset_writes(self, index: int, term: int, configuration: Configuration) -> tuple[Writes, bool]:
         """The writes of a reset, and whether what is stored behind ``index`` stays."""
         is_kept = self.term_at(index) == term
-        last_deleted = min(index, self._stored_to) if is_kept else self._stored_to
-        writes: Writes = [(entry_key(self.group_id, each), None) for each in range(self._stored_from, last_deleted + 1)]
+        # What memory has replaced since it was stored may lie behind the new base, where nothing would follow it.
+        kept_to = min(self._stored_to, self._dirty_from - 1) if is_kept else self._base[0]
+        writes: Writes = []
+        if self._stored_to > kept_to:
+            writes.append(LogRecord(RecordKind.TRUNCATE, self.group_id, kept_to + 1, 0))
         state = HardState(max(self.term, term), self.voted_for if self.term >= term else "", index, term, configuration)
-        writes.append(state.write(self.group_id))
-        return writes, is_kept
+        return [*writes, state.log_record(self.group_id)], is_kept
 
     # --- durability ----------------------------------------------------------------------------------------------
 
-    def take_writes(self, keeps_entries: bool) -> Writes:
-        """What differs from the disk, as a Ready's writes. ``keeps_entries`` is False where all entries are applied
-        with this Ready, and nobody else will ever ask for them."""
-        invariant(self._handed_to is None, "one Ready's writes are outstanding at a time", self._handed_to)
+    def take_writes(self) -> Writes:
+        """What differs from the disk."""
+        invariant(self._handed_to is None, "writes are outstanding once at a time", self._handed_to)
         writes: Writes = []
-        if keeps_entries != self._keeps_entries:
-            self._keeps_entries = keeps_entries
-            self.is_hard_state_dirty = True
-        base, last = self._base[0], self.last_index
-        first_kept = base + 1 if keeps_entries else last + 1
-        for index in range(self._stored_from, min(first_kept, self._stored_to + 1)):
-            writes.append((entry_key(self.group_id, index), None))
-        for index in range(max(last, self._stored_from - 1) + 1, self._stored_to + 1):
-            writes.append((entry_key(self.group_id, index), None))
-        for index in range(max(self._dirty_from, first_kept), last + 1):
-            record = self.record_at(index)
-            invariant(record.index == index, "an entry is stored where it was appended", record.index, index)
-            writes.append((entry_key(self.group_id, index), record.stored(self.group_id)))
-            self._count(record)
-        self._stored_from, self._stored_to = first_kept, last
-        self._dirty_from = last + 1
         if self.is_hard_state_dirty:
-            writes.append(self._hard_state(keeps_entries).write(self.group_id))
+            writes.append(self.hard_state.log_record(self.group_id))
             self.is_hard_state_dirty = False
+        last = self.last_index
+        if self._stored_to > last and self._dirty_from > last:
+            writes.append(LogRecord(RecordKind.TRUNCATE, self.group_id, last + 1, 0))
+        for record in self.records(self._dirty_from, last) if self._dirty_from <= last else ():
+            writes.append(record.log_record(self.group_id))
+            self._count(record)
+        self._stored_before, self._stored_to = self._stored_to, last
+        self._dirty_from = last + 1
         self._handed_to = last
         self.open_sequence += 1
         return writes
@@ -307,42 +285,39 @@ class Journal:
     def synced(self) -> None:
         """The writes taken last are durable."""
         handed_to, self._handed_to = self._handed_to, None
-        invariant(handed_to is not None, "a Ready's writes become durable once")
+        invariant(handed_to is not None, "writes become durable once")
         self.durable_index = max(self.durable_index, handed_to or 0)
         is_within = self._base[0] <= self.durable_index <= self.last_index
         invariant(is_within, "what is durable lies within the log", self._base, self.durable_index, self.last_index)
         self.synced_sequence = self.open_sequence - 1
 
-    def withdrawn(self, durable: int) -> None:
-        """The writes taken last never happened, and everything above ``durable`` is gone. None of it was kept."""
+    def withdrawn(self) -> None:
+        """The writes taken last never happened, and everything above what is durable is gone."""
         self._handed_to = None
         self.synced_sequence = self.open_sequence - 1
-        if durable < self.last_index:
-            self.truncate(durable + 1)
-        self._stored_from, self._stored_to = durable + 1, durable
-        self._dirty_from = durable + 1
-        self.durable_index = durable
+        if self.durable_index < self.last_index:
+            self.truncate(self.durable_index + 1)
+        self._stored_to = self._stored_before
+        self._dirty_from = self.durable_index + 1
+        # The base may have been among them.
+        self.is_hard_state_dirty = True
 
-    def _hard_state(self, keeps_entries: bool) -> HardState:
-        # Where none are kept, the log begins after what is applied, and so with the newest configuration.
-        configuration = self._base_configuration if keeps_entries else self.configuration
+    @property
+    def hard_state(self) -> HardState:
         last_term = self.last[1]
         invariant(self.term >= last_term, "the stored term is the last entry's, or later", self.term, last_term)
-        return HardState(self.term, self.voted_for, *self._base, configuration, keeps_entries)
+        return HardState(self.term, self.voted_for, *self._base, self._base_configuration)
 
     def _set_base(self, base: tuple[int, int], configuration: Configuration) -> None:
         self._base = base
         self._base_configuration = configuration
         self._configurations = [each for each in self._configurations if each[0] > base[0]]
-        if self._keeps_entries:
-            self.is_hard_state_dirty = True
+        self.is_hard_state_dirty = True
 
     def _push(self, record: Record) -> None:
         self._entries.append((record, record.index, record.term))
         if record.kind == KIND_CONFIGURATION:
             self._configurations.append((record.index, record.configuration))
-            if not self._keeps_entries:
-                self.is_hard_state_dirty = True
 
     def _count(self, record: Record) -> None:
         if not record.is_counted:
@@ -355,22 +330,17 @@ class Journal:
             self._bytes -= len(record)
 
 
-def _checked_base(group_id: int, stored: StoredLog, applied: tuple[int, int]) -> tuple[int, int]:
-    """Where the log begins. Raises DataLoss where it and ``applied`` contradict each other."""
+def _check_applied(group_id: int, stored: StoredLog, applied: tuple[int, int]) -> None:
+    """Raises DataLoss where the log and what is ``applied`` contradict each other."""
     place = f"the log of group {group_id}"
     state, last = stored.hard_state, stored.last
     base = (state.base_index, state.base_term)
     if applied[0] < base[0]:
         raise DataLoss(place, f"it begins after entry {base[0]}, but only {applied[0]} is applied")
-    if not state.keeps_entries:
-        if applied[1] > state.term:
-            raise DataLoss(place, f"its term {state.term} is below the last applied entry's term {applied[1]}")
-        return applied
     if applied[0] > last[0]:
         raise DataLoss(place, f"it ends at entry {last[0]}, but entry {applied[0]} is applied")
-    at_applied = base if applied[0] == base[0] else applied
+    at_applied = base
     if applied[0] > base[0]:
         at_applied = (applied[0], stored.records[applied[0] - base[0] - 1].term)
     if at_applied != applied:
         raise DataLoss(place, f"entry {applied[0]} is of term {at_applied[1]}, but was applied as one of {applied[1]}")
-    return base

@@ -7,7 +7,7 @@
                     └─ moves on by compact(), and by a snapshot that is installed
 
     leader      a member's next entry is gone ─► needs ─► offer(), again with each heartbeat ─► it is told
-    receiver    offered ─► install(): writes of one transaction ─► it is durable ─► installed()
+    receiver    offered ─► install(): writes, durable right after the data ─► installed()
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cortado.invariants import invariant
+from cortado.raft.applying import Applying
 from cortado.raft.configuration import Configuration
 from cortado.raft.core import Core
 from cortado.raft.following import Following
-from cortado.raft.log import SnapshotMeta, SnapshotOffer
-from cortado.raft.records import Writes
+from cortado.raft.log import LogRecord, SnapshotMeta, SnapshotOffer
+from cortado.raft.records import HardState, Writes
 from cortado.raft.replication import Replication
 from cortado.raft.storing import Storing
 
@@ -28,12 +29,19 @@ class LogWindow:
     """``changed`` is called after what may have moved the engine."""
 
     def __init__(
-        self, core: Core, replication: Replication, following: Following, storing: Storing, changed: Callable[[], None]
+        self,
+        core: Core,
+        replication: Replication,
+        following: Following,
+        storing: Storing,
+        applying: Applying,
+        changed: Callable[[], None],
     ) -> None:
         self._core = core
         self._replication = replication
         self._following = following
         self._storing = storing
+        self._applying = applying
         self._changed = changed
         self._is_suffix_kept = True
 
@@ -58,12 +66,34 @@ class LogWindow:
         """The one in force at entry ``index``, which the log holds or begins after: a snapshot's."""
         return self._core.journal.configuration_at(index)
 
+    @property
+    def hard_state(self) -> HardState:
+        """Term, vote and base as they are in memory: the last change of them may be on its way to the disk."""
+        return self._core.journal.hard_state
+
+    @property
+    def durable(self) -> tuple[int, int]:
+        """The first and the last entry that are held and durable; (0, 0) where there is none."""
+        journal = self._core.journal
+        first, last = journal.base[0] + 1, journal.durable_index
+        return (first, last) if first <= last else (0, 0)
+
+    def durable_entries(self, first: int, last: int, *, bytes_max: int) -> list[LogRecord]:
+        """The durable entries that are held from ``first`` to ``last``, in their stored form: up to the one that
+        reaches ``bytes_max``."""
+        journal, found, left = self._core.journal, list[LogRecord](), bytes_max
+        first, last = max(first, journal.base[0] + 1), min(last, journal.durable_index)
+        for index in range(first, last + 1):
+            found.append(journal.record_at(index).log_record(journal.group_id))
+            left -= len(found[-1].payload)
+            if left <= 0:
+                break
+        return found
+
     def compact(self, index: int) -> None:
         """Entries up to ``index``, which are applied here, may go, but for those kept for followers that are a little
-        behind. The deletes come with a later Ready."""
+        behind. The log files hear of it with later writes."""
         core, journal = self._core, self._core.journal
-        if not journal.keeps_entries:
-            return
         index = min(index, core.applied[0], journal.durable_index)
         new_base = journal.base[0]
         lowest = self._replication.lowest_match() if core.is_leading else None
@@ -101,25 +131,29 @@ class LogWindow:
         return offer
 
     def install(self, meta: SnapshotMeta) -> Writes:
-        """The writes that reset the log to ``meta``, for the last transaction of an installation. Nothing changes in
-        memory before :meth:`installed`. No Ready may be outstanding."""
+        """The writes that reset the log to ``meta``. Nothing changes in memory before :meth:`installed`, and until then
+        nothing is handed over. Nothing may be outstanding: neither writes nor entries that are being applied."""
         core = self._core
-        invariant(not self._storing.is_outstanding, "no Ready is outstanding where a snapshot is installed")
+        invariant(not self._storing.is_outstanding, "nothing is stored where a snapshot is installed")
+        is_settled = self._applying.handed_index == core.applied[0]
+        invariant(is_settled, "nothing is applied where a snapshot is installed", self._applying.handed_index)
         is_ahead = meta.index > core.applied[0]
         invariant(is_ahead, "a snapshot that is installed is ahead of what is applied", meta.index, core.applied)
+        core.is_installing = True
         writes, self._is_suffix_kept = core.journal.reset_writes(meta.index, meta.term, meta.configuration)
         return writes
 
     def installed(self, meta: SnapshotMeta) -> None:
-        """That transaction is durable: the log begins after ``meta.index``, and goes on from there."""
+        """The data is the snapshot's, and those writes are durable: the log begins after ``meta.index``."""
         core, commit_index = self._core, self._core.engine.commit_index
+        core.is_installing = False
         core.engine.set_time(core.now_ms)
         if meta.term > core.journal.term:
             # The disk says so already. A lower term, stored later, would contradict the log.
             core.engine.step_down(meta.term)
         core.journal.reset(meta.index, meta.term, meta.configuration, was_kept=self._is_suffix_kept)
         core.applied = meta.index, meta.term
-        self._storing.handed_index = meta.index
+        self._applying.installed(meta.index)
         core.engine.set_applied(meta.index, commit_index=max(meta.index, min(commit_index, core.journal.last_index)))
         core.freshness.applied(meta.index)
         self._changed()

@@ -1,7 +1,7 @@
 """Messages on their way out, each held until what it says is durable.
 
 A vote or an acknowledgement that leaves before its state is on the disk is a promise that a crash breaks: two leaders
-in one term, or an acknowledged entry lost. So each message carries the number of the Ready after which it may leave.
+in one term, or an acknowledged entry lost. So each message carries the number of the writes after which it may leave.
 A held message whose term has passed is dropped: what it acknowledged may have been truncated since.
 """
 
@@ -27,9 +27,9 @@ class Outbox:
         self._held: list[tuple[int, int, Message]] = []
 
     def put(self, to: str, message: pb.RaftMessage, sent_ms: float, needs: int = AT_ONCE) -> None:
-        """Stamp ``message`` with our term and ``sent_ms``, and let it leave once Ready number ``needs`` is durable."""
+        """Stamp ``message`` with our term and ``sent_ms``, and let it leave once writes ``needs`` are durable."""
         journal = self._journal
-        invariant(needs <= journal.open_sequence, "a message waits for the next Ready at most", needs)
+        invariant(needs <= journal.open_sequence, "a message waits for the next writes at most", needs)
         message.term = journal.term
         message.sent_ms = sent_ms
         out = Message(to, message.SerializeToString())

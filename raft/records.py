@@ -1,12 +1,13 @@
-"""The log's bytes: keys in the log's space, stored entries, and the hard state (``docs/formats/raft.md``).
+"""The log's bytes: an entry's stored form, the hard state, and the records that hold them (``docs/formats/raft.md``).
 
 ::
 
-    group id (4, big-endian)  'e'  index (8, big-endian)   ->  CRC-32C (4, little-endian)  LogRecord
-    group id (4, big-endian)  'h'                          ->  CRC-32C (4, little-endian)  HardState
+    an entry      CRC-32C (4, little-endian)  StoredEntry    ->  ENTRY  (group, index, term)
+    hard state    CRC-32C (4, little-endian)  HardState      ->  HARD_STATE  (group, base's index and term)
 
-The checksum covers the key and what follows it in the value. An entry travels between nodes in its stored form, so the
-leader's checksum is the one that is verified on a follower's arrival and again when its disk is read.
+The checksum covers the place (group, index) and what follows it. An entry travels between nodes in its stored form, so
+the leader's checksum is the one that is verified on a follower's arrival and again when its disk is read. The log files
+add a checksum of their own, over all that one write brings there.
 """
 
 from __future__ import annotations
@@ -22,31 +23,26 @@ from google.protobuf.message import DecodeError
 from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration
-from cortado.raft.log import Encoded, Entry, Nothing, Payload
+from cortado.raft.log import Encoded, Entry, LogRecord, Nothing, Payload, RecordKind
 
 FORMAT: Final = 3
 CHECKSUM_BYTES: Final = 4
 KIND_NOTHING, KIND_DATA, KIND_CONFIGURATION, KIND_EXAMINED = 0, 1, 2, 3
-_ENTRY_KEY: Final = struct.Struct(">IcQ")
-_HARD_KEY: Final = struct.Struct(">Ic")
+_ENTRY_PLACE: Final = struct.Struct(">IcQ")
+_HARD_PLACE: Final = struct.Struct(">Ic")
 
 # What PySyncObj takes for an entry without a command: it never looks further into it.
 ENGINE_NO_OP: Final = b"\x01"
 
-Writes = list[tuple[bytes, bytes | None]]
+Writes = list[LogRecord]
 
 
-def entry_key(group_id: int, index: int) -> bytes:
-    return _ENTRY_KEY.pack(group_id, b"e", index)
+def _entry_place(group_id: int, index: int) -> bytes:
+    return _ENTRY_PLACE.pack(group_id, b"e", index)
 
 
-def hard_key(group_id: int) -> bytes:
-    return _HARD_KEY.pack(group_id, b"h")
-
-
-def group_range(group_id: int) -> tuple[bytes, bytes]:
-    """The half-open range of a group's keys in the log's space."""
-    return group_id.to_bytes(4, "big"), (group_id + 1).to_bytes(4, "big")
+def _hard_place(group_id: int) -> bytes:
+    return _HARD_PLACE.pack(group_id, b"h")
 
 
 class Record:
@@ -76,9 +72,13 @@ class Record:
         """The value on the disk and on the wire."""
         if self._stored is None:
             assert self.entry is not None
-            record = pb.LogRecord(term=self.term, kind=self.kind, body=self.entry.payload.encode())
-            self._stored = _with_checksum(entry_key(group_id, self.index), record.SerializeToString())
+            record = pb.StoredEntry(term=self.term, kind=self.kind, body=self.entry.payload.encode())
+            self._stored = _with_checksum(_entry_place(group_id, self.index), record.SerializeToString())
         return self._stored
+
+    def log_record(self, group_id: int) -> LogRecord:
+        """What the log files keep of it."""
+        return LogRecord(RecordKind.ENTRY, group_id, self.index, self.term, self.stored(group_id))
 
     def taken_entry(self) -> Entry:
         """The entry, to be applied. Where its bytes are kept, nothing else of it is from now on."""
@@ -106,8 +106,8 @@ def nothing(index: int, term: int) -> Record:
 def decode_record(group_id: int, index: int, stored: bytes) -> Record:
     """Verify and decode a stored or received entry. Raises DataLoss naming the place."""
     place = f"entry {index} of group {group_id}"
-    message = pb.LogRecord()
-    _decode(message, entry_key(group_id, index), stored, place)
+    message = pb.StoredEntry()
+    _decode(message, _entry_place(group_id, index), stored, place)
     if message.kind > KIND_EXAMINED:
         raise DataLoss(place, f"unknown kind {message.kind}: it was written by a newer version")
     record = Record(message.kind, None, index, message.term, stored)
@@ -117,7 +117,7 @@ def decode_record(group_id: int, index: int, stored: bytes) -> Record:
 
 def _decode_entry(index: int, stored: bytes | None) -> Entry:
     assert stored is not None
-    message = pb.LogRecord.FromString(stored[CHECKSUM_BYTES:])
+    message = pb.StoredEntry.FromString(stored[CHECKSUM_BYTES:])
     return Entry(index, message.term, _payload(message.kind, message.body))
 
 
@@ -136,11 +136,9 @@ class HardState:
     base_index: int = 0
     base_term: int = 0
     base_configuration: Configuration = field(default_factory=Configuration)
-    keeps_entries: bool = True
 
-    def write(self, group_id: int) -> tuple[bytes, bytes]:
-        """The key and value that store it."""
-        key = hard_key(group_id)
+    def log_record(self, group_id: int) -> LogRecord:
+        """What the log files keep of it."""
         message = pb.HardState(
             format=FORMAT,
             term=self.term,
@@ -148,17 +146,22 @@ class HardState:
             base_index=self.base_index,
             base_term=self.base_term,
             base_configuration=self.base_configuration.to_message(),
-            keeps_entries=self.keeps_entries,
         )
-        return key, _with_checksum(key, message.SerializeToString(deterministic=True))
+        payload = _with_checksum(_hard_place(group_id), message.SerializeToString(deterministic=True))
+        return LogRecord(RecordKind.HARD_STATE, group_id, self.base_index, self.base_term, payload)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredLog:
-    """A group's part of the log's space, verified: ``records`` follow ``hard_state``'s base without a gap."""
+    """A group's log as the log files have it, verified: ``records`` follow ``hard_state``'s base without a gap."""
 
     hard_state: HardState
     records: Sequence[Record]
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing was ever stored: a replica that has received nothing yet."""
+        return self.hard_state == HardState() and not self.records
 
     @property
     def last(self) -> tuple[int, int]:
@@ -173,30 +176,33 @@ class StoredLog:
         return self.hard_state.base_configuration if newest is None else newest.configuration
 
 
-def decode_stored(group_id: int, stored: Sequence[tuple[bytes, bytes]]) -> StoredLog:
-    """Decode all keys and values of a group. Nothing stored is an empty hard state. Raises DataLoss."""
-    values = dict(sorted(stored))
-    # First: its format says whether the entries can be read.
-    hard_value = values.pop(hard_key(group_id), None)
-    hard_state = None if hard_value is None else _decode_hard_state(group_id, hard_value)
-    records: list[Record] = []
-    for key, value in values.items():
-        if len(key) == _ENTRY_KEY.size and key[:5] == entry_key(group_id, 0)[:5]:
-            records.append(decode_record(group_id, int.from_bytes(key[5:], "big"), value))
-        else:
-            raise DataLoss(f"the log of group {group_id}", f"unknown key {key.hex()}")
+def reset_to(group_id: int, stored: StoredLog, state: HardState) -> tuple[StoredLog, Writes]:
+    """``stored``, begun anew behind the base of ``state``, and the writes that make it so. Entries behind that base
+    stay where the log agrees with it."""
+    base = state.base_index
+    first = stored.hard_state.base_index
+    terms = {first: stored.hard_state.base_term, **{each.index: each.term for each in stored.records}}
+    is_kept = terms.get(base) == state.base_term
+    cut = [LogRecord(RecordKind.TRUNCATE, group_id, first + 1, 0)] if stored.records and not is_kept else []
+    kept = [each for each in stored.records if each.index > base] if is_kept else []
+    return StoredLog(state, kept), [*cut, state.log_record(group_id)]
+
+
+def decode_stored(group_id: int, hard_state: LogRecord | None, entries: Sequence[LogRecord]) -> StoredLog:
+    """Decode what the log files have of a group. Nothing stored is an empty hard state. Raises DataLoss."""
     if hard_state is None:
-        if records:
+        if entries:
             raise DataLoss(f"the log of group {group_id}", "it has entries, but no hard state")
         return StoredLog(HardState(), ())
-    _check_sequence(group_id, hard_state, records)
-    return StoredLog(hard_state, records)
+    # First: its format says whether the entries can be read.
+    state = decode_hard_state(group_id, hard_state.payload)
+    records = [decode_record(group_id, each.index, each.payload) for each in entries]
+    _check_sequence(group_id, state, records)
+    return StoredLog(state, records)
 
 
 def _check_sequence(group_id: int, hard_state: HardState, records: Sequence[Record]) -> None:
     index, term = hard_state.base_index, hard_state.base_term
-    if records and not hard_state.keeps_entries:
-        raise DataLoss(f"the log of group {group_id}", "entries are stored where none are kept")
     for record in records:
         if record.index != index + 1:
             raise DataLoss(
@@ -210,10 +216,11 @@ def _check_sequence(group_id: int, hard_state: HardState, records: Sequence[Reco
         raise DataLoss(f"the hard state of group {group_id}", problem)
 
 
-def _decode_hard_state(group_id: int, value: bytes) -> HardState:
+def decode_hard_state(group_id: int, value: bytes) -> HardState:
+    """Raises DataLoss on a wrong checksum or format."""
     message = pb.HardState()
     place = f"the hard state of group {group_id}"
-    _decode(message, hard_key(group_id), value, place)
+    _decode(message, _hard_place(group_id), value, place)
     if message.format != FORMAT:
         raise DataLoss(place, f"format {message.format}, this version knows {FORMAT}")
     return HardState(
@@ -222,18 +229,17 @@ def _decode_hard_state(group_id: int, value: bytes) -> HardState:
         message.base_index,
         message.base_term,
         Configuration.from_message(message.base_configuration),
-        message.keeps_entries,
     )
 
 
-def _with_checksum(key: bytes, body: bytes) -> bytes:
-    checksum: int = google_crc32c.extend(google_crc32c.value(key), body)
+def _with_checksum(place: bytes, body: bytes) -> bytes:
+    checksum: int = google_crc32c.extend(google_crc32c.value(place), body)
     return checksum.to_bytes(CHECKSUM_BYTES, "little") + body
 
 
-def _decode(message: pb.LogRecord | pb.HardState, key: bytes, value: bytes, place: str) -> None:
+def _decode(message: pb.StoredEntry | pb.HardState, checked: bytes, value: bytes, place: str) -> None:
     body = value[CHECKSUM_BYTES:]
-    if len(value) < CHECKSUM_BYTES or _with_checksum(key, body)[:CHECKSUM_BYTES] != value[:CHECKSUM_BYTES]:
+    if len(value) < CHECKSUM_BYTES or _with_checksum(checked, body)[:CHECKSUM_BYTES] != value[:CHECKSUM_BYTES]:
         raise DataLoss(place, "its checksum does not match")
     try:
         message.ParseFromString(body)

@@ -26,24 +26,22 @@ class Configuration(_message.Message):
     def __init__(self, voters: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., learners: _Optional[_Iterable[_Union[Member, _Mapping]]] = ...) -> None: ...
 
 class HardState(_message.Message):
-    __slots__ = ("format", "term", "voted_for", "base_index", "base_term", "base_configuration", "keeps_entries")
+    __slots__ = ("format", "term", "voted_for", "base_index", "base_term", "base_configuration")
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     VOTED_FOR_FIELD_NUMBER: _ClassVar[int]
     BASE_INDEX_FIELD_NUMBER: _ClassVar[int]
     BASE_TERM_FIELD_NUMBER: _ClassVar[int]
     BASE_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
-    KEEPS_ENTRIES_FIELD_NUMBER: _ClassVar[int]
     format: int
     term: int
     voted_for: str
     base_index: int
     base_term: int
     base_configuration: Configuration
-    keeps_entries: bool
-    def __init__(self, format: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_configuration: _Optional[_Union[Configuration, _Mapping]] = ..., keeps_entries: bool = ...) -> None: ...
+    def __init__(self, format: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_configuration: _Optional[_Union[Configuration, _Mapping]] = ...) -> None: ...
 
-class LogRecord(_message.Message):
+class StoredEntry(_message.Message):
     __slots__ = ("term", "kind", "body")
     TERM_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]

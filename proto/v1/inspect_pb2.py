@@ -15,15 +15,15 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ortado/proto/v1/inspect.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"&\n\tStoredKey\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x0c\n\x04text\x18\x02 \x01(\t\"\x84\x01\n\x0eReadLogRequest\x12\x10\n\x08group_id\x18\x01 \x01(\r\x12\x12\n\nfrom_index\x18\x02 \x01(\x04\x12\x10\n\x08to_index\x18\x03 \x01(\x04\x12\x11\n\tpage_size\x18\x04 \x01(\r\x12\x12\n\npage_token\x18\x05 \x01(\x0c\x12\x13\n\x0b\x63hanges_max\x18\x06 \x01(\r\"\x9a\x01\n\x0fReadLogResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12#\n\x05state\x18\x02 \x01(\x0b\x32\x14.cortado.v1.LogState\x12%\n\x07\x65ntries\x18\x03 \x03(\x0b\x32\x14.cortado.v1.LogEntry\x12\x17\n\x0fnext_page_token\x18\x04 \x01(\x0c\"\xe2\x03\n\x08LogState\x12\x10\n\x08group_id\x18\x01 \x01(\r\x12\x0c\n\x04term\x18\x02 \x01(\x04\x12\x11\n\tvoted_for\x18\x03 \x01(\t\x12\x12\n\nbase_index\x18\x04 \x01(\x04\x12\x11\n\tbase_term\x18\x05 \x01(\x04\x12\x38\n\x12\x62\x61se_configuration\x18\x06 \x01(\x0b\x32\x1c.cortado.v1.LogConfiguration\x12\x15\n\rkeeps_entries\x18\x07 \x01(\x08\x12\x13\n\x0b\x66irst_index\x18\x08 \x01(\x04\x12\x12\n\nlast_index\x18\t \x01(\x04\x12\x15\n\rapplied_index\x18\n \x01(\x04\x12\x14\n\x0c\x61pplied_term\x18\x0b \x01(\x04\x12-\n\x0elast_timestamp\x18\x0c \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12&\n\x07\x63\x65iling\x18\r \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12*\n\x0b\x65poch_began\x18\x0e \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x15\n\rrequest_floor\x18\x0f \x01(\x0c\x12\x10\n\x08requests\x18\x10 \x01(\x04\x12\x15\n\rrequest_bytes\x18\x11 \x01(\x04\x12\x12\n\ninstalling\x18\x12 \x01(\t\"W\n\tLogMember\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x12\n\nstorage_id\x18\x03 \x01(\t\x12\x14\n\x0cpeer_address\x18\x04 \x01(\t\"b\n\x10LogConfiguration\x12%\n\x06voters\x18\x01 \x03(\x0b\x32\x15.cortado.v1.LogMember\x12\'\n\x08learners\x18\x02 \x03(\x0b\x32\x15.cortado.v1.LogMember\"\x83\x03\n\x08LogEntry\x12\r\n\x05index\x18\x01 \x01(\x04\x12\x0c\n\x04term\x18\x02 \x01(\x04\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x14\n\x0cstored_bytes\x18\x04 \x01(\r\x12\x0f\n\x07problem\x18\x05 \x01(\t\x12\x13\n\x0b\x61\x66ter_index\x18\x06 \x01(\x04\x12\x12\n\nafter_term\x18\x07 \x01(\x04\x12(\n\x08\x63ommands\x18\x08 \x03(\x0b\x32\x16.cortado.v1.LogCommand\x12\x15\n\rcommand_count\x18\t \x01(\r\x12\x14\n\x0c\x63hange_count\x18\n \x01(\r\x12\x15\n\rrequest_floor\x18\x0b \x01(\x0c\x12\x12\n\nbump_epoch\x18\x0c \x01(\r\x12,\n\rraise_ceiling\x18\r \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x17\n\x0f\x61\x63\x63\x65pted_losses\x18\x0f \x03(\x0c\x12\x33\n\rconfiguration\x18\x0e \x01(\x0b\x32\x1c.cortado.v1.LogConfiguration\"\x9d\x01\n\nLogCommand\x12(\n\ttimestamp\x18\x01 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\x12\x13\n\x0breply_bytes\x18\x03 \x01(\r\x12&\n\x07\x63hanges\x18\x04 \x03(\x0b\x32\x15.cortado.v1.LogChange\x12\x14\n\x0c\x63hange_count\x18\x05 \x01(\r\"Y\n\tLogChange\x12\"\n\x03key\x18\x01 \x01(\x0b\x32\x15.cortado.v1.StoredKey\x12\x11\n\tis_delete\x18\x02 \x01(\x08\x12\x15\n\rpayload_bytes\x18\x03 \x01(\r\"\xe4\x01\n\x13ReadVersionsRequest\x12\r\n\x03key\x18\x01 \x01(\x0cH\x00\x12\"\n\x02kv\x18\x02 \x01(\x0b\x32\x14.cortado.v1.KvTargetH\x00\x12$\n\x03row\x18\x03 \x01(\x0b\x32\x15.cortado.v1.RowTargetH\x00\x12(\n\x05index\x18\x04 \x01(\x0b\x32\x17.cortado.v1.IndexTargetH\x00\x12\x11\n\tpage_size\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\x0c\x12\x19\n\x11payload_bytes_max\x18\x07 \x01(\rB\x08\n\x06target\"*\n\x08KvTarget\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\"J\n\tRowTarget\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\r\n\x05table\x18\x02 \x01(\t\x12\x1c\n\x03key\x18\x03 \x01(\x0b\x32\x0f.cortado.v1.Key\"^\n\x0bIndexTarget\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\r\n\x05table\x18\x02 \x01(\t\x12\r\n\x05index\x18\x03 \x01(\t\x12\x1f\n\x06values\x18\x04 \x01(\x0b\x32\x0f.cortado.v1.Key\"\x80\x01\n\x14ReadVersionsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x08versions\x18\x02 \x03(\x0b\x32\x19.cortado.v1.StoredVersion\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"\xd9\x01\n\rStoredVersion\x12\"\n\x03key\x18\x01 \x01(\x0b\x32\x15.cortado.v1.StoredKey\x12(\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x15\n\rpayload_bytes\x18\x04 \x01(\r\x12\x0f\n\x07payload\x18\x05 \x01(\x0c\x12\x11\n\tis_intact\x18\x06 \x01(\x08\x12\x11\n\tschema_id\x18\x07 \x01(\r\x12\r\n\x05value\x18\x08 \x01(\t\x12\x0f\n\x07problem\x18\t \x01(\t\"\x91\x01\n\x12VerifyRangeRequest\x12&\n\x05space\x18\x01 \x01(\x0e\x32\x17.cortado.v1.StoredSpace\x12\r\n\x05start\x18\x02 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x03 \x01(\x0c\x12$\n\x05up_to\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x11\n\titems_max\x18\x05 \x01(\r\"\xd5\x01\n\x13VerifyRangeResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\r\n\x05items\x18\x02 \x01(\x04\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12\x14\n\x0c\x64igest_items\x18\x04 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x05 \x01(\x0c\x12+\n\x08problems\x18\x06 \x03(\x0b\x32\x19.cortado.v1.StoredProblem\x12\x19\n\x11problems_left_out\x18\x07 \x01(\r\x12\x0e\n\x06resume\x18\x08 \x01(\x0c\"R\n\rStoredProblem\x12\"\n\x03key\x18\x01 \x01(\x0b\x32\x15.cortado.v1.StoredKey\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"T\n\x10ListItemsRequest\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\x12$\n\x05up_to\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\"n\n\x11ListItemsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x05items\x18\x02 \x03(\x0b\x32\x16.cortado.v1.StoredItem\x12\x0e\n\x06resume\x18\x03 \x01(\x0c\"<\n\nStoredItem\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\x12\x11\n\tis_intact\x18\x03 \x01(\x08*l\n\x0bStoredSpace\x12\x15\n\x11STORED_SPACE_DATA\x10\x00\x12\x19\n\x15STORED_SPACE_REQUESTS\x10\x01\x12\x14\n\x10STORED_SPACE_LOG\x10\x02\x12\x15\n\x11STORED_SPACE_META\x10\x03\x32\xba\x02\n\x07Inspect\x12\x42\n\x07ReadLog\x12\x1a.cortado.v1.ReadLogRequest\x1a\x1b.cortado.v1.ReadLogResponse\x12Q\n\x0cReadVersions\x12\x1f.cortado.v1.ReadVersionsRequest\x1a .cortado.v1.ReadVersionsResponse\x12N\n\x0bVerifyRange\x12\x1e.cortado.v1.VerifyRangeRequest\x1a\x1f.cortado.v1.VerifyRangeResponse\x12H\n\tListItems\x12\x1c.cortado.v1.ListItemsRequest\x1a\x1d.cortado.v1.ListItemsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63ortado/proto/v1/inspect.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"&\n\tStoredKey\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x0c\n\x04text\x18\x02 \x01(\t\"\x84\x01\n\x0eReadLogRequest\x12\x10\n\x08group_id\x18\x01 \x01(\r\x12\x12\n\nfrom_index\x18\x02 \x01(\x04\x12\x10\n\x08to_index\x18\x03 \x01(\x04\x12\x11\n\tpage_size\x18\x04 \x01(\r\x12\x12\n\npage_token\x18\x05 \x01(\x0c\x12\x13\n\x0b\x63hanges_max\x18\x06 \x01(\r\"\x9a\x01\n\x0fReadLogResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12#\n\x05state\x18\x02 \x01(\x0b\x32\x14.cortado.v1.LogState\x12%\n\x07\x65ntries\x18\x03 \x03(\x0b\x32\x14.cortado.v1.LogEntry\x12\x17\n\x0fnext_page_token\x18\x04 \x01(\x0c\"\xcb\x03\n\x08LogState\x12\x10\n\x08group_id\x18\x01 \x01(\r\x12\x0c\n\x04term\x18\x02 \x01(\x04\x12\x11\n\tvoted_for\x18\x03 \x01(\t\x12\x12\n\nbase_index\x18\x04 \x01(\x04\x12\x11\n\tbase_term\x18\x05 \x01(\x04\x12\x38\n\x12\x62\x61se_configuration\x18\x06 \x01(\x0b\x32\x1c.cortado.v1.LogConfiguration\x12\x13\n\x0b\x66irst_index\x18\x08 \x01(\x04\x12\x12\n\nlast_index\x18\t \x01(\x04\x12\x15\n\rapplied_index\x18\n \x01(\x04\x12\x14\n\x0c\x61pplied_term\x18\x0b \x01(\x04\x12-\n\x0elast_timestamp\x18\x0c \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12&\n\x07\x63\x65iling\x18\r \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12*\n\x0b\x65poch_began\x18\x0e \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x15\n\rrequest_floor\x18\x0f \x01(\x0c\x12\x10\n\x08requests\x18\x10 \x01(\x04\x12\x15\n\rrequest_bytes\x18\x11 \x01(\x04\x12\x12\n\ninstalling\x18\x12 \x01(\t\"W\n\tLogMember\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x12\n\nstorage_id\x18\x03 \x01(\t\x12\x14\n\x0cpeer_address\x18\x04 \x01(\t\"b\n\x10LogConfiguration\x12%\n\x06voters\x18\x01 \x03(\x0b\x32\x15.cortado.v1.LogMember\x12\'\n\x08learners\x18\x02 \x03(\x0b\x32\x15.cortado.v1.LogMember\"\x83\x03\n\x08LogEntry\x12\r\n\x05index\x18\x01 \x01(\x04\x12\x0c\n\x04term\x18\x02 \x01(\x04\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x14\n\x0cstored_bytes\x18\x04 \x01(\r\x12\x0f\n\x07problem\x18\x05 \x01(\t\x12\x13\n\x0b\x61\x66ter_index\x18\x06 \x01(\x04\x12\x12\n\nafter_term\x18\x07 \x01(\x04\x12(\n\x08\x63ommands\x18\x08 \x03(\x0b\x32\x16.cortado.v1.LogCommand\x12\x15\n\rcommand_count\x18\t \x01(\r\x12\x14\n\x0c\x63hange_count\x18\n \x01(\r\x12\x15\n\rrequest_floor\x18\x0b \x01(\x0c\x12\x12\n\nbump_epoch\x18\x0c \x01(\r\x12,\n\rraise_ceiling\x18\r \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x17\n\x0f\x61\x63\x63\x65pted_losses\x18\x0f \x03(\x0c\x12\x33\n\rconfiguration\x18\x0e \x01(\x0b\x32\x1c.cortado.v1.LogConfiguration\"\x9d\x01\n\nLogCommand\x12(\n\ttimestamp\x18\x01 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\x12\x13\n\x0breply_bytes\x18\x03 \x01(\r\x12&\n\x07\x63hanges\x18\x04 \x03(\x0b\x32\x15.cortado.v1.LogChange\x12\x14\n\x0c\x63hange_count\x18\x05 \x01(\r\"Y\n\tLogChange\x12\"\n\x03key\x18\x01 \x01(\x0b\x32\x15.cortado.v1.StoredKey\x12\x11\n\tis_delete\x18\x02 \x01(\x08\x12\x15\n\rpayload_bytes\x18\x03 \x01(\r\"\xe4\x01\n\x13ReadVersionsRequest\x12\r\n\x03key\x18\x01 \x01(\x0cH\x00\x12\"\n\x02kv\x18\x02 \x01(\x0b\x32\x14.cortado.v1.KvTargetH\x00\x12$\n\x03row\x18\x03 \x01(\x0b\x32\x15.cortado.v1.RowTargetH\x00\x12(\n\x05index\x18\x04 \x01(\x0b\x32\x17.cortado.v1.IndexTargetH\x00\x12\x11\n\tpage_size\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\x0c\x12\x19\n\x11payload_bytes_max\x18\x07 \x01(\rB\x08\n\x06target\"*\n\x08KvTarget\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\"J\n\tRowTarget\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\r\n\x05table\x18\x02 \x01(\t\x12\x1c\n\x03key\x18\x03 \x01(\x0b\x32\x0f.cortado.v1.Key\"^\n\x0bIndexTarget\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\r\n\x05table\x18\x02 \x01(\t\x12\r\n\x05index\x18\x03 \x01(\t\x12\x1f\n\x06values\x18\x04 \x01(\x0b\x32\x0f.cortado.v1.Key\"\x80\x01\n\x14ReadVersionsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12+\n\x08versions\x18\x02 \x03(\x0b\x32\x19.cortado.v1.StoredVersion\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"\xd9\x01\n\rStoredVersion\x12\"\n\x03key\x18\x01 \x01(\x0b\x32\x15.cortado.v1.StoredKey\x12(\n\ttimestamp\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x15\n\rpayload_bytes\x18\x04 \x01(\r\x12\x0f\n\x07payload\x18\x05 \x01(\x0c\x12\x11\n\tis_intact\x18\x06 \x01(\x08\x12\x11\n\tschema_id\x18\x07 \x01(\r\x12\r\n\x05value\x18\x08 \x01(\t\x12\x0f\n\x07problem\x18\t \x01(\t\"\x91\x01\n\x12VerifyRangeRequest\x12&\n\x05space\x18\x01 \x01(\x0e\x32\x17.cortado.v1.StoredSpace\x12\r\n\x05start\x18\x02 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x03 \x01(\x0c\x12$\n\x05up_to\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x11\n\titems_max\x18\x05 \x01(\r\"\xd5\x01\n\x13VerifyRangeResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\r\n\x05items\x18\x02 \x01(\x04\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12\x14\n\x0c\x64igest_items\x18\x04 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x05 \x01(\x0c\x12+\n\x08problems\x18\x06 \x03(\x0b\x32\x19.cortado.v1.StoredProblem\x12\x19\n\x11problems_left_out\x18\x07 \x01(\r\x12\x0e\n\x06resume\x18\x08 \x01(\x0c\"R\n\rStoredProblem\x12\"\n\x03key\x18\x01 \x01(\x0b\x32\x15.cortado.v1.StoredKey\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"T\n\x10ListItemsRequest\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\x12$\n\x05up_to\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\"n\n\x11ListItemsResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x05items\x18\x02 \x03(\x0b\x32\x16.cortado.v1.StoredItem\x12\x0e\n\x06resume\x18\x03 \x01(\x0c\"<\n\nStoredItem\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\x12\x11\n\tis_intact\x18\x03 \x01(\x08*l\n\x0bStoredSpace\x12\x15\n\x11STORED_SPACE_DATA\x10\x00\x12\x19\n\x15STORED_SPACE_REQUESTS\x10\x01\x12\x14\n\x10STORED_SPACE_LOG\x10\x02\x12\x15\n\x11STORED_SPACE_META\x10\x03\x32\xba\x02\n\x07Inspect\x12\x42\n\x07ReadLog\x12\x1a.cortado.v1.ReadLogRequest\x1a\x1b.cortado.v1.ReadLogResponse\x12Q\n\x0cReadVersions\x12\x1f.cortado.v1.ReadVersionsRequest\x1a .cortado.v1.ReadVersionsResponse\x12N\n\x0bVerifyRange\x12\x1e.cortado.v1.VerifyRangeRequest\x1a\x1f.cortado.v1.VerifyRangeResponse\x12H\n\tListItems\x12\x1c.cortado.v1.ListItemsRequest\x1a\x1d.cortado.v1.ListItemsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.inspect_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_STOREDSPACE']._serialized_start=3230
-  _globals['_STOREDSPACE']._serialized_end=3338
+  _globals['_STOREDSPACE']._serialized_start=3207
+  _globals['_STOREDSPACE']._serialized_end=3315
   _globals['_STOREDKEY']._serialized_start=77
   _globals['_STOREDKEY']._serialized_end=115
   _globals['_READLOGREQUEST']._serialized_start=118
@@ -31,41 +31,41 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_READLOGRESPONSE']._serialized_start=253
   _globals['_READLOGRESPONSE']._serialized_end=407
   _globals['_LOGSTATE']._serialized_start=410
-  _globals['_LOGSTATE']._serialized_end=892
-  _globals['_LOGMEMBER']._serialized_start=894
-  _globals['_LOGMEMBER']._serialized_end=981
-  _globals['_LOGCONFIGURATION']._serialized_start=983
-  _globals['_LOGCONFIGURATION']._serialized_end=1081
-  _globals['_LOGENTRY']._serialized_start=1084
-  _globals['_LOGENTRY']._serialized_end=1471
-  _globals['_LOGCOMMAND']._serialized_start=1474
-  _globals['_LOGCOMMAND']._serialized_end=1631
-  _globals['_LOGCHANGE']._serialized_start=1633
-  _globals['_LOGCHANGE']._serialized_end=1722
-  _globals['_READVERSIONSREQUEST']._serialized_start=1725
-  _globals['_READVERSIONSREQUEST']._serialized_end=1953
-  _globals['_KVTARGET']._serialized_start=1955
-  _globals['_KVTARGET']._serialized_end=1997
-  _globals['_ROWTARGET']._serialized_start=1999
-  _globals['_ROWTARGET']._serialized_end=2073
-  _globals['_INDEXTARGET']._serialized_start=2075
-  _globals['_INDEXTARGET']._serialized_end=2169
-  _globals['_READVERSIONSRESPONSE']._serialized_start=2172
-  _globals['_READVERSIONSRESPONSE']._serialized_end=2300
-  _globals['_STOREDVERSION']._serialized_start=2303
-  _globals['_STOREDVERSION']._serialized_end=2520
-  _globals['_VERIFYRANGEREQUEST']._serialized_start=2523
-  _globals['_VERIFYRANGEREQUEST']._serialized_end=2668
-  _globals['_VERIFYRANGERESPONSE']._serialized_start=2671
-  _globals['_VERIFYRANGERESPONSE']._serialized_end=2884
-  _globals['_STOREDPROBLEM']._serialized_start=2886
-  _globals['_STOREDPROBLEM']._serialized_end=2968
-  _globals['_LISTITEMSREQUEST']._serialized_start=2970
-  _globals['_LISTITEMSREQUEST']._serialized_end=3054
-  _globals['_LISTITEMSRESPONSE']._serialized_start=3056
-  _globals['_LISTITEMSRESPONSE']._serialized_end=3166
-  _globals['_STOREDITEM']._serialized_start=3168
-  _globals['_STOREDITEM']._serialized_end=3228
-  _globals['_INSPECT']._serialized_start=3341
-  _globals['_INSPECT']._serialized_end=3655
+  _globals['_LOGSTATE']._serialized_end=869
+  _globals['_LOGMEMBER']._serialized_start=871
+  _globals['_LOGMEMBER']._serialized_end=958
+  _globals['_LOGCONFIGURATION']._serialized_start=960
+  _globals['_LOGCONFIGURATION']._serialized_end=1058
+  _globals['_LOGENTRY']._serialized_start=1061
+  _globals['_LOGENTRY']._serialized_end=1448
+  _globals['_LOGCOMMAND']._serialized_start=1451
+  _globals['_LOGCOMMAND']._serialized_end=1608
+  _globals['_LOGCHANGE']._serialized_start=1610
+  _globals['_LOGCHANGE']._serialized_end=1699
+  _globals['_READVERSIONSREQUEST']._serialized_start=1702
+  _globals['_READVERSIONSREQUEST']._serialized_end=1930
+  _globals['_KVTARGET']._serialized_start=1932
+  _globals['_KVTARGET']._serialized_end=1974
+  _globals['_ROWTARGET']._serialized_start=1976
+  _globals['_ROWTARGET']._serialized_end=2050
+  _globals['_INDEXTARGET']._serialized_start=2052
+  _globals['_INDEXTARGET']._serialized_end=2146
+  _globals['_READVERSIONSRESPONSE']._serialized_start=2149
+  _globals['_READVERSIONSRESPONSE']._serialized_end=2277
+  _globals['_STOREDVERSION']._serialized_start=2280
+  _globals['_STOREDVERSION']._serialized_end=2497
+  _globals['_VERIFYRANGEREQUEST']._serialized_start=2500
+  _globals['_VERIFYRANGEREQUEST']._serialized_end=2645
+  _globals['_VERIFYRANGERESPONSE']._serialized_start=2648
+  _globals['_VERIFYRANGERESPONSE']._serialized_end=2861
+  _globals['_STOREDPROBLEM']._serialized_start=2863
+  _globals['_STOREDPROBLEM']._serialized_end=2945
+  _globals['_LISTITEMSREQUEST']._serialized_start=2947
+  _globals['_LISTITEMSREQUEST']._serialized_end=3031
+  _globals['_LISTITEMSRESPONSE']._serialized_start=3033
+  _globals['_LISTITEMSRESPONSE']._serialized_end=3143
+  _globals['_STOREDITEM']._serialized_start=3145
+  _globals['_STOREDITEM']._serialized_end=3205
+  _globals['_INSPECT']._serialized_start=3318
+  _globals['_INSPECT']._serialized_end=3632
 # @@protoc_insertion_point(module_scope)

@@ -55,14 +55,13 @@ class ReadLogResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., state: _Optional[_Union[LogState, _Mapping]] = ..., entries: _Optional[_Iterable[_Union[LogEntry, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class LogState(_message.Message):
-    __slots__ = ("group_id", "term", "voted_for", "base_index", "base_term", "base_configuration", "keeps_entries", "first_index", "last_index", "applied_index", "applied_term", "last_timestamp", "ceiling", "epoch_began", "request_floor", "requests", "request_bytes", "installing")
+    __slots__ = ("group_id", "term", "voted_for", "base_index", "base_term", "base_configuration", "first_index", "last_index", "applied_index", "applied_term", "last_timestamp", "ceiling", "epoch_began", "request_floor", "requests", "request_bytes", "installing")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     VOTED_FOR_FIELD_NUMBER: _ClassVar[int]
     BASE_INDEX_FIELD_NUMBER: _ClassVar[int]
     BASE_TERM_FIELD_NUMBER: _ClassVar[int]
     BASE_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
-    KEEPS_ENTRIES_FIELD_NUMBER: _ClassVar[int]
     FIRST_INDEX_FIELD_NUMBER: _ClassVar[int]
     LAST_INDEX_FIELD_NUMBER: _ClassVar[int]
     APPLIED_INDEX_FIELD_NUMBER: _ClassVar[int]
@@ -80,7 +79,6 @@ class LogState(_message.Message):
     base_index: int
     base_term: int
     base_configuration: LogConfiguration
-    keeps_entries: bool
     first_index: int
     last_index: int
     applied_index: int
@@ -92,7 +90,7 @@ class LogState(_message.Message):
     requests: int
     request_bytes: int
     installing: str
-    def __init__(self, group_id: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_configuration: _Optional[_Union[LogConfiguration, _Mapping]] = ..., keeps_entries: bool = ..., first_index: _Optional[int] = ..., last_index: _Optional[int] = ..., applied_index: _Optional[int] = ..., applied_term: _Optional[int] = ..., last_timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ceiling: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., epoch_began: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., request_floor: _Optional[bytes] = ..., requests: _Optional[int] = ..., request_bytes: _Optional[int] = ..., installing: _Optional[str] = ...) -> None: ...
+    def __init__(self, group_id: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_configuration: _Optional[_Union[LogConfiguration, _Mapping]] = ..., first_index: _Optional[int] = ..., last_index: _Optional[int] = ..., applied_index: _Optional[int] = ..., applied_term: _Optional[int] = ..., last_timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ceiling: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., epoch_began: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., request_floor: _Optional[bytes] = ..., requests: _Optional[int] = ..., request_bytes: _Optional[int] = ..., installing: _Optional[str] = ...) -> None: ...
 
 class LogMember(_message.Message):
     __slots__ = ("node_id", "address", "storage_id", "peer_address")

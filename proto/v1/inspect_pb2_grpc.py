@@ -42,7 +42,7 @@ class InspectServicer(object):
     """
 
     def ReadLog(self, request, context):
-        """Entries of the replicated log as they are stored, decoded, and what the journal keeps beside them.
+        """Entries of the replicated log as they are stored, decoded, and what the log keeps beside them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

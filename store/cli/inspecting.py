@@ -97,7 +97,8 @@ def key_json(key: DecodedKey, names: KeyNames) -> dict[str, Any]:
         "index_id": key.index_id,
         "index": key.index_name(names) or None,
         "group_id": key.group_id,
-        "log_index": key.log_index,
+        "segment": key.segment,
+        "offset": key.offset,
         "request_id": key.request_id.hex() or None,
         "timestamp": None if key.ts is None else str(key.ts),
     }

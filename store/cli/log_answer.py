@@ -60,8 +60,6 @@ class LogAnswer:
             rows += _rows(entry)
         if rows:
             show.table(("index", "term", "kind", "bytes", "timestamp", "request", "change"), rows)
-        if not self.state.keeps_entries and self.state.term:
-            show.note("this node is alone in its group and stores no entries: each is applied at once")
         show.note(count(shown, "entry", "entries") + (f", {self.damaged} damaged" if self.damaged else ""))
 
 
@@ -136,7 +134,6 @@ def _state_json(state: pb.LogState) -> dict[str, Any]:
         "base_index": state.base_index,
         "base_term": state.base_term,
         "base_members": _members_json(state.base_configuration),
-        "keeps_entries": state.keeps_entries,
         "first_index": state.first_index,
         "last_index": state.last_index,
         "applied_index": state.applied_index,

@@ -134,6 +134,7 @@ def _pairs(found: Status) -> list[tuple[str, object]]:
         ("uptime", timedelta(seconds=found.uptime_ms // 1000)),
         ("data directory", found.data_dir),
         ("map", f"{size_text(found.map_used_bytes)} of {size_text(found.map_limit_bytes)} ({use:.2f}%)"),
+        ("log files", size_text(found.log_bytes)),
         ("disk free", size_text(found.disk_free_bytes)),
         ("loop lag, last minute", f"{found.loop_lag_ms_max} ms"),
     ]

@@ -94,6 +94,8 @@ class Status:
     repaired: int = 0
     slowed: str = ""
     """To which rate a leader slows writes down, and for which member; empty where it does not."""
+    log_bytes: int = 0
+    """What the log files take on the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ def status_from_proto(reply: cluster_pb2.StatusResponse) -> Status:
         damaged=reply.damaged,
         repaired=reply.repaired,
         slowed=reply.slowed,
+        log_bytes=reply.log_bytes,
     )
 
 

@@ -85,9 +85,10 @@ LARGEST: Final = Timestamp(EPOCH_MAX, WALL_MS_MAX, LOGICAL_MAX)
 def lag_ms(newest: Timestamp, reached: Timestamp, began: Timestamp) -> int:
     """How far ``reached`` is behind ``newest`` in wall time, for who follows; ``began`` is the newest when he began.
 
-    The beginning of time and another epoch have no wall time to be compared with: from there it counts since ``began``.
+    The beginning of time and another epoch have no wall time to be compared with: from there it counts since ``began``,
+    or not at all where that has none either.
     """
     if reached >= newest:
         return 0
     since = reached if reached.epoch == newest.epoch and reached.wall_ms else began
-    return max(newest.wall_ms - since.wall_ms, 0) if since.epoch == newest.epoch else 0
+    return max(newest.wall_ms - since.wall_ms, 0) if since.epoch == newest.epoch and since.wall_ms else 0

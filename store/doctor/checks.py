@@ -332,6 +332,8 @@ def _directory(path: str, directory: Facts) -> Iterator[Check]:
     if not is_known:
         advice = "it is no node's data directory, or its first start was cut off"
         yield _of(f"directory {path}", fail=True, found="holds no FORMAT and identity.json", advice=advice)
+    else:
+        yield _log(path, directory["log"])
     disk, sync = directory["disk"], directory["sync"]
     kind = disk["filesystem"]
     yield _of(
@@ -360,6 +362,28 @@ def _directory(path: str, directory: Facts) -> Iterator[Check]:
         warn=sync["median_ms"] > SYNC_MS_WARN,
         found=f"{sync['median_ms']} ms, at most {sync['max_ms']} ms",
         advice="every write waits for a sync: use a faster disk, and let nothing else write much to it",
+    )
+
+
+def _log(path: str, log: Facts) -> Check:
+    """Of a directory's log files, the worst that there is."""
+    name = f"log of {path}"
+    advice = "remove the node and let it join again with an empty directory; a cluster of one: restore a backup of it"
+    if problem_of(log):
+        return _of(name, warn=True, found=f"not looked at: {problem_of(log)}", advice="it could not be read to its end")
+    if log["missing"]:
+        return _of(name, fail=True, found="there is none", advice=advice)
+    size = f"{log['files']} {'file' if log['files'] == 1 else 'files'}, {size_text(log['bytes'])}"
+    damaged = log.get("damaged", ())
+    if damaged:
+        return _of(name, fail=True, found=f"{size}; damaged: {'; '.join(damaged)}", advice=advice)
+    others = log["others_may_use"]
+    found = f"{size}; other users may use {', '.join(others[:3])}" if others else size
+    return _of(
+        name,
+        warn=bool(others),
+        found=f"{found}; not read {log['not_read']}" if "not_read" in log else found,
+        advice="the next start of the server makes them private; or now: chmod -R go= on the folder",
     )
 
 

@@ -15,6 +15,7 @@ from cortado.store.client.endpoints import Tls
 from cortado.store.doctor.certificates import file_facts, key_facts, served_facts
 from cortado.store.doctor.data_directory import data_directory_facts
 from cortado.store.doctor.host import host_facts
+from cortado.store.doctor.log_folder import log_facts
 from cortado.store.doctor.nodes import answering, nodes_facts, setting_of
 from cortado.store.doctor.probes import Facts, describe, problem_of, run_probes
 from cortado.store.doctor.redact import redacted_lines
@@ -60,11 +61,11 @@ def collect(sources: Sources) -> Collected:
     cluster = _cluster_facts(sources.cluster)
     probes: dict[str, Callable[[], Any]] = {"host": host_facts, "nodes": partial(_nodes, sources)}
     directories = list(dict.fromkeys([*sources.data_dirs, *_directory_of(server), *cluster["data_dirs"]]))
-    probes |= {f"directory {each}": partial(data_directory_facts, each) for each in directories}
+    probes |= _directory_probes(directories)
     found = run_probes(probes, 2 * sources.timeout_s + 4)
     nodes = found["nodes"]
     more = [each for each in _directories_of_nodes(nodes) if each not in [path.absolute() for path in directories]]
-    later: dict[str, Callable[[], Any]] = {f"directory {each}": partial(data_directory_facts, each) for each in more}
+    later = _directory_probes(more)
     later |= _certificate_probes(sources, server, nodes)
     later |= {f"metrics {node}": partial(_metrics, url) for node, url in _metrics_urls(nodes).items()}
     found |= run_probes(later, sources.timeout_s + 1)
@@ -72,7 +73,7 @@ def collect(sources: Sources) -> Collected:
         "host": found["host"],
         "settings": {"client": _client_settings(sources.client), "server": _described(server)},
         "nodes": nodes,
-        "data_directories": {str(each): found[f"directory {each}"] for each in [*directories, *more]},
+        "data_directories": {str(each): _directory(found, each) for each in [*directories, *more]},
         "certificates": _certificates(found),
         "local_cluster": {name: value for name, value in cluster.items() if name != "data_dirs"},
         "logs": {},
@@ -128,6 +129,17 @@ def _nodes(sources: Sources) -> Facts:
 def _directory_of(server: Any) -> list[Path]:
     path = _values(server).get("data-dir")
     return [path] if path is not None else []
+
+
+def _directory_probes(paths: Sequence[Path]) -> dict[str, Callable[[], Any]]:
+    """Two for each: reading a whole log may take longer than there is time."""
+    probes: dict[str, Callable[[], Any]] = {f"directory {each}": partial(data_directory_facts, each) for each in paths}
+    return probes | {f"log {each}": partial(log_facts, each) for each in paths}
+
+
+def _directory(found: Facts, path: Path) -> Any:
+    directory = found[f"directory {path}"]
+    return directory if problem_of(directory) else {**directory, "log": found[f"log {path}"]}
 
 
 def _directories_of_nodes(nodes: Facts) -> list[Path]:

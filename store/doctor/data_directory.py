@@ -51,7 +51,7 @@ def data_directory_facts(path: Path) -> Facts:
     }
 
 
-_KNOWN: Final = frozenset({"FORMAT", "identity.json", "LOCK", "engine", "snapshots"})
+_KNOWN: Final = frozenset({"FORMAT", "identity.json", "LOCK", "engine", "log", "snapshots"})
 
 
 def _text(path: Path) -> str:

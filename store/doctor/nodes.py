@@ -78,6 +78,7 @@ def _status(reply: pb.StatusResponse) -> Facts:
         "uptime_ms": reply.uptime_ms,
         "data_dir": reply.data_dir,
         "disk_free_bytes": reply.disk_free_bytes,
+        "log_bytes": reply.log_bytes,
         "map_used_bytes": reply.map.used_bytes,
         "map_limit_bytes": reply.map.limit_bytes,
         "loop_lag_ms_max": reply.loop_lag_ms_max,

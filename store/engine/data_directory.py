@@ -7,6 +7,7 @@
       FORMAT           "cortado-data 5\\n": the format of everything here; written last, so where it is, all is
       identity.json    {"cluster_id": "...", "node_id": "...", "storage_id": "...", "crc32c": "..."}
       engine/          LMDB's data.mdb and lock.mdb
+      log/             the log files (``cortado.store.log_files``)
 
 Directories have mode 0700 and files 0600, whatever the umask; wider ones are mended at an open (``private_files.py``).
 A flipped bit of an id would make another node of this one, so the identity carries a checksum of its ids, and its text
@@ -38,6 +39,7 @@ from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE, make_p
 
 FORMAT_VERSION: Final = 5
 ENGINE_DIRECTORY: Final = "engine"
+LOG_DIRECTORY: Final = "log"
 
 _FORMAT_FILE: Final = "FORMAT"
 _FORMAT_WORD: Final = "cortado-data"
@@ -49,7 +51,14 @@ _REPLACE: Final = (
     "empty directory; a cluster of one: restore the file from a backup"
 )
 _OURS: Final = frozenset(
-    {_LOCK_FILE, _IDENTITY_FILE, ENGINE_DIRECTORY, _FORMAT_FILE + _TEMPORARY, _IDENTITY_FILE + _TEMPORARY}
+    {
+        _LOCK_FILE,
+        _IDENTITY_FILE,
+        ENGINE_DIRECTORY,
+        LOG_DIRECTORY,
+        _FORMAT_FILE + _TEMPORARY,
+        _IDENTITY_FILE + _TEMPORARY,
+    }
 )
 
 

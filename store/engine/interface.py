@@ -36,8 +36,6 @@ class Space(StrEnum):
     """What a node must remember: each group's applied state, and marks (it joined; a snapshot is being installed)."""
     REQUESTS = "requests"
     """Results of requests that carried an id, to be repeated instead of executed again."""
-    LOG = "log"
-    """Entries of the replicated log (none where a node is alone), and its hard state."""
 
 
 PointReader: TypeAlias = Callable[[bytes], tuple[bytes, bytes] | None]

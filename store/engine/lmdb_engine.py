@@ -62,6 +62,10 @@ class DataFileUse(NamedTuple):
     transaction_id: int
 
 
+def _nothing_beside(_data_dir: Path) -> None:
+    """The engine is all there is."""
+
+
 class LmdbEngine:
     """See :class:`~cortado.store.engine.interface.Engine`."""
 
@@ -98,8 +102,10 @@ class LmdbEngine:
         reserve_bytes: int | None = None,
         sync: bool = True,
         checked_bytes: int | None = CHECKED_BYTES_DEFAULT,
+        create_beside: Callable[[Path], None] = _nothing_beside,
     ) -> LmdbEngine:
-        """Open the data directory, or create it with ``new_identity()``.
+        """Open the data directory, or create it with ``new_identity()``; ``create_beside`` durably makes what else
+        belongs to a new one, and is called again if an earlier creation was cut off.
 
         ``map_bytes`` bounds the data (default 256 GiB, or the most that the process may map); it may be enlarged at
         any later open. ``reserve_bytes`` of map and disk are kept free of admitted writes (default 64 MiB, or an
@@ -111,6 +117,7 @@ class LmdbEngine:
 
         def create(engine_path: Path) -> None:
             _open_environment(engine_path, MAP_BYTES_MIN, sync=True)[0].close()
+            create_beside(engine_path.parent)
 
         directory = DataDirectory.open(Path(path), new_identity=new_identity, create_engine=create)
         with _closed_on_failure(directory):

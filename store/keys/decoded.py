@@ -4,12 +4,12 @@ Where :mod:`~cortado.store.keys.dump` makes a line of a key, for errors and logs
 knows all spaces of the engine, not only that of versions; their first bytes tell them apart::
 
     "k" "m" "t" ...                            versions: a pair, the catalogue, a row or an index entry
-    group id 4 (below 6b000000) "e" index 8    an entry of the log
-    group id 4 "h"                             the log's hard state
-    group id 4, request id 20                  the remembered result of a request
+    group id 4 (below 6b000000), request id 20 the remembered result of a request
     "applied" group id 4                       the applied state
     "installing" group id 4                    the mark that the data is no state
+    "log reset" group id 4                     how the log is to be reset after a snapshot was installed
     "joined"                                   the mark that the directory joined a cluster
+    "log file" segment 8, offset 8             a place in a log file: no stored key, but damage there is named by one
 
 The bytes are those of ``docs/formats``: keys, raft, node, data-directory.
 
@@ -41,10 +41,11 @@ from cortado.store.keys.types import KeyType, KeyValue
 
 REQUEST_ID_BYTES: Final = 20
 _GROUP_BYTES: Final = 4
-_ENTRY_BYTES: Final = _GROUP_BYTES + 1 + 8
+_NUMBER_BYTES: Final = 8
 _JOINED: Final = b"joined"
 _LET_IN: Final = b"let in by"
-_GROUP_MARK: Final = re.compile(rb"(applied|installing)(.{4})", re.DOTALL)
+_LOG_FILE: Final = b"log file"
+_GROUP_MARK: Final = re.compile(rb"(applied|installing|log reset)(.{4})", re.DOTALL)
 
 
 class KeyKind(StrEnum):
@@ -54,11 +55,11 @@ class KeyKind(StrEnum):
     INDEX_ENTRY = "index entry"
     PAIR = "kv"
     CATALOG = "catalogue"
-    LOG_ENTRY = "log entry"
-    HARD_STATE = "hard state"
+    LOG_FILE = "log file"
     REQUEST = "request"
     APPLIED = "applied state"
     INSTALLING = "installation mark"
+    LOG_RESET = "log reset"
     JOINED = "joined mark"
     LET_IN = "who let it in"
     UNKNOWN = "unknown"
@@ -85,6 +86,12 @@ class KeyNames:
 
 
 NO_NAMES: Final = KeyNames()
+_MARKS: Final = {b"applied": KeyKind.APPLIED, b"installing": KeyKind.INSTALLING, b"log reset": KeyKind.LOG_RESET}
+
+
+def log_file_key(segment: int, offset: int) -> bytes:
+    """How a place in a log file is named among stored keys."""
+    return _LOG_FILE + segment.to_bytes(_NUMBER_BYTES) + offset.to_bytes(_NUMBER_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,8 @@ class DecodedKey:
     parts: tuple[DecodedPart, ...] = ()
     ts: Timestamp | None = None
     group_id: int | None = None
-    log_index: int | None = None
+    segment: int | None = None
+    offset: int | None = None
     request_id: bytes = b""
 
     def text(self, names: KeyNames = NO_NAMES) -> str:
@@ -116,11 +124,11 @@ class DecodedKey:
                 named = f"index {self._shown_index(names)} {parts}"
             case KeyKind.PAIR | KeyKind.CATALOG:
                 named = f"{'kv' if self.kind is KeyKind.PAIR else 'meta'} {parts}"
-            case KeyKind.LOG_ENTRY:
-                named = f"log entry {self.log_index} of group {self.group_id}"
+            case KeyKind.LOG_FILE:
+                named = f"log file {self.segment:016d} byte {self.offset}"
             case KeyKind.REQUEST:
                 return f"request {self.request_id.hex()} of group {self.group_id}"
-            case KeyKind.HARD_STATE | KeyKind.APPLIED | KeyKind.INSTALLING:
+            case KeyKind.APPLIED | KeyKind.INSTALLING | KeyKind.LOG_RESET:
                 named = f"{self.kind} of group {self.group_id}"
             case KeyKind.JOINED | KeyKind.LET_IN:
                 named = str(self.kind)
@@ -165,15 +173,13 @@ def _decode_other_space(key: bytes) -> DecodedKey | None:
     if key == _LET_IN:
         return DecodedKey(KeyKind.LET_IN, key)
     if (mark := _GROUP_MARK.fullmatch(key)) is not None:
-        kind = KeyKind.APPLIED if mark[1] == b"applied" else KeyKind.INSTALLING
-        return DecodedKey(kind, key, group_id=int.from_bytes(mark[2]))
+        return DecodedKey(_MARKS[mark[1]], key, group_id=int.from_bytes(mark[2]))
+    if key.startswith(_LOG_FILE) and len(key) == len(_LOG_FILE) + 2 * _NUMBER_BYTES:
+        segment, offset = key[-2 * _NUMBER_BYTES : -_NUMBER_BYTES], key[-_NUMBER_BYTES:]
+        return DecodedKey(KeyKind.LOG_FILE, key, segment=int.from_bytes(segment), offset=int.from_bytes(offset))
     group_id, rest = int.from_bytes(key[:_GROUP_BYTES]), key[_GROUP_BYTES:]
     if key[:1] >= KV_SPACE or len(key) <= _GROUP_BYTES:
         return None
-    if rest == b"h":
-        return DecodedKey(KeyKind.HARD_STATE, key, group_id=group_id)
-    if rest[:1] == b"e" and len(key) == _ENTRY_BYTES:
-        return DecodedKey(KeyKind.LOG_ENTRY, key, group_id=group_id, log_index=int.from_bytes(rest[1:]))
     if len(rest) == REQUEST_ID_BYTES:
         ts = Timestamp.from_bytes(rest[:TIMESTAMP_BYTES])
         return DecodedKey(KeyKind.REQUEST, key, ts=ts, group_id=group_id, request_id=rest)

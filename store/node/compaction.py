@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from cortado.raft.group import RaftLog
-from cortado.raft.log import PeerProgress, Ready
+from cortado.raft.log import PeerProgress
 from cortado.raft.settings import RaftSettings
 from cortado.store.node.pacing import TRIES_MAX, Pacing, append_rate
 
@@ -23,6 +23,8 @@ _LOG: Final = logging.getLogger(__name__)
 _PART: Final = 8
 # What is retained, and two such parts more, is the usual length of a log.
 _USUAL_PARTS: Final = 10
+# Where there is no other member, what is applied is kept for nobody.
+_ALONE_BYTES: Final = 1 << 20
 # A member that lacks no more has caught up: so many are on their way to one that is well.
 _NEAR_ENTRIES: Final = 16
 # What an entry takes in memory beside its bytes.
@@ -53,15 +55,13 @@ class Compaction:
         self.held_index: Callable[[], int | None] = _held_nowhere
         """Above which index the log should not drop entries: members get a snapshot up to there now."""
 
-    def durable(self, ready: Ready, applied_index: int) -> None:
-        """``ready`` is stored, and entries up to ``applied_index`` are applied."""
+    def durable(self, size_bytes: int, applied_index: int) -> None:
+        """So much more is stored, and entries up to ``applied_index`` are applied."""
         log = self._log
-        if len(log.configuration.members) <= 1:
-            self._pace([])
-            return
-        self._stored_bytes += sum([len(value) for _, value in ready.writes if value is not None])
+        self._stored_bytes += size_bytes
         is_long = self._log_bytes() > self._begins_bytes
-        is_due = applied_index - self._last_index >= self._entries or self._stored_bytes >= self._bytes
+        due_bytes = self._bytes if len(log.configuration.members) > 1 else min(self._bytes, _ALONE_BYTES)
+        is_due = applied_index - self._last_index >= self._entries or self._stored_bytes >= due_bytes
         if is_due or is_long:
             self._compact(applied_index)
         self._pace(log.progress if is_long else [])

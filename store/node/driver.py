@@ -2,31 +2,31 @@
 
 ::
 
-    receive() ─► arrived ─┐                               ┌─► outbox ─► transport      at once, or once it is synced
-    propose() ─► pipeline ┼─ round: step, fill, append, ──┼─► ready ──► storage thread: one transaction, synced
-    timer ────────────────┘         tick                  └─► committed: callers and reads are answered
-                                     ▲                                           │
-                                     `──────────── synced ◄──────────────────────┘
+    receive() ─► arrived ─┐                          ┌─► outbox ─► transport       at once, or once it is durable
+    propose() ─► pipeline ┼─ round: step, evaluate, ─┼─► ready ──► log thread      one write, synced
+    timer ────────────────┘         append, tick     ├─► answers to callers and reads
+                               ▲                     └─► committed ─► storage thread: applied, in a transaction, later
+                               `── durable, applied ──────────┘
 
-A round runs when something happened, never in between: a message, a proposal, a read, the storage thread's word, or the
-log's timer. There is at most one Ready at the storage thread. While it is busy, the loop evaluates what arrives into
-the next batch, so that a slow disk makes larger batches instead of a queue of small ones; messages leave when they may.
+A round runs when something happened, never in between: a message, a proposal, a read, a thread's word, or the log's
+timer. :mod:`cortado.store.node.rounds` has its phases. There is at most one batch of writes at the log thread. While it
+is busy, the loop evaluates what arrives into the next batch, so that a slow disk makes larger batches instead of a
+queue of small ones; messages leave when they may.
 
-- *A batch is closed* when the storage thread is free and, in a group of several, when nothing more is to be waited for
+- *A batch is closed* when the log thread is free and, in a group of several, when nothing more is to be waited for
   (:mod:`cortado.store.node.group_commit`).
 - *Not every round is whole.* Where nothing came but proposals, and the open batch can't be closed yet, they are
-  evaluated, and that is all. Where the storage thread reports and nobody waits, the next Ready is looked at, and that
-  is all. A leader whose writes and reads are all answered does not get up for the last acknowledgements: they wait for
-  the next round, but not for long. Together these were half of all rounds.
-- *What is committed* is applied together with the next entry of ours, in the same transaction, unless somebody waits
-  for it: a sync of its own, right after the callers were answered, would stand in the way of what they ask for next.
-- *Leadership* is looked at after everything that may change it, before anything is answered: what was appended in a
-  term that is over is never answered from the commit index, which may speak of other entries by now.
+  evaluated, and that is all. Where a thread reports and nobody waits, what waited for it goes on, and that is all. A
+  leader whose writes and reads are all answered does not get up for the last acknowledgements: they wait for the next
+  round, but not for long. Together these were half of all rounds.
+- *What is committed* is applied behind the answers, in larger transactions: after a moment, when it is enough, or at
+  once where somebody needs it (a scan, a watch, a new leader's first entry). Until then it is read from memory.
+- *Leadership* is looked at after everything that may change it, before anything is answered.
 - *No room.* In a group of one the log takes the entry back, since nobody else holds it: its callers are refused, and
   what was evaluated on top of it is evaluated again. In a larger group it stands, and is tried again, whole, with
   everything held back; reads go on, writes are refused.
-- *Anything else that goes wrong* stops the node: it never goes on with an engine that may be ahead of its log, or
-  behind it.
+- *Anything else that goes wrong* stops the node: it never goes on with a log that may be ahead of its disk, or behind
+  it.
 """
 
 from __future__ import annotations
@@ -40,25 +40,30 @@ from typing import Final
 from cortado.errors import CortadoError, DataLoss, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
-from cortado.raft.log import Ready
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.changefeed.feed import ChangeFeed
-from cortado.store.node.compaction import Compaction
+from cortado.store.node.applier import Applier
 from cortado.store.node.conditions import Conditions
 from cortado.store.node.group_commit import GroupCommit
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.inbox import Inbox
 from cortado.store.node.leadership import Elected, Established, Leadership, Lost
-from cortado.store.node.outstanding import RETRY_MS_MAX, Outstanding
+from cortado.store.node.log_writer import LogWriter
+from cortado.store.node.outstanding import RETRY_MS_MAX
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.proposals import Proposal
 from cortado.store.node.read_index import ReadIndex
+from cortado.store.node.rounds import APPLIED, DURABLE, WHOLE, Phase
 from cortado.store.node.scheduler import Scheduler
 from cortado.store.observe.call import CURRENT
 from cortado.store.observe.measures import RoundMeasures, TransactionMeasures
 
 _LOG: Final = logging.getLogger(__name__)
+
+
+HUNG_ELECTIONS: Final = 10
+"""A transaction of the data that takes so many election timeouts hangs: another node can do better."""
+_DATA_STUCK: Final = "data stuck"
 
 
 class Driver:
@@ -77,17 +82,9 @@ class Driver:
         """
         host, log, machine = group.host, group.log, group.machine
         limits, monotonic_ms = host.limits, host.monotonic_ms
+        self._group = group
         self.log = log
         loop = asyncio.get_running_loop()
-        self._node_id = group.node_id
-        self._group_id = group.of.group_id
-        self._clock = host.clock
-        self._machine = machine
-        self._transport = group.transport
-        self._limits = limits
-        self.compaction = Compaction(
-            log, group.settings, held_bytes_max=limits.held_bytes_max, applied_index=machine.state.index
-        )
         self._monotonic_ms = monotonic_ms
         self._on_leading = on_leading
         self._on_lost = on_lost
@@ -100,20 +97,27 @@ class Driver:
         """Called in the round after which another configuration is in force."""
         self.after_round: Callable[[], None] = _nothing
         """Called after each round: there the snapshots look at what the log needs."""
-        self.feed: ChangeFeed = ChangeFeed(machine.state.last_ts, limits)
-        """What watches are told of: everything that is applied, in the order of the log."""
-        self.refused_for: str = ""
-        """Why there is no room for writes; empty while they go well."""
         self.measures = RoundMeasures()
         self.leadership = Leadership(group.node_id, log)
         self._inbox = Inbox(monotonic_ms)
-        self._outstanding = Outstanding(
+        self._writer = LogWriter(
             group,
-            on_durable=self._durable,
-            on_taken_back=self._taken_back,
-            on_refused=self._refused,
+            self.pipeline,
+            self._read_index,
+            on_durable=lambda: self._go_on(DURABLE),
+            on_refused=self.schedule,
             on_failure=self.fail,
         )
+        self.compaction = self._writer.compaction
+        self._applier = Applier(
+            group,
+            self.pipeline,
+            on_applied=lambda: self._go_on(APPLIED),
+            on_refused=self.schedule,
+            on_failure=self.fail,
+        )
+        self.feed = self._applier.feed
+        self._phases = self._phase_table()
         self._wants_storing = False
         self._group_commit = GroupCommit()
         self._is_paused = False
@@ -143,7 +147,7 @@ class Driver:
     def is_alone(self) -> bool:
         """This node is the group's only voter: whatever was committed, it committed."""
         voters = self.log.configuration.voters
-        return len(voters) == 1 and voters[0].node_id == self._node_id
+        return len(voters) == 1 and voters[0].node_id == self._group.node_id
 
     @property
     def is_settled_alone(self) -> bool:
@@ -152,8 +156,14 @@ class Driver:
         return not self.leadership.is_ready and self.is_alone and self.log.durable_commit_index <= self.applied.index
 
     @property
-    def transaction_measures(self) -> TransactionMeasures:
-        return self._outstanding.measures
+    def refused_for(self) -> str:
+        """Why there is no room for writes; empty while they go well."""
+        return self._writer.refused_for or self._applier.refused_for
+
+    @property
+    def transaction_measures(self) -> tuple[TransactionMeasures, TransactionMeasures]:
+        """Of the log thread's writes, and of the storage thread's transactions."""
+        return self._writer.measures, self._applier.measures
 
     @property
     def read_rounds_begun(self) -> int:
@@ -169,11 +179,6 @@ class Driver:
     def is_paused(self) -> bool:
         """True while a snapshot is being installed."""
         return self._is_paused
-
-    @property
-    def is_waiting_for_room(self) -> bool:
-        """True where the last transaction was refused, and is to be tried again whole."""
-        return self._outstanding.is_refused
 
     # --- what comes in -----------------------------------------------------------------------------------------
 
@@ -195,7 +200,7 @@ class Driver:
         self.check_running()
         if not self.leadership.is_elected and not self.is_alone:
             raise self.leadership.not_leader()
-        if self.is_waiting_for_room and not self.is_alone:
+        if self._applier.is_refused or (self._writer.is_refused and not self.is_alone):
             raise ResourceExhausted(self.refused_for, retry_delay_ms=int(RETRY_MS_MAX), resource="disk")
         proposal.proposed_ms = self._monotonic_ms()
         self.pipeline.propose(proposal)
@@ -203,12 +208,9 @@ class Driver:
         self._scheduler.want_short()
 
     def read_now(self) -> Timestamp | None:
-        """The linearizable read's timestamp, where nothing needs to be waited for: in a group of one.
-
-        There is nobody to ask, and what is committed is applied: one transaction does both. But what waited for another
-        voter when that was removed is committed at once, and applied later: until then a read takes the long way.
-        Worked out at the end of each round, in which alone any of this changes. (But for who is a voter: who becomes
-        the second one cannot lead without our vote, so it does not matter that this is seen a round later.)
+        """The linearizable read's timestamp, where nothing needs to be waited for: in a group of one, whose log says
+        what is committed. Worked out in each round's ANSWER, in which alone that changes. (But for who is a voter: who
+        becomes the second one cannot lead without our vote, so it does not matter that this is seen a round later.)
         """
         return self._readable
 
@@ -276,28 +278,34 @@ class Driver:
             raise OutcomeUnknown("leadership was lost before the change was committed")
 
     async def pause(self) -> None:
-        """Return when no Ready is outstanding; none will be asked of the log until :meth:`resume`."""
+        """Return when neither thread has work of ours; none will be asked of the log until :meth:`resume`."""
         self._is_paused = True
         self.schedule()
-        await self.until(lambda: self._outstanding.is_free)
+        await self.until(lambda: self._writer.is_free and self._applier.is_free)
 
     def resume(self, state: AppliedState) -> None:
         """Go on from ``state``, which is what the engine holds now. Raises DataLoss where it holds another."""
-        if self._machine.load() != state:
+        if self._group.machine.load() != state:
             raise DataLoss("the node's state", f"the engine does not hold what was installed, {state}")
         self.pipeline.replaced(state)
         self.feed.replaced(state.last_ts)
-        self._clock.observe_log(state.last_ts)
+        self._group.host.clock.observe_log(state.last_ts)
         self.compaction.restart(state.index)
         self._is_paused = False
         self.schedule()
 
     async def close(self) -> None:
-        """Return when every proposal has its answer and nothing is being stored; no round follows."""
+        """Return when every proposal has its answer, what is committed is applied, where there is room for it, and
+        nothing is being stored; no round follows."""
         if self.failure is None and not self._is_closed:
             # A leader whose majority went away gives up within an election, and what it appended with it.
             await self.until(
-                lambda: self.pipeline.is_idle and self._read_index.is_empty and not self._outstanding.is_busy
+                lambda: (
+                    self.pipeline.is_idle
+                    and self._read_index.is_empty
+                    and (not self.log.backlog or self._applier.is_refused or self._is_paused)
+                    and not (self._writer.is_busy or self._applier.is_busy)
+                )
             )
         self._is_closed = True
         self._scheduler.stop()
@@ -315,7 +323,7 @@ class Driver:
         """Where nothing but proposals came: a whole round, unless the open one can't be appended yet."""
         if not self._evaluates_into_open_batch():
             self._round()
-        elif self._outstanding.is_free:
+        elif self._writer.is_free:
             self._set_alarm()
 
     def _evaluates_into_open_batch(self) -> bool:
@@ -323,13 +331,13 @@ class Driver:
         pipeline = self.pipeline
         if not self.leadership.is_ready or not self.log.is_leader or self._is_paused or self._is_only_voter:
             return False
-        if not pipeline.fill(self._monotonic_ms() + self._limits.evaluate_slice_ms):
+        if not pipeline.fill(self._monotonic_ms() + self._group.host.limits.evaluate_slice_ms):
             # Others of the loop go on first; a whole one follows right after them.
             self.schedule()
             return True
         if not pipeline.has_commands:
             return False
-        return not self._outstanding.is_free or (pipeline.may_append and self._keeps_batch_open())
+        return not self._writer.is_free or (pipeline.may_append and self._keeps_batch_open())
 
     def _nobody_waits(self) -> bool:
         """Whether nothing here depends on what comes next."""
@@ -339,24 +347,41 @@ class Driver:
 
     def _round(self) -> None:
         self.measures.rounds += 1
-        now_ms = self._monotonic_ms()
-        slice_ends_ms = now_ms + self._limits.evaluate_slice_ms
         self._scheduler.wants_whole = False
         self._group_commit.round_begins()
-        if not self._inbox.step(self.log.step, slice_ends_ms):
+        self._run(WHOLE)
+
+    def _phase_table(self) -> dict[Phase, Callable[[float], None]]:
+        return {
+            Phase.STEP: self._step,
+            Phase.LEAD: lambda _now_ms: self._look_at_leadership(),
+            Phase.EVALUATE: self._evaluate,
+            Phase.TICK: self._tick,
+            Phase.SEND: lambda _now_ms: self._send(),
+            Phase.STORE: self._store,
+            Phase.ANSWER: lambda _now_ms: self._answer(),
+            Phase.APPLY: self._apply,
+            Phase.FOLLOW_UP: lambda _now_ms: self.after_round(),
+            Phase.ALARM: lambda _now_ms: self._set_alarm(),
+        }
+
+    def _run(self, round_: Sequence[Phase]) -> None:
+        now_ms = self._monotonic_ms()
+        for phase in round_:
+            self._phases[phase](now_ms)
+
+    def _step(self, now_ms: float) -> None:
+        if not self._inbox.step(self.log.step, now_ms + self._group.host.limits.evaluate_slice_ms):
             self.schedule()
         self._hear_doubts()
-        self._look_at_leadership()
-        if self.leadership.is_ready:
-            self._evaluate(slice_ends_ms)
+
+    def _tick(self, now_ms: float) -> None:
+        # A leader that cannot apply takes no writes: another one may.
+        election_ms = self._group.settings.election_ms_max
+        is_stuck = self._applier.is_stuck(now_ms, refused_ms=election_ms, busy_ms=HUNG_ELECTIONS * election_ms)
+        self.veto(_DATA_STUCK, is_stuck)
         self.log.tick(now_ms)
         self._look_at_leadership()
-        self._send()
-        self._store(now_ms)
-        self._answer()
-        self._look_what_is_readable()
-        self.after_round()
-        self._set_alarm()
 
     def _hear_doubts(self) -> None:
         """What a follower did not keep was worked out without something that is lost here: nothing may come of it."""
@@ -368,18 +393,20 @@ class Driver:
             if self.log.disown(doubt.index):
                 self.measures.entries_disowned += 1
 
-    def _evaluate(self, until_ms: float) -> None:
-        """Evaluate what waits, and append it where the storage thread is free to store it at once."""
+    def _evaluate(self, now_ms: float) -> None:
+        """Evaluate what waits, and append it where the log thread is free to store it at once."""
         pipeline = self.pipeline
+        if not self.leadership.is_ready:
+            return
         if self.log.is_leader:
-            if not pipeline.fill(until_ms):
+            if not pipeline.fill(now_ms + self._group.host.limits.evaluate_slice_ms):
                 # Others of the loop go on first; what waits goes on right after them.
                 self.schedule()
             resting = pipeline.take_resting()
             if resting:
                 self._read_index.rest(resting)
             self._begin_rounds()
-            may_append = pipeline.has_commands and pipeline.may_append and self._outstanding.is_free
+            may_append = pipeline.has_commands and pipeline.may_append and self._writer.is_free
             if may_append and not self._is_paused and not self._keeps_batch_open():
                 self.compaction.pacing.appended(pipeline.open_bytes, self._monotonic_ms())
                 pipeline.append_open()
@@ -414,104 +441,54 @@ class Driver:
         configuration = self.log.configuration
         if configuration is not self._configuration:
             if configuration != self._configuration:
-                self._transport.configure(configuration)
+                self._group.transport.configure(configuration)
                 self.on_configured()
             self._configuration = configuration
             self._is_only_voter = self.is_alone
         messages = self.log.outbox()
         if messages:
-            self._transport.send(self._group_id, messages)
+            self._group.transport.send(self._group.of.group_id, messages)
 
     def _store(self, now_ms: float) -> None:
-        """Hand the next Ready to the storage thread, if that is free."""
+        """Hand the log's next writes to the log thread, if that is free."""
         at_once, self._wants_storing = self._wants_storing, False
-        if self._outstanding.is_free and (self._is_paused or self._may_apply_later(now_ms)):
-            return
-        self._outstanding.store(self.applied, now_ms, at_once=at_once)
-
-    def _may_apply_later(self, now_ms: float) -> bool:
-        """Whether there is nothing to store but what is committed, and that for nobody, and not for long."""
-        may_wait = (
-            self.leadership.is_ready
-            and not self._is_only_voter
-            and self.log.durable_commit_index > self.applied.index
-            and not self.log.has_writes
-            and not self.pipeline.has_waiting
-            and (not self.pipeline.has_commands or self._group_commit.keeps_batch_open)
-            and not self._read_index.has_reads
-            and self._conditions.is_empty
-        )
-        return self._group_commit.may_apply_later(now_ms, is_wanted=not may_wait)
+        if not (self._writer.is_free and self._is_paused):
+            self._writer.begin(now_ms, at_once=at_once)
 
     def _answer(self) -> None:
         """Answer whom the log's progress allows to answer, in a term that still lasts."""
-        if self.leadership.is_elected:
-            self._answer_committed()
-            self._read_index.settle(self.applied)
+        is_current = self.leadership.is_current
+        if is_current:
+            answered = self.pipeline.answer_committed()
+            if answered:
+                self._group_commit.answered(answered, self._monotonic_ms())
+                if self.pipeline.has_commands:
+                    # What waited for this may be appended now, or must wait for those who were answered.
+                    self.schedule()
+            self._read_index.settle(self.pipeline.newest_ts)
+        may_read = is_current and self._is_only_voter and self.leadership.is_ready
+        self._readable = self.pipeline.newest_ts if may_read else None
 
-    def _answer_committed(self) -> None:
-        answered = self.pipeline.answer_committed()
-        if answered:
-            self._group_commit.answered(answered, self._monotonic_ms())
-            if self.pipeline.has_commands:
-                # What waited for this may be appended now, or must wait for those who were answered.
-                self.schedule()
-
-    def _look_what_is_readable(self) -> None:
-        applied = self.pipeline.applied
-        may_read = self._is_only_voter and self.leadership.is_ready and self.log.durable_commit_index <= applied.index
-        is_seen = not may_read or self.pipeline.acknowledged_ts <= applied.last_ts
-        invariant(is_seen, "what is read at once is all that was acknowledged", applied)
-        self._readable = applied.last_ts if may_read else None
+    def _apply(self, now_ms: float) -> None:
+        """Have committed entries applied, unless they may wait, or a snapshot takes the data's place."""
+        if not (self._applier.is_free and self._is_paused):
+            # Who waits for something waits for that; and a leader begins with its first entry.
+            is_beginning = self.leadership.is_elected and not self.leadership.is_ready
+            is_wanted = is_beginning or not self._conditions.is_empty
+            self._applier.apply(now_ms, self._group_commit, is_wanted=is_wanted)
 
     def _set_alarm(self) -> None:
         due_ms = min(self.log.next_tick_ms, self._group_commit.due_ms)
-        retry_at_ms = self._outstanding.retry_at_ms
-        if retry_at_ms is not None:
-            due_ms = min(due_ms, retry_at_ms)
+        for each in (self._writer, self._applier):
+            if each.retry_at_ms is not None:
+                due_ms = min(due_ms, each.retry_at_ms)
         self._scheduler.want_at(due_ms)
 
-    # --- the storage thread's word -----------------------------------------------------------------------------
-
-    def _durable(self, ready: Ready, state: AppliedState) -> None:
-        self.refused_for = ""
-        self.pipeline.stored()
-        # What waited for this is on its way to the peers before the callers are looked at.
-        self._send()
-        if self.leadership.is_current:
-            self._answer_committed()
-        if ready.committed:
-            applied = self.applied
-            is_next = state.index == applied.index + len(ready.committed) and state.is_after(applied)
-            invariant(is_next, "the state that was stored is the next one", applied, state)
-            committed = self.log.durable_commit_index
-            invariant(state.index <= committed, "what is applied is committed", state.index, committed)
-            self._clock.observe_log(state.last_ts)
-            self.pipeline.advance(state)
-            self.feed.applied(self._machine.newly_applied, state.last_ts)
-        self.compaction.durable(ready, self.applied.index)
-        self.pipeline.batch_bytes_max = self.compaction.pacing.batch_bytes(self._limits.batch_bytes_max)
-        if self._inbox.is_empty and self._nobody_waits() and self._leads_as_seen():
-            self._store(self._monotonic_ms())
-            self._set_alarm()
-        else:
+    def _go_on(self, round_: Sequence[Phase]) -> None:
+        """A thread reported. Where somebody waits for more than a short round does, a whole one follows."""
+        self._run(round_)
+        if not (self._inbox.is_empty and self._nobody_waits() and self.leadership.is_up_to_date):
             self._scheduler.run_whole()
-
-    def _taken_back(self, index: int, error: ResourceExhausted) -> None:
-        """The log took its entries back: refuse what did not fit, and evaluate again what was built on it."""
-        self.refused_for = error.message()
-        self.pipeline.take_back(index, self._read_index.withdraw(), error)
-        self._scheduler.run_whole()
-
-    def _refused(self, error: ResourceExhausted) -> None:
-        """There is no room, and what the log asked for stands."""
-        if not self.refused_for:
-            _LOG.warning("nothing can be stored: %s", error)
-        self.refused_for = error.message()
-        if self.is_alone:
-            # Nobody takes over, so nothing in line would be stored before there is room.
-            self.pipeline.refuse_waiting(error)
-        self._scheduler.run_whole()
 
     # --- leadership --------------------------------------------------------------------------------------------
 
@@ -526,15 +503,11 @@ class Driver:
                 case Established():
                     self._lead()
 
-    def _leads_as_seen(self) -> bool:
-        """Whether a group of several is led as it was when leadership was looked at last."""
-        return not self._is_only_voter and self.leadership.is_up_to_date
-
     def _lead(self) -> None:
         """Everything before this term is applied: what may have been given out of time lies below the clock."""
-        highest = max(self.applied.last_ts, self.applied.ceiling)
-        self._clock.observe_log(highest)
-        invariant(self._clock.last >= highest, "a leader begins above the ceiling", self._clock.last, highest)
+        highest, clock = max(self.applied.last_ts, self.applied.ceiling), self._group.host.clock
+        clock.observe_log(highest)
+        invariant(clock.last >= highest, "a leader begins above the ceiling", clock.last, highest)
         self._on_leading()
 
     def _lose(self, term: int) -> None:
@@ -555,6 +528,8 @@ class Driver:
         stopped = Unavailable("the node stopped before it stored the write")
         self.pipeline.lose(self._read_index.fail(stopped), stopped, "the node stopped while it stored the write")
         self._scheduler.stop()
+        self._writer.stop()
+        self._applier.stop()
         self._conditions.fail(Unavailable("the node has stopped: " + str(error)))
         self._on_failure(error)
 

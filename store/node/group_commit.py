@@ -19,8 +19,8 @@ at once, where that is at least ``HALF_CALLERS_MIN``. With 64 of them two batche
 A lone caller never waits: nothing is in flight, and whoever was answered is back. Where callers do not come back soon
 (half of those who were answered last did not), nobody waits for them.
 
-Two more things wait for company, each for a moment of its own: entries that are committed and that nobody waits to see
-applied, for a transaction that has more to store; and peers' last acknowledgements, for a round that has more to do.
+Two more things wait for company, each for a moment of its own: committed entries that nobody needs applied, for a
+transaction that has more to store; and peers' last acknowledgements, for a round that has more to do.
 
 All of it is pure: times come in as monotonic milliseconds, and one deadline comes out.
 """
@@ -37,8 +37,12 @@ ENOUGH_BYTES: Final = 64 << 10
 """Beyond it what an entry costs is little beside what it holds."""
 HALF_CALLERS_MIN: Final = 24
 """So many callers are enough for one of two batches. Less would pay for an entry with too few of them."""
-APPLY_WAIT_MS: Final = 10.0
-"""So long what is committed waits for an entry to be stored with it."""
+APPLY_WAIT_MS: Final = 20.0
+"""So long what is committed waits to be applied with more: many sorted items cost little more than few."""
+APPLY_ENTRIES: Final = 64
+"""So many entries are enough for one transaction. Each that waits is one more layer for every read to look through."""
+APPLY_BYTES: Final = 4 << 20
+"""So much is enough."""
 LISTEN_WAIT_MS: Final = 2.0
 """So long what peers say waits for a round that has more to do."""
 
@@ -83,11 +87,6 @@ class GroupCommit:
         """When the first of what waits must be done; infinite where nothing waits."""
         return min(self._close_due_ms, self._apply_due_ms, self._listen_due_ms)
 
-    @property
-    def keeps_batch_open(self) -> bool:
-        """Whether the open batch waits, as was decided last."""
-        return self._close_due_ms < math.inf
-
     def hold_batch(self, due_ms: float) -> None:
         """The open batch waits until then for another reason."""
         self._close_due_ms = due_ms
@@ -100,11 +99,13 @@ class GroupCommit:
         self._close_due_ms = due_ms
         return False
 
-    def may_apply_later(self, now_ms: float, *, is_wanted: bool) -> bool:
-        """Whether to put off applying what is committed; not where that ``is_wanted`` now."""
-        if not is_wanted and self._apply_due_ms == math.inf:
+    def may_apply_later(self, entries: int, size_bytes: int, now_ms: float, *, is_wanted: bool) -> bool:
+        """Whether to put off applying so many committed ``entries``; not where that ``is_wanted`` now. ``size_bytes``
+        is about what they write, where it is known."""
+        is_enough = entries >= APPLY_ENTRIES or size_bytes >= APPLY_BYTES
+        if entries and self._apply_due_ms == math.inf:
             self._apply_due_ms = now_ms + APPLY_WAIT_MS
-        if not is_wanted and now_ms < self._apply_due_ms:
+        if entries and not is_wanted and not is_enough and now_ms < self._apply_due_ms:
             return True
         self._apply_due_ms = math.inf
         return False

@@ -7,6 +7,7 @@ from random import Random
 
 from cortado.raft.group import RaftLog
 from cortado.raft.settings import RaftSettings
+from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.host import Host
 from cortado.store.node.snapshots.group_range import GroupRange
@@ -27,6 +28,8 @@ class GroupContext:
     store: VersionStore
     machine: StateMachine
     log: RaftLog
+    log_files: LogFiles
+    log_thread: Storage
     storage: Storage
     transport: Transport
     random: Random

@@ -100,8 +100,8 @@ class NodeLimits:
     @property
     def entries_bytes_set_aside(self) -> int:
         """What entries may hold of ``in_flight_bytes_max``: those in flight, the open batch, and the head of the next,
-        each as keys and values, and encoded."""
-        return 2 * (self.entries_in_flight_bytes_max + 2 * self.entry_bytes_max)
+        each as keys and values, encoded, and on its way into one of the two stores."""
+        return 3 * (self.entries_in_flight_bytes_max + 2 * self.entry_bytes_max)
 
     @property
     def in_flight_bytes_min(self) -> int:

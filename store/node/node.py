@@ -2,7 +2,7 @@
 
 ::
 
-    services ──► Node ── write(evaluate) ──► Driver ──► RaftLog ──► Storage ──► StateMachine ──► Engine
+    services ──► Node ── write(evaluate) ──► Driver ──► RaftLog ──► LogFiles, then StateMachine ──► Engine
                   │                           │  ▲
                   │                 Transport ◄  └─ receive(): what peers send
                   ├── linearize(), resolve_read(at) ─► ReadPoints, ReadIndex
@@ -42,6 +42,7 @@ from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.host_time import HostTime
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, KEY_BYTES_MAX, Engine
+from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.damage import GROUP_ID, Damage
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
@@ -104,15 +105,32 @@ class NodeParts:
 
     driver: Driver
     log: RaftLog
+    log_files: LogFiles
     read_points: ReadPoints
 
 
 class Node:
     """One replica on an open engine. Make it, :meth:`start` it on a running loop, :meth:`stop` it there."""
 
+    _failed: asyncio.Future[BaseException]
+    _loop: asyncio.AbstractEventLoop
+    _log_thread: Storage
+    _storage: Storage
+    _log: RaftLog
+    _driver: Driver
+    _read_points: ReadPoints
+    _known_requests: KnownRequests
+    members: Membership
+    """Changes of who belongs to the group, and of who leads it."""
+    integrity: Integrity
+    """What is damaged here: how it is found, and how far it is repaired."""
+    watches: Watches
+    """The changes of key ranges, for who watches them."""
+
     def __init__(
         self,
         engine: Engine,
+        log_files: LogFiles,
         *,
         identity: NodeIdentity,
         host_time: HostTime,
@@ -123,17 +141,17 @@ class Node:
         peer_address: str = "",
         joining: Configuration | None = None,
         transport: Transport | None = None,
-        storage: Callable[[asyncio.AbstractEventLoop], Storage] = StorageThread,
+        thread: Callable[[asyncio.AbstractEventLoop, str], Storage] = StorageThread,
         run_scan: Executor | None = None,
         random: random_module.Random | None = None,
         raft: RaftSettings | None = None,
         snapshot_files: SnapshotFiles | None = None,
     ) -> None:
-        """``address`` (host:port) is where this node serves clients, ``peer_address`` where peers. An engine without a
-        log begins a group of one, or stays empty until a leader brings it up where the node is ``joining``: the members
-        that let it in, which it hears until it has a log. ``run_scan`` runs slices of scans (one thread, unless given).
-        ``random`` draws election timers and what tells this life of the node from earlier ones; without it they follow
-        from the node's id and the time.
+        """``address`` (host:port) is where this node serves clients, ``peer_address`` where peers. Without a log it
+        begins a group of one, or stays empty until a leader brings it up where the node is ``joining``: the members
+        that let it in, which it hears until it has a log. ``thread`` makes the threads that write, each with its name;
+        ``run_scan`` runs slices of scans (one thread, unless given). ``random`` draws election timers and what tells
+        this incarnation of the node from earlier ones; without it they follow from the node's id and the time.
 
         Raises DataLoss where the engine's state is damaged, InvalidArgument for limits that do not fit each other. The
         engine stays the caller's to close, after stop.
@@ -146,9 +164,10 @@ class Node:
         limits = limits or NodeLimits()
         limits.check(self.settings.entry_bytes_max - ENTRY_OVERHEAD_BYTES)
         self.store = VersionStore(engine)
+        self._log_files = log_files
         self._is_joining = joining
         self._transport = transport or NoPeers()
-        self._make_storage = storage
+        self._make_thread = thread
         self._snapshot_files = snapshot_files
         self._random = random or random_module.Random(f"{identity.node_id} {monotonic_ms()}")
         self._machine = StateMachine(engine, self.store)
@@ -167,21 +186,8 @@ class Node:
         self._is_stopping = False
         self.snapshots: Snapshots | None = None
         """Set by :meth:`start` where there is a place for snapshot files; what peers are sent comes from there."""
-        self._failed: asyncio.Future[BaseException]
-        self._loop: asyncio.AbstractEventLoop
-        self._storage: Storage
-        self._log: RaftLog
-        self._driver: Driver
-        self._read_points: ReadPoints
-        self._known_requests: KnownRequests
-        self.members: Membership
-        """Changes of who belongs to the group, and of who leads it."""
-        self.integrity: Integrity
-        """What is damaged here: how it is found, and how far it is repaired."""
-        self.watches: Watches
-        """The changes of key ranges, for who watches them."""
 
-    # --- life --------------------------------------------------------------------------------------------------
+    # --- start and stop ---------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Serve. A group of one: returns when this node leads it, or, where there is no room for that, read-only. A
@@ -192,7 +198,7 @@ class Node:
         self._loop = asyncio.get_running_loop()
         self._failed = self._loop.create_future()
         self._log = open_log(
-            self.host.engine,
+            self._log_files,
             self._machine,
             member=self._bound(self.identity.storage_id),
             group_id=GROUP_ID,
@@ -201,7 +207,8 @@ class Node:
             source=self._random,
             now_ms=self.host.monotonic_ms(),
         )
-        self._storage = self._make_storage(self._loop)
+        self._log_thread = self._make_thread(self._loop, "log")
+        self._storage = self._make_thread(self._loop, "storage")
         group = self._context()
         self._driver = driver = Driver(
             group, on_leading=self._leads, on_lost=self._catalog_cache.clear, on_failure=self._fail
@@ -229,7 +236,13 @@ class Node:
         await self.integrity.start()
         driver.schedule()
         if driver.is_alone:
-            await driver.until(lambda: driver.leadership.is_ready or bool(driver.refused_for) or self.is_installing)
+            await driver.until(
+                lambda: (
+                    driver.leadership.is_ready
+                    or self.is_installing
+                    or (bool(driver.refused_for) and driver.is_settled_alone)
+                )
+            )
             if driver.refused_for:
                 _LOG.warning("starting without room for writes: %s", driver.refused_for)
 
@@ -243,6 +256,8 @@ class Node:
             self.store,
             self._machine,
             self._log,
+            self._log_files,
+            self._log_thread,
             self._storage,
             self._transport,
             self._random,
@@ -305,6 +320,7 @@ class Node:
         if self.snapshots is not None:
             await self.snapshots.stop()
         await self._driver.close()
+        self._log_thread.stop()
         self._storage.stop()
         self.host.stop()
 
@@ -450,7 +466,7 @@ class Node:
                 if known is not None:
                     return known
                 evaluate = self._known_requests.admit(evaluate, request_id)
-            self.host.engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES)
+            self.host.engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES + self._driver.pipeline.appended_bytes)
             if not held:
                 held.append(self.host.writes.take(size_bytes))
             proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)
@@ -481,10 +497,14 @@ class Node:
         request_hash: bytes = b"",
         encode_reply: EncodeReply = no_reply,
     ) -> WriteResult:
-        """Begin the epoch after ``from_epoch``. Raises InvalidArgument where that is not the current one."""
-        return await self.write(
+        """Begin the epoch after ``from_epoch``; it has begun when this returns. Raises InvalidArgument where that is
+        not the current one."""
+        result = await self.write(
             epoch_after(from_epoch), request_id=request_id, request_hash=request_hash, encode_reply=encode_reply
         )
+        # The clock follows what is applied.
+        await self.caught_up()
+        return result
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
         """Housekeeping: it is not counted as a write, and may use the reserve."""
@@ -501,8 +521,8 @@ class Node:
     # --- reads -------------------------------------------------------------------------------------------------
 
     def read_ts(self) -> Timestamp:
-        """The last applied timestamp here: what a read that need not be linearizable sees."""
-        return self._driver.applied.last_ts
+        """The last timestamp here that can be read at: what a read that need not be linearizable sees."""
+        return self._driver.pipeline.newest_ts
 
     async def linearize(self) -> Timestamp:
         """A timestamp at which everything is seen that was acknowledged, by any node, before this call.
@@ -546,9 +566,18 @@ class Node:
             raise Unavailable(problem, retry_delay_ms=1_000) from None
         self._check_serving()
 
+    async def applied_to(self, read_ts: Timestamp) -> Timestamp:
+        """``read_ts``, once all that it sees is applied: what is to be scanned is read from the engine alone. Raises
+        Unavailable once the node stopped."""
+        driver = self._driver
+        if driver.applied.last_ts < min(read_ts, driver.pipeline.acknowledged_ts):
+            await driver.until(lambda: driver.applied.last_ts >= min(read_ts, driver.pipeline.acknowledged_ts))
+        return read_ts
+
     def reader(self, read_ts: Timestamp) -> Reader:
-        """One state, for point reads on the loop."""
-        return self.store.snapshot(read_ts)
+        """One state, for point reads on the loop. Raises Unavailable where leadership, and with it what was committed
+        and is not applied, was lost since ``read_ts`` was given out."""
+        return self._driver.pipeline.reader(read_ts)
 
     def catalog(self, reader: Reader) -> Catalog:
         """The catalogue as ``reader`` sees it, read through a cache that all readers share."""
@@ -600,7 +629,7 @@ class Node:
         known = self._known_requests.find(request_id, request_hash) if request_id else None
         if known is not None:
             return await self.answer(known)
-        await self.linearize()
+        await self.applied_to(await self.linearize())
         loss = await self.integrity.repairs.check_lost(engine_key)
         if loss.request_floor >= (request_id or bytes(self.host.clock.reading())):
             problem = (
@@ -626,7 +655,7 @@ class Node:
 
     @property
     def parts(self) -> NodeParts:
-        return NodeParts(self._driver, self._log, self._read_points)
+        return NodeParts(self._driver, self._log, self._log_files, self._read_points)
 
     @property
     def term(self) -> int:

@@ -1,17 +1,26 @@
-"""From what the engine holds to a group's log: opened, begun as a group of one, or empty, to be filled by others."""
+"""From what the log files and the engine hold to a group's log: opened, begun as a group of one, or empty, to be filled
+by others.
+
+The log files come first in everything, so that the data never speaks of an entry that they lack. There are two
+exceptions, and a crash between their two stores is made good here::
+
+    a group begins       log files: the group's base      then the data: that place is applied
+    a snapshot arrived   the data, and how the log is to be reset      then the log files: reset
+"""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Final
 
-from cortado.errors import DataLoss
 from cortado.raft.bootstrap import bootstrap_writes
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
-from cortado.raft.journal import group_range
+from cortado.raft.records import StoredLog, decode_hard_state, decode_stored, reset_to
 from cortado.raft.settings import RaftSettings
-from cortado.store.engine.interface import Engine, Space
+from cortado.store.log_files.log_files import LogFiles
+from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.state_machine import StateMachine
 
@@ -19,26 +28,17 @@ from cortado.store.node.state_machine import StateMachine
 FIRST_INDEX: Final = 2
 FIRST_TERM: Final = 1
 
-_PAGE_ITEMS: Final = 1_000
 
-
-def stored_log(engine: Engine, group_id: int) -> list[tuple[bytes, bytes]]:
-    """All that a group's log has stored, in key order."""
-    start, end = group_range(group_id)
-    items: list[tuple[bytes, bytes]] = []
-    exhausted = False
-    while not exhausted:
-        with engine.read() as txn:
-            page = txn.page(Space.LOG, start, end, max_items=_PAGE_ITEMS)
-        items += zip(page.keys, page.values, strict=True)
-        exhausted = page.exhausted
-        if items:
-            start = items[-1][0] + b"\0"
-    return items
+def stored_log(groups: Mapping[int, StoredGroup], group_id: int) -> StoredLog:
+    """What the log files held of a group when they were opened. Raises DataLoss."""
+    group = groups.get(group_id)
+    if group is None:
+        return decode_stored(group_id, None, ())
+    return decode_stored(group_id, group.hard_state, group.entries)
 
 
 def open_log(
-    engine: Engine,
+    log_files: LogFiles,
     machine: StateMachine,
     *,
     member: Member,
@@ -54,14 +54,14 @@ def open_log(
     Writes, durably, where a group begins. Raises DataLoss where what is stored is damaged, or contradicts what is
     applied; ResourceExhausted.
     """
-    stored = stored_log(engine, group_id)
-    state = machine.state
-    if not stored and joining is None:
-        if state != AppliedState():
-            raise DataLoss("the log", f"it is gone, while entries up to {state.index} are applied")
+    stored = stored_log(log_files.take_groups(), group_id)
+    if stored.is_empty and joining is None and machine.state == AppliedState():
         writes = bootstrap_writes(group_id, member, index=FIRST_INDEX, term=FIRST_TERM)
-        machine.begin(AppliedState(index=FIRST_INDEX, term=FIRST_TERM), writes)
-        stored = stored_log(engine, group_id)
+        log_files.append(writes)
+        stored = decode_stored(group_id, writes[0], ())
+    if _is_begun(stored, member) and machine.state == AppliedState():
+        machine.begin(AppliedState(index=FIRST_INDEX, term=FIRST_TERM))
+    stored = _reset(machine, log_files, group_id, stored)
     return RaftLog(
         member.node_id,
         settings,
@@ -72,3 +72,23 @@ def open_log(
         now_ms=now_ms,
         joined=joining,
     )
+
+
+def _is_begun(stored: StoredLog, member: Member) -> bool:
+    """Whether this node begins the group, and nothing was appended to it yet."""
+    state = stored.hard_state
+    is_first = (state.base_index, state.base_term) == (FIRST_INDEX, FIRST_TERM) and not stored.records
+    return is_first and state.base_configuration.is_alone(member.node_id)
+
+
+def _reset(machine: StateMachine, log_files: LogFiles, group_id: int, stored: StoredLog) -> StoredLog:
+    """Where a snapshot was installed and the log not reset to its place: do that now."""
+    encoded = machine.log_reset()
+    if encoded is None:
+        return stored
+    state = decode_hard_state(group_id, encoded)
+    if stored.hard_state.base_index < state.base_index:
+        stored, writes = reset_to(group_id, stored, state)
+        log_files.append(writes)
+    machine.forget_log_reset()
+    return stored

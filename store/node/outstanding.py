@@ -1,119 +1,136 @@
-"""The one Ready that is at the storage thread, until it is durable, taken back, or the node stops.
+"""What is at one of the threads that write: one piece of work, until it is durable, taken back, or the node stops.
 
 ::
 
-    log.ready() ──► storage thread ──┬─ durable ─────────► on_durable(ready, state)
-         ▲                           ├─ no room ─ alone ─► withdrawn: on_taken_back(index, error)
-         │                           │            else ──► the same Ready again, whole, after a wait
-         `── when the one before ended └─ anything else ─► on_failure(error)
+    take() ──► thread: run() ──┬─ it is durable ► done()
+      ▲                        ├─ no room ──────► no_room(): taken back, or the same again, whole, after a wait
+      │                        └─ anything else ► on_failure()
+      `── when the one before ended
 
-Waits grow from 100 ms to a second. A group of one waits too where what had no room was the log's own (the term that it
-wants to lead, after a start on a full disk), and no write asked for it.
+A replica has two: :class:`~cortado.store.node.log_writer.LogWriter` and :class:`~cortado.store.node.applier.Applier`.
+Each goes at its own pace. Waits grow from 100 ms to a second.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from cortado.errors import ResourceExhausted
 from cortado.invariants import invariant
-from cortado.raft.log import Ready
-from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.group_context import GroupContext
+from cortado.store.node.storage_thread import Storage
 from cortado.store.observe.measures import TransactionMeasures
 
 RETRY_MS_MIN: Final = 100.0
 RETRY_MS_MAX: Final = 1_000.0
 
+Work = TypeVar("Work")
+Outcome = TypeVar("Outcome")
 
-class Outstanding:
-    """Gives work to the storage thread, one Ready at a time. The callbacks come on the loop."""
+
+class Outstanding(ABC, Generic[Work, Outcome]):
+    """Gives work to ``thread``, one piece at a time. Everything runs on the loop but :meth:`run`, which runs there."""
 
     def __init__(
-        self,
-        group: GroupContext,
-        *,
-        on_durable: Callable[[Ready, AppliedState], None],
-        on_taken_back: Callable[[int, ResourceExhausted], None],
-        on_refused: Callable[[ResourceExhausted], None],
-        on_failure: Callable[[BaseException], None],
+        self, thread: Storage, monotonic_ms: Callable[[], float], *, on_failure: Callable[[BaseException], None]
     ) -> None:
-        """``on_taken_back`` is told the last index that had no room: what follows it was taken back as well.
-        ``on_refused`` hears of a Ready that stands, and is tried again."""
-        self._log = group.log
-        self._machine = group.machine
-        self._storage = group.storage
-        self._monotonic_ms = group.host.monotonic_ms
-        self._on_durable = on_durable
-        self._on_taken_back = on_taken_back
-        self._on_refused = on_refused
+        self._thread = thread
+        self._monotonic_ms = monotonic_ms
         self._on_failure = on_failure
-        self._ready: Ready | None = None
-        self._last_index = 0
+        self._work: Work | None = None
         self._retry_ms = RETRY_MS_MIN
+        self._handed_ms = self._taken_ms = 0.0
+        self._is_stopped = False
         self.measures = TransactionMeasures()
-        self._handed_ms = 0.0
         self.is_busy = False
-        """The storage thread has a job."""
+        """The thread has a job."""
         self.retry_at_ms: float | None = None
         """When the next attempt is due, after one that had no room."""
+        self.refused_for: str = ""
+        """Why there was no room the last time; empty while it goes well."""
+
+    # --- what it is -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def take(self) -> Work | None:
+        """The next work; None where there is none."""
+
+    @abstractmethod
+    def run(self, work: Work) -> Outcome:
+        """Do it. Raises ResourceExhausted where there is no room, and nothing was done."""
+
+    @abstractmethod
+    def done(self, work: Work, outcome: Outcome) -> None:
+        """It is durable."""
+
+    @abstractmethod
+    def no_room(self, work: Work, error: ResourceExhausted) -> bool:
+        """There was no room. True where the work was taken back; False: it stands, and is tried again, whole."""
+
+    # --- what it does -----------------------------------------------------------------------------------------
 
     @property
     def is_free(self) -> bool:
-        """A new Ready may be stored."""
-        return self._ready is None
+        """New work may be taken."""
+        return self._work is None
 
     @property
     def is_refused(self) -> bool:
-        """There is a Ready that had no room, and stands."""
-        return self._ready is not None and self.retry_at_ms is not None
+        """There is work that had no room, and stands."""
+        return self._work is not None and self.retry_at_ms is not None
 
-    def store(self, state: AppliedState, now_ms: float, *, at_once: bool) -> None:
-        """Store what the log has ready now, or try again what had no room. ``at_once``: do not wait for the time to
-        try again, since a write asks for it."""
+    def begin(self, now_ms: float, *, at_once: bool = False) -> None:
+        """Take what there is to do, or try again what had no room. ``at_once``: do not wait for the time to try again,
+        since a write asks for it."""
         if self.is_busy or (self.retry_at_ms is not None and now_ms < self.retry_at_ms and not at_once):
             return
-        ready = self._ready
-        if ready is None:
-            ready = self._log.ready()
-            if not ready:
+        if self._work is None:
+            self._work = self.take()
+            if self._work is None:
                 return
-            self._ready, self._last_index = ready, self._log.last[0]
+            self._taken_ms = now_ms
+        work = self._work
         self.retry_at_ms = None
         self.is_busy = True
         self._handed_ms = now_ms
-        machine = self._machine
-        self._storage.submit(lambda: machine.apply(state, ready), lambda outcome: self._heard(ready, outcome))
+        self._thread.submit(lambda: self.run(work), lambda outcome: self._heard(work, outcome))
 
-    def _heard(self, ready: Ready, outcome: object) -> None:
-        """The storage thread's word. Nobody waits for this call, so a defect in it is told here."""
+    def is_stuck(self, now_ms: float, *, refused_ms: float, busy_ms: float) -> bool:
+        """Whether the work found no room for so long, or the thread has been at it for so long."""
+        if self._work is None:
+            return False
+        is_refused = bool(self.refused_for) and now_ms - self._taken_ms > refused_ms
+        return is_refused or (self.is_busy and now_ms - self._handed_ms > busy_ms)
+
+    def stop(self) -> None:
+        """Whatever the thread still says, nobody hears it."""
+        self._is_stopped = True
+
+    def _heard(self, work: Work, outcome: Any) -> None:
+        """The thread's word. Nobody waits for this call, so a defect in it is told here."""
+        if self._is_stopped:
+            return
         try:
-            self._stored(ready, outcome)
+            self._ended(work, outcome)
         except Exception as defect:
             self._on_failure(defect)
 
-    def _stored(self, ready: Ready, outcome: object) -> None:
-        invariant(self._ready is ready and self.is_busy, "the storage thread reports the Ready that it was given")
+    def _ended(self, work: Work, outcome: Any) -> None:
+        invariant(self._work is work and self.is_busy, "the thread reports the work that it was given")
         self.is_busy = False
-        if isinstance(outcome, AppliedState):
-            self._end()
+        if not isinstance(outcome, BaseException):
+            self._work = None
             self._retry_ms = RETRY_MS_MIN
+            self.refused_for = ""
             self.measures.transactions.observe((self._monotonic_ms() - self._handed_ms) / 1000)
-            self._log.synced(ready)
-            self._on_durable(ready, outcome)
+            self.done(work, outcome)
         elif isinstance(outcome, ResourceExhausted):
             self.measures.refused += 1
             self.retry_at_ms = self._monotonic_ms() + self._retry_ms
             self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
-            if self._log.withdraw(ready):
-                self._end()
-                self._on_taken_back(self._last_index, outcome)
-            else:
-                self._on_refused(outcome)
+            if self.no_room(work, outcome):
+                self._work = None
+            self.refused_for = outcome.message()
         else:
-            assert isinstance(outcome, BaseException)
             self._on_failure(outcome)
-
-    def _end(self) -> None:
-        self._ready = None

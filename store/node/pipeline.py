@@ -8,12 +8,13 @@
 
 - *Evaluate at append.* A proposal is evaluated in order, against everything before it, at its own timestamp, and its
   batch is appended directly after the last one: nothing can come between what was read and what is written.
-- *Bounded by effect.* What is appended and not applied is counted in batches and in the bytes that they write. A write
+- *Bounded by effect.* What is appended and not committed is counted in batches, and what is not applied in the bytes
+  that it writes. A write
   that grew beyond what the open batch has room for begins the next one, and nothing is evaluated after it until the
   open batch is appended. So evaluating never appends, and the bounds hold however small the requests were.
-- *Answered when committed.* A majority holds the entry; that it is applied here a little later is the readers'
-  business. Until then the layer stays in the overlay, and the request in :attr:`Pipeline.requests`, where a retry finds
-  it.
+- *Answered when committed.* A majority holds the entry; it is applied here a little later. Until then the layer stays
+  in the overlay, where evaluating and reading find what it wrote (:meth:`Pipeline.reader`), and the request in
+  :attr:`Pipeline.requests`, where a retry finds it.
 - *What changes nothing rests.* A refusal stands for the state that it was worked out from: it leaves with its batch,
   if that is appended after it, or else through a round (:mod:`cortado.store.node.read_index`).
 - *A new epoch* closes its batch, and nothing is evaluated until it is applied: the clock must not enter an epoch that a
@@ -26,8 +27,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Sequence
+from itertools import chain, islice
 from typing import Final
 
 from cortado.errors import (
@@ -44,6 +45,7 @@ from cortado.raft.group import RaftLog
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import EPOCH_MAX, ZERO, Timestamp
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
+from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.limits import NodeLimits
@@ -85,6 +87,10 @@ class Pipeline:
         self._next: Batch | None = None
         self._appended: deque[Batch] = deque()
         self._appended_bytes = 0
+        # How many of them, from the first on, are committed and answered.
+        self._answered = 0
+        # What was acknowledged in terms that are over. Until it is applied, nobody knows here what it is.
+        self._lost_to = ZERO
         self._layers: list[Layer] = [self._open.layer]
         self.applied: AppliedState = machine.state
         self.requests: dict[bytes, Proposal] = {}
@@ -106,12 +112,12 @@ class Pipeline:
     @property
     def is_idle(self) -> bool:
         """True where every proposal has its answer, but for those that rest elsewhere."""
-        return not self._waiting and not self._open.answers and all(batch.is_answered for batch in self._appended)
+        return not self._waiting and not self._open.answers and not self.has_uncommitted
 
     @property
     def use(self) -> tuple[int, int]:
-        """How many proposals are in line, and how many batches are appended and not applied."""
-        return len(self._waiting), len(self._appended)
+        """How many proposals are in line, and how many batches are appended and not committed."""
+        return len(self._waiting), len(self._appended) - self._answered
 
     @property
     def appended_bytes(self) -> int:
@@ -146,27 +152,57 @@ class Pipeline:
     @property
     def has_uncommitted(self) -> bool:
         """True where a batch is appended and its callers not answered."""
-        return bool(self._appended) and not self._appended[-1].is_answered
+        return len(self._appended) > self._answered
 
     @property
     def uncommitted_callers(self) -> int:
         """How many wait for batches that are appended."""
-        return sum([len(batch.answers) for batch in self._appended if not batch.is_answered])
+        return sum([len(batch.answers) for batch in islice(self._appended, self._answered, None)])
 
     @property
     def may_append(self) -> bool:
-        """False where too much is appended and not applied to add the open batch."""
+        """False where too much is appended and not committed, or not applied, to add the open batch."""
         limits = self._limits
         return (
-            len(self._appended) < limits.entries_in_flight_max
+            len(self._appended) - self._answered < limits.entries_in_flight_max
             and self._appended_bytes + self._open.size_bytes <= limits.entries_in_flight_bytes_max
         )
 
     @property
     def ceiling(self) -> Timestamp:
         """What is committed of it: applied, or answered and about to be."""
-        committed = [batch.ceiling for batch in self._appended if batch.is_answered and batch.ceiling is not None]
+        committed = [each.ceiling for each in islice(self._appended, self._answered) if each.ceiling is not None]
         return max([self.applied.ceiling, *committed])
+
+    @property
+    def awaits_applying(self) -> bool:
+        """True where nothing can be evaluated before what is appended is applied."""
+        return bool(self._appended) and self._appended[-1].epoch > 0
+
+    @property
+    def newest_ts(self) -> Timestamp:
+        """The last commit's timestamp that can be read at: at a leader applied or not, elsewhere applied."""
+        applied_ts = self.applied.last_ts
+        return applied_ts if applied_ts < self._lost_to else max(applied_ts, self.acknowledged_ts)
+
+    def reader(self, read_ts: Timestamp) -> Reader:
+        """The state at ``read_ts``, which was given out to be read at: what is applied, and over it what is committed
+        and not applied yet. Raises Unavailable where leadership, and with it that, was lost since."""
+        applied = self._machine.snapshot(read_ts)
+        if read_ts <= self.applied.last_ts:
+            return applied
+        if self.applied.last_ts < self._lost_to:
+            raise Unavailable("leadership was lost before what was read is applied here", retry_delay_ms=50)
+        layers = []
+        for batch in islice(self._appended, self._answered):
+            is_whole = batch.last_ts <= read_ts
+            # A layer has the newest version of each key alone.
+            invariant(
+                is_whole or read_ts < batch.first_ts, "a time within an entry is read once that is applied", read_ts
+            )
+            if is_whole:
+                layers.append(batch.layer)
+        return OverlayReader(applied, layers, has_open_layer=False) if layers else applied
 
     @property
     def newest_in_flight(self) -> Batch | None:
@@ -316,22 +352,18 @@ class Pipeline:
     def answer_committed(self) -> int:
         """Answer the callers of all batches that are committed, and say how many. Only while the term lasts in which
         they were appended."""
-        answered, committed = 0, self._log.durable_commit_index
-        for batch in self._appended:
-            if batch.index > committed:
-                break
-            if not batch.is_answered:
-                invariant(
-                    self.acknowledged_ts < batch.last_ts, "commits are acknowledged in their order", batch.last_ts
-                )
-                self.acknowledged_ts = batch.last_ts
-                batch.is_answered = True
-                answered += len(batch.answers)
-                batch.times.committed_ms = self._monotonic_ms()
-                self.measures.committing.observe((batch.times.committed_ms - batch.times.appended_ms) / 1000)
-                for answer in batch.answers:
-                    self.answer(answer)
-        return answered
+        callers, committed = 0, self._log.durable_commit_index
+        while self._answered < len(self._appended) and self._appended[self._answered].index <= committed:
+            batch = self._appended[self._answered]
+            invariant(self.acknowledged_ts < batch.last_ts, "commits are acknowledged in their order", batch.last_ts)
+            self._answered += 1
+            self.acknowledged_ts = batch.last_ts
+            callers += len(batch.answers)
+            batch.times.committed_ms = self._monotonic_ms()
+            self.measures.committing.observe((batch.times.committed_ms - batch.times.appended_ms) / 1000)
+            for answer in batch.answers:
+                self.answer(answer)
+        return callers
 
     def stored(self) -> None:
         """What is appended is durable here: a batch is stored as soon as it is appended, and one at a time."""
@@ -357,6 +389,7 @@ class Pipeline:
         self.applied = state
         while self._appended and self._appended[0].index <= state.index:
             batch = self._appended.popleft()
+            self._answered = max(self._answered - 1, 0)
             self._appended_bytes -= batch.size_bytes
             batch.has_ended = True
             if batch.times.committed_ms:
@@ -376,6 +409,7 @@ class Pipeline:
         """Go on from ``state``, which a snapshot brought. Who leads vouches for what it lacks of what was here."""
         self.advance(state)
         self.acknowledged_ts = min(self.acknowledged_ts, state.last_ts)
+        self._lost_to = min(self._lost_to, state.last_ts)
 
     def _forget(self, proposal: Proposal) -> None:
         if proposal.request_id and self.requests.get(proposal.request_id) is proposal:
@@ -383,17 +417,19 @@ class Pipeline:
 
     # --- when it does not come to that -------------------------------------------------------------------------
 
-    def take_back(self, index: int, resting: list[Answer], error: ResourceExhausted) -> None:
-        """The log took back its entries: refuse those up to ``index``, which had no room, and evaluate again what was
-        worked out on top of them, ``resting`` answers included."""
-        refused = [batch for batch in self._appended if batch.index <= index]
-        above = [*(batch for batch in self._appended if batch.index > index), *self._unappended()]
+    def take_back(self, refused_to: int, resting: list[Answer], error: ResourceExhausted) -> None:
+        """The log took back its last entries: refuse those up to ``refused_to``, which had no room, and evaluate again
+        what was worked out on top of them, ``resting`` answers included."""
+        kept_to = self._log.last[0]
+        kept = [batch for batch in self._appended if batch.index <= kept_to]
+        refused = [batch for batch in self._appended if kept_to < batch.index <= refused_to]
+        above = [*(batch for batch in self._appended if batch.index > refused_to), *self._unappended()]
         _LOG.warning("refused %d writes: %s", sum(batch.commands for batch in refused), error)
         again = [answer.proposal for batch in refused for answer in batch.answers if answer.rests]
         again += [answer.proposal for answer in resting]
         again += [answer.proposal for batch in above for answer in batch.answers]
         lost = [answer.proposal for batch in refused for answer in batch.answers if not answer.rests]
-        self._clear()
+        self._clear(kept)
         self._waiting.extendleft(reversed(again))
         for proposal in lost:
             self.leave(proposal, error)
@@ -406,11 +442,12 @@ class Pipeline:
 
     def lose(self, resting: list[Answer], error: CortadoError, unknown: str) -> None:
         """End everything: with ``error`` what cannot have happened, as ``unknown`` what may have."""
-        appended = list(self._appended)
+        uncommitted = list(islice(self._appended, self._answered, None))
+        self._lost_to = self.acknowledged_ts
         opened = [answer for batch in self._unappended() for answer in batch.answers]
         self._clear()
-        for batch in appended:
-            for answer in () if batch.is_answered else batch.answers:
+        for batch in uncommitted:
+            for answer in batch.answers:
                 if answer.rests:
                     self.leave(answer.proposal, error)
                 else:
@@ -425,10 +462,12 @@ class Pipeline:
         """The open batch, and what is to follow it."""
         return [self._open] if self._next is None else [self._open, self._next]
 
-    def _clear(self) -> None:
-        for batch in (*self._appended, *self._unappended()):
+    def _clear(self, kept: Sequence[Batch] = ()) -> None:
+        """Give up all batches but those ``kept``, which were appended first."""
+        for batch in (*islice(self._appended, len(kept), None), *self._unappended()):
             batch.has_ended = True
-        self._appended.clear()
-        self._appended_bytes = 0
+        self._appended = deque(kept)
+        self._appended_bytes = sum(batch.size_bytes for batch in kept)
+        self._answered = min(self._answered, len(kept))
         self._open, self._next = Batch(), None
-        self._layers = [self._open.layer]
+        self._layers = [*(batch.layer for batch in kept), self._open.layer]

@@ -120,8 +120,7 @@ class Batch:
     """What becomes one entry of the log: the effects of its commands, and the answers that wait for it.
 
     Once it begins an ``epoch``, nothing more is evaluated until it is applied. ``index`` and ``term`` are its place in
-    the log, once it is appended. It ``is_answered`` when it is committed, and ``has_ended`` when it is applied, taken
-    back, or given up with leadership.
+    the log, once it is appended. It ``has_ended`` when it is applied, taken back, or given up with leadership.
     """
 
     layer: Layer = field(default_factory=Layer)
@@ -141,7 +140,6 @@ class Batch:
     forgotten: Forgotten = NOTHING_FORGOTTEN
     index: int = 0
     term: int = 0
-    is_answered: bool = False
     has_ended: bool = False
     evaluating_ms: float = 0.0
     times: EntryTimes = field(default_factory=EntryTimes)

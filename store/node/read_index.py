@@ -4,12 +4,12 @@ A leader that was cut off does not know it. So before it answers from its state 
 for all who wait, whether a majority still follows it. What was committed when the round began is what a read must see::
 
     ask() ─┐ all that arrived      begin()                    settle()
-    ask() ─┼────────────────► round 7, index 41 ── confirmed ──► read: once 41 is applied     (visible in the engine)
+    ask() ─┼────────────────► round 7, index 41 ── confirmed ──► read: at the last timestamp that is committed
     rest() ┘                                      (same term) `─► refusal: once 41 is committed
 
-- *A read* is answered at the last applied timestamp, once everything that was committed when its round began is
-  applied. Whatever was acknowledged before the read was asked for is committed, here or by an earlier leader; of the
-  latter everything is applied before this leader's first own entry.
+- *A read* is answered at the timestamp of the last commit that this leader knows. Whatever was acknowledged before the
+  read was asked for is committed, here or by an earlier leader; of the latter everything is applied before this
+  leader's first own entry. What is not applied yet is read from memory (:meth:`Pipeline.reader`).
 - *A refusal, and a write without an effect*, is a read too: it says something about the newest state, appended entries
   included. It rests on all that was appended when it was worked out, so it waits until that is committed, and for a
   round that began after. (An entry that it rests on being committed is not enough: a majority may have acknowledged it
@@ -30,7 +30,6 @@ from cortado.errors import CortadoError
 from cortado.invariants import invariant
 from cortado.raft.group import RaftLog
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.proposals import Answer
 
 Waiting: TypeAlias = "asyncio.Future[Timestamp]"
@@ -38,11 +37,10 @@ Waiting: TypeAlias = "asyncio.Future[Timestamp]"
 
 @dataclass(slots=True, eq=False)
 class _Round:
-    """``committed`` and ``appended`` are indexes at its beginning, ``acknowledged_ts`` is the last commit that a caller
-    had been told of."""
+    """``appended`` is the last index at its beginning, ``acknowledged_ts`` the last commit that a caller had been told
+    of."""
 
     number: int
-    committed: int
     appended: int
     acknowledged_ts: Timestamp
     reads: Sequence[Waiting]
@@ -61,7 +59,6 @@ class ReadIndex:
     _asked: list[Waiting] = field(default_factory=list)
     _resting: list[Answer] = field(default_factory=list)
     _rounds: deque[_Round] = field(default_factory=deque)
-    _reads: deque[_Round] = field(default_factory=deque)
     _refusals: deque[_Round] = field(default_factory=deque)
 
     @property
@@ -72,12 +69,7 @@ class ReadIndex:
     @property
     def is_idle(self) -> bool:
         """True where nobody waits here at all."""
-        return not (self._asked or self._resting or self._rounds or self._reads or self._refusals)
-
-    @property
-    def has_reads(self) -> bool:
-        """True where a read waits, be it for a round or for what is to be applied."""
-        return bool(self._asked or self._reads) or any(each.reads for each in self._rounds)
+        return not (self._asked or self._resting or self._rounds or self._refusals)
 
     def ask(self) -> Waiting:
         """A read that wants a round of its own time."""
@@ -94,34 +86,31 @@ class ReadIndex:
         if not self._asked and not self._resting:
             return
         log = self.log
-        committed, appended = log.durable_commit_index, log.last[0]
-        invariant(committed <= appended, "what is committed is appended", committed, appended)
-        begun = _Round(log.read_round(), committed, appended, acknowledged_ts, self._asked, self._resting)
+        begun = _Round(log.read_round(), log.last[0], acknowledged_ts, self._asked, self._resting)
         self._asked, self._resting = [], []
         self._rounds.append(begun)
         self.begun += 1
 
-    def settle(self, applied: AppliedState) -> None:
-        """Answer what may be answered."""
+    def settle(self, newest_ts: Timestamp) -> None:
+        """Answer what may be answered. ``newest_ts`` is the last commit's timestamp, by what the log says now."""
         rounds = self._rounds
         if rounds:
             confirmed = self.log.confirmed_round
             while rounds and rounds[0].number <= confirmed:
                 each = rounds.popleft()
-                if each.reads:
-                    self._reads.append(each)
+                self._read(each, newest_ts)
                 if each.refusals:
                     self._refusals.append(each)
         while self._refusals and self._refusals[0].appended <= self.log.durable_commit_index:
             for answer in self._refusals.popleft().refusals:
                 self.leave(answer)
-        while self._reads and self._reads[0].committed <= applied.index:
-            each = self._reads.popleft()
-            is_seen = each.acknowledged_ts <= applied.last_ts
-            invariant(is_seen, "a read sees what was acknowledged before its round", each.acknowledged_ts, applied)
-            for waiting in each.reads:
-                if not waiting.done():
-                    waiting.set_result(applied.last_ts)
+
+    def _read(self, confirmed: _Round, newest_ts: Timestamp) -> None:
+        is_seen = confirmed.acknowledged_ts <= newest_ts
+        invariant(is_seen, "a read sees what was acknowledged before its round", confirmed.acknowledged_ts, newest_ts)
+        for waiting in confirmed.reads:
+            if not waiting.done():
+                waiting.set_result(newest_ts)
 
     def withdraw(self) -> list[Answer]:
         """Take back the answers that rest: some of what they were worked out from was taken back."""
@@ -134,10 +123,9 @@ class ReadIndex:
 
     def fail(self, error: CortadoError) -> list[Answer]:
         """End all reads with ``error``; returns the answers that rested, which must not be given."""
-        reads = [read for each in (*self._reads, *self._rounds) for read in each.reads] + self._asked
+        reads = [read for each in self._rounds for read in each.reads] + self._asked
         resting = self.withdraw()
         self._asked = []
-        self._reads.clear()
         self._rounds.clear()
         for waiting in reads:
             if not waiting.done():

@@ -6,7 +6,7 @@
       at once, at any     |  leader: wait for |  leader: raise  |  refused:
       replica             |  what is in flight|  the ceiling    |  TimestampInFuture
 
-- *The newest* (linearizable): the leader alone, at the last applied timestamp, after a round in which a majority has
+- *The newest* (linearizable): the leader alone, at the last committed timestamp, after a round in which a majority has
   answered it (:mod:`cortado.store.node.read_index`).
 - *At or below the last applied timestamp*: everything that will ever be there is there, since timestamps rise strictly
   along the log. Any replica.
@@ -70,7 +70,7 @@ class ReadPoints:
         Raises TimestampInFuture, NotLeader, ResourceExhausted where the ceiling can't be raised.
         """
         driver = self._driver
-        if at <= driver.applied.last_ts:
+        if at <= driver.applied.last_ts or at == driver.pipeline.newest_ts:
             return at
         driver.check_running()
         if driver.leadership.term is None:
@@ -126,7 +126,7 @@ class ReadPoints:
             # A ceiling that another leader raised binds those after it, not what it has written itself.
             self._check_leads(term)
             applied = self._driver.applied
-            if at > applied.last_ts and at > applied.ceiling:
+            if at > applied.last_ts and at > self._driver.pipeline.ceiling:
                 # Bounded by our clock: else reads at earlier leaders' ceilings would carry each later one further.
                 ahead_ms = min(at.wall_ms, self._clock.physical_ms + self._clock.max_offset_ms)
                 wall_ms = min(ahead_ms + self._ceiling_ahead_ms, WALL_MS_MAX)

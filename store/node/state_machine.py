@@ -1,16 +1,14 @@
-"""Applying the log: mechanical, the same on every replica, one durable transaction a round.
+"""Applying the log: mechanical, the same on every replica, some entries in one durable transaction::
 
-What a round stores goes into one transaction::
-
-    the log's own writes      LOG space: entries, term and vote, as the log asks for
     versions of keys          as the entries hold them, byte for byte
     results of requests       REQUESTS space, what is below an entry's floor deleted
     the applied state         META space: place, last timestamp, ceiling, epoch, floor
 
-so after a crash at any instant the log, the data and the record of what is applied speak of the same moment. An entry
-says which place it follows; one that does not follow what is applied stops the node. So does an engine that does not
-stand where this node left it: somebody else writes there (the lock file was removed, and a second server started), and
-what was worked out against the state before must not overwrite what the other one acknowledged.
+so after a crash at any instant the data and the record of what is applied speak of the same moment, and the log files
+hold what follows it. An entry says which place it follows; one that does not follow what is applied stops the node. So
+does an engine that does not stand where this node left it: somebody else writes there (the lock file was removed, and a
+second server started), and what was worked out against the state before must not overwrite what the other one
+acknowledged.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from typing import Final, assert_never
 from cortado.errors import DataLoss, OutcomeUnknown
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
-from cortado.raft.log import Entry, Nothing, Ready
+from cortado.raft.log import Entry, Nothing
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_BYTES, GROUP_ID, Damage, damaged_keys
@@ -36,6 +34,7 @@ from cortado.store.node.changefeed.recent import Applied
 from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.repair.ranges import give_up
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES, Remembered, answer_of
+from cortado.store.node.snapshots.marker import applied_key, reset_key
 
 # How many records are looked at in one piece while those below a floor are counted and deleted.
 _PAGE_ITEMS: Final = 1_024
@@ -51,7 +50,7 @@ class StateMachine:
         self._engine = engine
         self._versions = versions
         self._group = group_id.to_bytes(GROUP_BYTES)
-        self._state_key = b"applied" + self._group
+        self._state_key, self._reset_key = applied_key(group_id), reset_key(group_id)
         self._record_left: bytes | None = None
         self._decoded: tuple[bytes, AppliedState] = b"", AppliedState()
         self.state = self.load()
@@ -113,35 +112,41 @@ class StateMachine:
 
     # --- applying ----------------------------------------------------------------------------------------------
 
-    def apply(self, state: AppliedState, ready: Ready) -> AppliedState:
-        """Make ``ready`` durable: its writes, and its entries applied to ``state``. Returns the new state.
+    def apply(self, state: AppliedState, entries: Sequence[Entry]) -> AppliedState:
+        """Make ``entries``, applied to ``state``, durable. Returns the new state.
 
         Raises ResourceExhausted where there is no room, and nothing was stored; anything else must stop the node.
         """
         self.newly_applied = []
         with self._engine.write() as txn:
-            record = txn.get(Space.META, self._state_key)
-            if record != self._record_left:
+            if txn.get(Space.META, self._state_key) != self._record_left:
                 raise DataLoss("the node's state", "another process has written into this data directory")
-            _write(txn, ready.writes)
-            if ready.committed:
-                before = state
-                for entry in ready.committed:
-                    last, state = state, self._apply_entry(txn, state, entry)
-                    is_next = state.index == last.index + 1 and state.term >= last.term
-                    invariant(is_next, "an entry is applied behind the last one", entry.index, entry.term, last)
-                invariant(state.is_after(before), "what an applied state says does not fall", before, state)
-                record = state.encode()
-                txn.put(Space.META, self._state_key, record)
+            before = state
+            for entry in entries:
+                last, state = state, self._apply_entry(txn, state, entry)
+                is_next = state.index == last.index + 1 and state.term >= last.term
+                invariant(is_next, "an entry is applied behind the last one", entry.index, entry.term, last)
+            invariant(state.is_after(before), "what an applied state says does not fall", before, state)
+            record = state.encode()
+            txn.put(Space.META, self._state_key, record)
         self._record_left = record
         return state
 
-    def begin(self, state: AppliedState, writes: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """The first transaction of a group's first member: its log and ``state``. Raises as :meth:`apply`."""
+    def begin(self, state: AppliedState) -> None:
+        """The first transaction of a group's first member. Raises as :meth:`apply`."""
         with self._engine.write() as txn:
-            _write(txn, writes)
             txn.put(Space.META, self._state_key, state.encode())
         self.state = self.load()
+
+    def log_reset(self) -> bytes | None:
+        """How the log is to be reset to the snapshot that was installed, where that was not done."""
+        with self._engine.read() as txn:
+            return txn.get(Space.META, self._reset_key)
+
+    def forget_log_reset(self) -> None:
+        """It is done. Raises as :meth:`apply`."""
+        with self._engine.write() as txn:
+            txn.delete(Space.META, self._reset_key)
 
     def _load_from(self, txn: ReadTransaction) -> AppliedState:
         encoded = txn.get(Space.META, self._state_key)
@@ -226,15 +231,6 @@ def _forget_stuck(txn: WriteTransaction, start: bytes, end: bytes) -> tuple[int,
     count = below[-1] + 1 if below else 0
     txn.delete_places(Space.REQUESTS, start, range(count))
     return count, sum(len(value) for _, value in records[:count])
-
-
-def _write(txn: WriteTransaction, writes: Sequence[tuple[bytes, bytes | None]]) -> None:
-    """What the log asks for, in its order."""
-    for key, value in writes:
-        if value is None:
-            txn.delete(Space.LOG, key)
-        else:
-            txn.put(Space.LOG, key, value)
 
 
 def _check_follows(log_entry: LogEntry, state: AppliedState) -> None:

@@ -1,4 +1,5 @@
-"""The one thread that writes: LMDB wants a write transaction begun and committed on the same thread.
+"""A thread that writes: one for the log files, and one for the data, since LMDB wants a write transaction begun and
+committed on the same thread.
 
 It takes one job at a time, runs it off the event loop, and brings the outcome back into the loop. While it syncs, the
 loop collects and evaluates the next batch.
@@ -46,10 +47,10 @@ async def run_job(storage: Storage, job: Callable[[], T]) -> T:
 class StorageThread:
     """Runs jobs in the order in which they were given."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
         self._jobs: SimpleQueue[tuple[Job, Done] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="cortado-storage", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"cortado-{name}", daemon=True)
         self._thread.start()
 
     def submit(self, job: Job, done: Done) -> None:

@@ -81,6 +81,7 @@ def _all(sources: Sources) -> Iterator[Found]:
     yield from _members(sources)
     yield from _peers(sources)
     yield from _clock(sources, status)
+    yield from _log_files(sources)
     yield from _storage(sources, status)
     yield from _process()
     yield from _loop_and_certificates(sources)
@@ -248,8 +249,20 @@ def _clock(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "clock_last_timestamp_seconds", (), applied.last_ts.wall_ms / _MS
 
 
+def _log_files(sources: Sources) -> Iterator[Found]:
+    parts = sources.node.parts
+    use, (writing, _) = parts.log_files.use(), parts.driver.transaction_measures
+    yield "log_write_seconds", (), writing.transactions
+    yield "log_write_refused_total", (), writing.refused
+    yield "log_segments", (), use.segments
+    yield "log_disk_bytes", (), use.size_bytes
+    yield "log_segment_free_bytes", (), use.free_bytes
+    yield "log_oldest_segment", (), use.oldest_segment
+    yield "log_newest_segment", (), use.newest_segment
+
+
 def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
-    engine, storing = sources.engine, sources.node.parts.driver.transaction_measures
+    engine, (_, storing) = sources.engine, sources.node.parts.driver.transaction_measures
     applied = sources.node.applied
     yield "storage_writable", (), not status.refused_for
     yield "storage_transaction_seconds", (), storing.transactions

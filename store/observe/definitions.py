@@ -184,7 +184,7 @@ PARTS: Final = (
             _gauge("log_commit_index", "Index of the last entry that the node knows to be committed."),
             _gauge("log_applied_index", "Index of the last entry that is applied on this node."),
             _gauge("log_entries", "Entries of the log in memory."),
-            _gauge("log_bytes", "Bytes of the stored entries of the log."),
+            _gauge("log_bytes", "Bytes of the stored entries of the log in memory."),
             _gauge("staleness_seconds", "Age of the newest state that this node can prove to hold completely."),
             _counter("leader_changes_total", "Times that the node saw a new leader, including the first."),
             _counter("terms_led_total", "Terms that this node led."),
@@ -264,8 +264,25 @@ PARTS: Final = (
         ),
     ),
     Part(
+        "Log files",
+        "What every write waits for: entries, terms and votes are appended to files and synced, one write at a time. A "
+        "file is dropped when nothing in it is needed: all of it is applied durably, and no member that is a little "
+        "behind is to have it from there.",
+        (
+            _histogram(
+                "log_write_seconds", "Time from giving a write to the log thread until it is durable: one flush."
+            ),
+            _counter("log_write_refused_total", "Writes of the log refused for want of room."),
+            _gauge("log_segments", "Log files."),
+            _gauge("log_disk_bytes", "Size of the log files; each is preallocated."),
+            _gauge("log_segment_free_bytes", "Bytes left in the log file that is written."),
+            _gauge("log_oldest_segment", "Number of the oldest log file."),
+            _gauge("log_newest_segment", "Number of the log file that is written."),
+        ),
+    ),
+    Part(
         "Storage",
-        "The data directory: one LMDB file, which never shrinks; freed pages are reused.",
+        "What is applied: one LMDB file, which never shrinks; freed pages are reused.",
         (
             _gauge("storage_writable", "0 while there is no room for writes; reads continue."),
             _histogram(

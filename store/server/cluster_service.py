@@ -47,6 +47,7 @@ class ClusterService(Service):
             uptime_ms=status.uptime_ms,
             map=cluster_pb2.MapUse(used_bytes=status.map_used_bytes, limit_bytes=status.map_limit_bytes),
             disk_free_bytes=status.disk_free_bytes,
+            log_bytes=self.node.parts.log_files.use().size_bytes,
             queues=[
                 cluster_pb2.QueueUse(
                     name=use.name, count=use.count, count_max=use.count_max, bytes=use.bytes, bytes_max=use.bytes_max

@@ -60,7 +60,7 @@ class DocumentsService(Service):
 
     async def get(self, request: documents_pb2.GetDocumentRequest) -> Message:
         with self.node.host.reads.place():
-            read_ts = await self.read_ts(request.at)
+            read_ts = await self.scan_ts(request.at)
             view = self._view(request.table)
             check_form(view, request.format, request.schema_id)
             row = get(self.node.reader(read_ts), view, key_values(request.key, view.table.key))
@@ -73,18 +73,21 @@ class DocumentsService(Service):
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
         with self.node.host.reads.place():
             read_ts = await self.read_ts(request.at)
+            # On the loop, where what is committed and not applied yet may be looked at.
+            view, reader = self._view(request.table), self.node.reader(read_ts)
             if count <= _KEYS_ON_THE_LOOP:
-                return self._multi_get(request, read_ts)
-            return await self.node.host.scan(lambda: self._multi_get(request, read_ts))
+                return self._multi_get(request, view, reader, read_ts)
+            return await self.node.host.scan(lambda: self._multi_get(request, view, reader, read_ts))
 
-    def _multi_get(self, request: documents_pb2.MultiGetRequest, read_ts: Timestamp) -> Message:
-        view = self._view(request.table)
+    def _multi_get(
+        self, request: documents_pb2.MultiGetRequest, view: TableView, reader: Reader, read_ts: Timestamp
+    ) -> Message:
         check_form(view, request.format, request.schema_id)
         keys = [key_values(key, view.table.key, f"keys[{i}]") for i, key in enumerate(request.keys)]
         reply = documents_pb2.MultiGetResponse(header=self.header(read_ts))
         until_ms = self.node.host.monotonic_ms() + SLICE_MS_MAX
         size_bytes = 0
-        for row in get_many(self.node.reader(read_ts), view, keys):
+        for row in get_many(reader, view, keys):
             found = documents_pb2.FoundDocument()
             if row is not None:
                 found = found_message(view, row, request.format, request.schema_id)
@@ -217,7 +220,7 @@ class DocumentsService(Service):
             if request.page_token:
                 await self.node.caught_up()
             else:
-                read_ts = await self.read_ts(request.at)
+                read_ts = await self.scan_ts(request.at)
             catalog = self.catalog()
             scan = scan_of(catalog.table(request.table.database, request.table.table), request)
             # A token is good for the same scan at the same time.
@@ -225,7 +228,7 @@ class DocumentsService(Service):
             token: PageToken | None = None
             if request.page_token:
                 token = decode_token(request.page_token, shape)
-                read_ts = await self.node.resolve_read(token.read_ts)
+                read_ts = await self.node.applied_to(await self.node.resolve_read(token.read_ts))
             plan = plan_scan(catalog, scan, read_ts)
             step = _ScanSteps(self, plan, shape, is_json(request.format)).step(token, request.page_size or None)
             async with aclosing(self.stream(step)) as replies:
@@ -237,7 +240,7 @@ class DocumentsService(Service):
         if request.range.HasField("prefix"):
             raise InvalidArgument("range.prefix", "cannot be split: give lower and upper")
         with self.node.host.scans.place():
-            read_ts = await self.read_ts(request.at)
+            read_ts = await self.scan_ts(request.at)
             view = self._view(request.table)
             lower, upper, _ = range_bounds(request.range, view.table.key)
             counting = self.node.store.split(*scan_range(view.table, None, lower, upper), parts, read_ts)

@@ -23,18 +23,16 @@ from typing import Final
 
 from cortado.errors import CortadoError, InvalidArgument, TryAgain
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.records import decode_stored
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
-from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT, LmdbEngine
-from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT
 from cortado.store.node.node import Node
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.join import join
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
-from cortado.store.server.recovery import stored_log
+from cortado.store.server.stores import Stores
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -50,9 +48,10 @@ _TOLD_AGAIN: Final = (
 )
 
 
-def open_engine(config: ServerConfig) -> LmdbEngine:
-    """The engine of the configured directory, which is made where it is empty. Raises DataDirectoryError,
-    InvalidArgument where the directory is another node's or cluster's than the configuration says."""
+def open_stores(config: ServerConfig) -> Stores:
+    """Of the configured directory, which is made where it is empty. Raises DataDirectoryError, DataLoss,
+    ResourceExhausted; InvalidArgument where the directory is another node's or cluster's than the configuration says.
+    """
 
     def new_identity() -> Identity:
         if config.join and not config.node_id:
@@ -64,18 +63,18 @@ def open_engine(config: ServerConfig) -> LmdbEngine:
         cluster_id = "" if config.join else config.cluster_id or str(uuid.uuid4())
         return Identity(cluster_id, node_id=config.node_id or str(uuid.uuid4()), storage_id=str(uuid.uuid4()))
 
-    engine = LmdbEngine.open(
+    stores = Stores.open(
         config.data_dir,
         new_identity=new_identity,
         map_bytes=config.map_size,
         checked_bytes=None if config.verify else CHECKED_BYTES_DEFAULT,
     )
     try:
-        _check_identity(config, engine.identity)
+        _check_identity(config, stores.engine.identity)
     except CortadoError:
-        engine.close()
+        stores.close()
         raise
-    return engine
+    return stores
 
 
 def _check_identity(config: ServerConfig, identity: Identity) -> None:
@@ -96,16 +95,17 @@ def joined_members(engine: Engine) -> Configuration | None:
 
 
 async def join_cluster(
-    config: ServerConfig, engine: LmdbEngine, addresses: Addresses, certificates: Certificates | None
+    config: ServerConfig, stores: Stores, addresses: Addresses, certificates: Certificates | None
 ) -> None:
     """Where the directory belongs to no cluster yet, make it belong to the one that it is to join.
 
     ``addresses`` are where this node will be reached. Raises StartRefused: try again later, or never.
     """
+    engine = stores.engine
     identity = engine.identity
     if identity.cluster_id:
         if config.join:
-            _check_not_alone(config, engine, addresses.peers)
+            _check_not_alone(config, stores, addresses.peers)
             _LOG.info("node %s is in cluster %s already; join is ignored", identity.node_id, identity.cluster_id)
         return
     if not config.join:
@@ -129,16 +129,16 @@ async def join_cluster(
     _LOG.info("node %s joined cluster %s as a learner", identity.node_id, answer.cluster_id)
 
 
-def _check_not_alone(config: ServerConfig, engine: LmdbEngine, peer_address: str) -> None:
+def _check_not_alone(config: ServerConfig, stores: Stores, peer_address: str) -> None:
     """Raises StartRefused where the directory began a cluster, and is all of it: whoever says ``join`` wants another.
 
     It would serve, and clients that know both addresses would write to one cluster today and to the other tomorrow. In
     a list that all nodes have, the one that began the cluster finds itself.
     """
+    engine = stores.engine
     if joined_members(engine) is not None or peer_address in config.join:
         return
-    stored = stored_log(engine)
-    if stored and len(decode_stored(GROUP_ID, stored).configuration.members) > 1:
+    if len(stores.log().configuration.members) > 1:
         return
     problem = (
         f"{config.data_dir} began a cluster of its own, {engine.identity.cluster_id}, and joins no other: "

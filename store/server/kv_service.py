@@ -120,8 +120,9 @@ class KeyValueService(Service):
         )
         if request.page_token:
             scan = resume_scan(scan_request, request.page_token)
-            return replace(scan, read_ts=await self.node.resolve_read(scan.read_ts))
-        return begin_scan(scan_request, await self.read_ts(request.at))
+            read_ts = await self.node.resolve_read(scan.read_ts)
+            return replace(scan, read_ts=await self.node.applied_to(read_ts))
+        return begin_scan(scan_request, await self.scan_ts(request.at))
 
     def _step(self, scan: KvScan, page_left: int | None, *, packed: bool) -> Step:
         """Read a slice; where the page ends with it, or the scan, no step follows."""

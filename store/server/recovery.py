@@ -3,13 +3,18 @@
 Where most voters are gone for ever, nobody may decide any more, which is right: the others might still decide without
 us. An operator who knows that they are gone says so, on the stopped node that holds the most::
 
-    survey(engine)               what this node holds, and what it may lack
-    force_new_cluster(engine)    1. a new cluster id: the old nodes refuse this one, and are refused, should they return
+    survey(path)                 what this node holds, and what it may lack; nothing is written
+    force_new_cluster(path)      1. a new cluster id: the old nodes refuse this one, and are refused, should they return
                                  2. the log says: one voter, which is this node; what was not applied yet, will be
 
 What may be lost: everything that the lost majority acknowledged and had not sent here yet. What may appear: entries
 that the leader had sent here and that were never acknowledged to anybody. Both steps are durable before they return,
-and a recovery that was cut off between them is done again: with the new id and the old members a node only waits.
+and a recovery that was cut off between them is done again: with the new id and the old members a node only waits. In
+the other order it would lead alone, and the others, should they return, would hear it. LMDB is not written: what
+becomes of the data is said by the log.
+
+Where a snapshot was installed and the log not reset to its place yet, the log's new beginning is that place: it is
+reset in the same write.
 
 :func:`reset_term` is another matter, and loses nothing: a node whose stored term is out of bounds goes on in one that
 its log can have come to. See :func:`cortado.raft.bootstrap.reset_term_writes`.
@@ -18,7 +23,9 @@ its log can have come to. See :func:`cortado.raft.bootstrap.reset_term_writes`.
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -26,21 +33,23 @@ from cortado.errors import DataDirectoryError, InvalidArgument, Unsupported
 from cortado.raft.bootstrap import TermReport as TermReport
 from cortado.raft.bootstrap import force_single_writes, reset_term_writes
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.records import Writes, decode_stored, group_range
+from cortado.raft.journal import Journal
+from cortado.raft.records import StoredLog, Writes, decode_hard_state, reset_to
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.log_files.log_files import LogFiles
+from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.verifying import VerifyingPass
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.opening import stored_log
 from cortado.store.node.patrol import WALK_BYTES, WALK_ITEMS
-from cortado.store.node.snapshots.marker import applied_key, marker_key
+from cortado.store.node.snapshots.marker import applied_key, marker_key, reset_key
+from cortado.store.server.stores import Stores, read_log_groups
 
-_ALL: Final = 1 << 30
 _FORMAT_FILE: Final = "FORMAT"
-
-Stored = list[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,42 +71,117 @@ class Survey:
         return self.last_index - self.applied_index
 
 
-def open_stopped(path: Path) -> LmdbEngine:
-    """The engine of a node that does not run. Raises DataDirectoryError: nothing there, in use, damaged."""
-    if not (path / _FORMAT_FILE).exists():
-        raise DataDirectoryError(str(path), "holds no node's data")
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Both stores of a stopped node: the log as a start would have it, and the ``resets`` that make it so.
+    ``log_files`` are there where it may be written."""
+
+    path: Path
+    engine: LmdbEngine
+    log_files: LogFiles | None
+    log: StoredLog
+    resets: Writes
+
+    def meta(self, key: bytes) -> bytes | None:
+        with self.engine.read() as txn:
+            return txn.get(Space.META, key)
+
+    @property
+    def applied(self) -> AppliedState | None:
+        """Raises DataLoss."""
+        encoded = self.meta(applied_key(GROUP_ID))
+        return None if encoded is None else AppliedState.decode(encoded)
+
+
+def survey(path: Path) -> Survey:
+    """What the node holds; not a byte is written. Raises DataDirectoryError: nothing there, in use, damaged;
+    Unsupported where it cannot be a cluster of its own, DataLoss where its log or applied state is damaged."""
+    with _held(path, may_write=False) as held:
+        return replace(_survey(held), damaged=_damaged(held.engine))
+
+
+def force_new_cluster(path: Path, *, dry_run: bool) -> str:
+    """Make the node a cluster of one, durably, unless ``dry_run``; returns the new cluster's id, empty where nothing
+    was done. Raises as :func:`survey` does, InvalidArgument where it is one already, ResourceExhausted."""
+    with _held(path, may_write=not dry_run) as held:
+        found = _survey(held)
+        if not found.removed:
+            raise InvalidArgument("data-dir", "this node is a cluster of one already", found.member.node_id)
+        writes, _ = force_single_writes(GROUP_ID, held.log, found.member)
+        if held.log_files is None:
+            return ""
+        cluster_id = str(uuid.uuid4())
+        held.engine.begin_cluster(cluster_id)
+        held.log_files.append([*held.resets, *writes])
+        return cluster_id
+
+
+def reset_term(path: Path, *, dry_run: bool) -> TermReport:
+    """Take a node back from a term out of bounds, durably, unless ``dry_run``. Raises InvalidArgument where its term is
+    in bounds, or what it applied is not; DataDirectoryError, ResourceExhausted; DataLoss where it is damaged."""
+    with _held(path, may_write=not dry_run) as held:
+        state = held.applied or AppliedState()
+        writes, report = reset_term_writes(GROUP_ID, held.log, (state.index, state.term))
+        if held.log_files is not None:
+            held.log_files.append([*held.resets, *writes])
+        return report
+
+
+# --- what is held ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _held(path: Path, *, may_write: bool) -> Iterator[_Held]:
+    """Raises DataDirectoryError: nothing there, in use, damaged; DataLoss."""
+    if not may_write:
+        with closing(LmdbEngine.open_stopped(path)) as engine:
+            yield _as_a_start(path, engine, None, read_log_groups(path))
+        return
 
     def never() -> Identity:
         raise DataDirectoryError(str(path), "holds no node's data")
 
-    return LmdbEngine.open(path, new_identity=never)
+    if not (path / _FORMAT_FILE).exists():
+        never()
+    with closing(Stores.open(path, new_identity=never)) as stores:
+        yield _as_a_start(path, stores.engine, stores.log_files, stores.log_files.groups)
 
 
-def survey(engine: Engine, path: Path, identity: Identity) -> Survey:
-    """What the node holds. Raises Unsupported where it cannot be a cluster of its own, DataLoss where it is damaged."""
+def _as_a_start(path: Path, engine: LmdbEngine, log_files: LogFiles | None, groups: Mapping[int, StoredGroup]) -> _Held:
+    """As :func:`cortado.store.node.opening.open_log` finds it. Raises DataLoss."""
+    held = _Held(path, engine, log_files, stored_log(groups, GROUP_ID), [])
+    encoded = held.meta(reset_key(GROUP_ID))
+    if encoded is not None:
+        state = decode_hard_state(GROUP_ID, encoded)
+        if held.log.hard_state.base_index < state.base_index:
+            log, resets = reset_to(GROUP_ID, held.log, state)
+            return replace(held, log=log, resets=resets)
+    return held
+
+
+def _survey(held: _Held) -> Survey:
+    """Without what is damaged. Raises Unsupported, DataLoss."""
+    path, identity, log = held.path, held.engine.identity, held.log
     if not identity.cluster_id:
         raise Unsupported("recovery of this directory", f"{path} never joined a cluster, so it holds nothing")
-    with engine.read() as txn:
-        applied, marker = txn.get(Space.META, applied_key(GROUP_ID)), txn.get(Space.META, marker_key(GROUP_ID))
-    if marker is not None:
+    if held.meta(marker_key(GROUP_ID)) is not None:
         problem = (
             f"{path} was receiving a snapshot when it stopped: what it holds is no state. Take another survivor, or "
             "start this one: it goes on by itself where the snapshot's file is whole"
         )
         raise Unsupported("recovery of this directory", problem)
-    stored = stored_log(engine)
-    if applied is None or not stored:
+    state = held.applied
+    if state is None:
         raise Unsupported("recovery of this directory", f"{path} never received the cluster's data")
-    state = AppliedState.decode(applied)
-    log = decode_stored(GROUP_ID, stored)
+    # A log that does not reach to what is applied was lost in part, or is another node's.
+    Journal(GROUP_ID, log, (state.index, state.term))
     return Survey(
         cluster_id=identity.cluster_id,
         member=_voter(log.configuration, identity, path),
         applied_index=state.index,
         last_ts=state.last_ts,
-        last_index=max(log.last[0], state.index),
+        last_index=log.last[0],
         removed=log.configuration.others(identity.node_id),
-        damaged=_damaged(engine),
     )
 
 
@@ -112,41 +196,6 @@ def _damaged(engine: Engine) -> tuple[str, ...]:
     return tuple(found)
 
 
-def force_new_cluster(engine: LmdbEngine, found: Survey, *, dry_run: bool) -> str:
-    """Make the node that ``found`` speaks of a cluster of one, durably, unless ``dry_run``; returns the new cluster's
-    id, empty where nothing was done. Raises InvalidArgument where it is one already."""
-    if not found.removed:
-        raise InvalidArgument("data-dir", "this node is a cluster of one already", found.member.node_id)
-    writes, _ = force_single_writes(GROUP_ID, stored_log(engine), found.member)
-    if dry_run:
-        return ""
-    cluster_id = str(uuid.uuid4())
-    engine.begin_cluster(cluster_id)
-    _write(engine, writes)
-    return cluster_id
-
-
-def reset_term(engine: LmdbEngine, *, dry_run: bool) -> TermReport:
-    """Take a node back from a term out of bounds, durably, unless ``dry_run``. Raises InvalidArgument where its term is
-    in bounds, or what it applied is not; DataLoss where it is damaged."""
-    with engine.read() as txn:
-        applied = txn.get(Space.META, applied_key(GROUP_ID))
-    state = AppliedState() if applied is None else AppliedState.decode(applied)
-    writes, report = reset_term_writes(GROUP_ID, stored_log(engine), (state.index, state.term))
-    if not dry_run:
-        _write(engine, writes)
-    return report
-
-
-def _write(engine: LmdbEngine, writes: Writes) -> None:
-    with engine.write() as txn:
-        for key, value in writes:
-            if value is None:
-                txn.delete(Space.LOG, key)
-            else:
-                txn.put(Space.LOG, key, value)
-
-
 def _voter(configuration: Configuration, identity: Identity, path: Path) -> Member:
     member = configuration.member(identity.node_id)
     if member is None:
@@ -156,16 +205,3 @@ def _voter(configuration: Configuration, identity: Identity, path: Path) -> Memb
         problem = f"{path} is that of a learner, {identity.node_id}: no majority counted on it; take a voter's"
         raise Unsupported("recovery of this directory", problem)
     return member
-
-
-def stored_log(engine: Engine) -> Stored:
-    """What the group's log left in the engine; nothing where the node never served."""
-    start, end = group_range(GROUP_ID)
-    found: Stored = []
-    with engine.read() as txn:
-        while True:
-            page = txn.page(Space.LOG, start, end, max_items=_ALL)
-            found += zip(page.keys, page.values, strict=True)
-            if page.exhausted:
-                return found
-            start = page.keys[-1] + b"\0"

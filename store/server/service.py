@@ -65,6 +65,10 @@ class Service:
         Unavailable."""
         return await self.node.resolve_read(read_at(at, self.node.host.clock.epoch))
 
+    async def scan_ts(self, at: common_pb2.ReadAt) -> Timestamp:
+        """As :meth:`read_ts`, for what is read from the engine alone: once all that is seen then is applied."""
+        return await self.node.applied_to(await self.read_ts(at))
+
     async def write(
         self,
         request: Message,

@@ -2,14 +2,14 @@
 
 ::
 
-    serve(config) ─► engine (data directory) ─► port ─► join, once ─► Node ◄─► PeerTransport
+    serve(config) ─► stores (data directory) ─► port ─► join, once ─► Node ◄─► PeerTransport
                                                                        │
                      services on the port ─► until SIGTERM or SIGINT ──┤
                      hand leadership over ─► end what is in flight ────┤
                                              a failed disk, or a defect in applying: the process ends
 
 Exit: :func:`serve` returns after a clean stop. Where the disk failed under a write, the process ends with code 74,
-where applying the log failed otherwise, with 70 (``sysexits.h``): nothing may go on in an engine whose state nobody
+where applying the log failed otherwise, with 70 (``sysexits.h``): nothing may go on with stores whose state nobody
 knows. A join that was refused is a :class:`~cortado.store.server.exits.StartRefused`.
 """
 
@@ -32,6 +32,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
+from cortado.errors import DataDirectoryError
 from cortado.proto.v1 import (
     calls_pb2,
     cluster_pb2,
@@ -45,8 +46,10 @@ from cortado.proto.v1 import (
     watch_pb2,
 )
 from cortado.store.clock.host_time import HostTime
+from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.private_files import UMASK
+from cortado.store.log_files.files import FolderFiles
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.snapshots.files import DiskSnapshotFiles
 from cortado.store.node.status import NO_LEADER
@@ -63,9 +66,10 @@ from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.ending import Served, stop_asked, until_stopped
+from cortado.store.server.exits import EXIT_IO, StartRefused
 from cortado.store.server.foreign_services import foreign_handler
 from cortado.store.server.inspect_service import InspectService
-from cortado.store.server.joining import join_cluster, joined_members, open_engine, tell_addresses
+from cortado.store.server.joining import join_cluster, joined_members, open_stores, tell_addresses
 from cortado.store.server.kv_service import KeyValueService
 from cortado.store.server.listening import announce, bind, bind_peers, new_server
 from cortado.store.server.observing import Observing
@@ -75,6 +79,7 @@ from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.settings_service import SettingsService
 from cortado.store.server.statistics_service import StatisticsService
+from cortado.store.server.stores import Stores, log_folder
 from cortado.store.server.tables_service import TablesService
 from cortado.store.server.watch_service import WatchService
 from cortado.store.server.watching import end_with_parent, follow_faults, report_health
@@ -91,8 +96,8 @@ MONOTONIC: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 def serve(config: ServerConfig) -> None:
     """Run a server until it is told to stop, by SIGTERM or SIGINT. What it writes is for its own user alone.
 
-    Raises InvalidArgument (the configuration), DataDirectoryError, DataLoss, Unavailable (the address is taken),
-    StartRefused (by the cluster that it was to join).
+    Raises InvalidArgument (the configuration), DataDirectoryError, DataLoss, ResourceExhausted (no room for a new
+    directory), Unavailable (the address is taken), StartRefused (by the cluster that it was to join, or by the disk).
     """
     config.check()
     os.umask(UMASK)
@@ -103,15 +108,19 @@ def serve(config: ServerConfig) -> None:
         end_with_parent(config.parent_fd)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     give_back_large_blocks()
-    engine = open_engine(config)
-    _log_as(config, engine)
+    stores = open_stores(config)
+    _log_as(config, stores.engine)
     try:
-        uvloop.run(_serve(config, engine))
+        uvloop.run(_serve(config, stores))
+    except StorageFailed as error:
+        # Before the node served: later ones end the process where it waits for its end.
+        raise StartRefused(DataDirectoryError(str(config.data_dir), str(error)), EXIT_IO) from error
     finally:
-        engine.close()
+        stores.close()
 
 
-async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
+async def _serve(config: ServerConfig, stores: Stores) -> None:
+    engine = stores.engine
     certificates = _certificates(config, engine.identity.node_id)
     server = new_server(connections_max(raise_open_files()))
     address = bind(server, *config.address(), certificates)
@@ -120,9 +129,9 @@ async def _serve(config: ServerConfig, engine: LmdbEngine) -> None:
     advertised = config.advertised(address, peer_address)
     observing = Observing(config, engine, _monotonic_ms)
     await observing.start()
-    await join_cluster(config, engine, advertised, certificates)
+    await join_cluster(config, stores, advertised, certificates)
     _log_as(config, engine)
-    node, transport = _make_node(config, engine, advertised, certificates)
+    node, transport = _make_node(config, stores, advertised, certificates)
     served = _register(config, server, node, transport, observing)
     listener = PeerListener(PeersService(node, transport), transport)
     await node.start()
@@ -164,8 +173,9 @@ def _certificates(config: ServerConfig, node_id: str) -> Certificates | None:
 
 
 def _make_node(
-    config: ServerConfig, engine: LmdbEngine, advertised: Addresses, certificates: Certificates | None
+    config: ServerConfig, stores: Stores, advertised: Addresses, certificates: Certificates | None
 ) -> tuple[Node, PeerTransport]:
+    engine = stores.engine
     identity = engine.identity
 
     def physical_ms() -> int:
@@ -181,6 +191,7 @@ def _make_node(
     )
     node = Node(
         engine,
+        stores.log_files,
         identity=NodeIdentity(identity.cluster_id, identity.node_id, identity.storage_id),
         host_time=HostTime(physical_ms, _monotonic_ms, max_offset_ms=config.max_clock_offset_ms),
         monotonic_ms=_monotonic_ms,
@@ -207,6 +218,7 @@ def _register(
     config: ServerConfig, server: grpc.aio.Server, node: Node, transport: PeerTransport, observing: Observing
 ) -> Served:
     cluster = ClusterService(node, config.data_dir, state=lambda: state_of(node, transport))
+    inspect = InspectService(node, lambda: FolderFiles(log_folder(config.data_dir), may_write=False))
     statistics = StatisticsService(node, collect=observing.collect, problems=observing.readiness.problems)
     services: list[tuple[ServiceDescriptor, object]] = [
         (_descriptor(kv_pb2, "KeyValue"), KeyValueService(node)),
@@ -215,7 +227,7 @@ def _register(
         (_descriptor(schemas_pb2, "Schemas"), SchemasService(node)),
         (_descriptor(watch_pb2, "Watch"), WatchService(node)),
         (_descriptor(cluster_pb2, "Cluster"), cluster),
-        (_descriptor(inspect_pb2, "Inspect"), InspectService(node)),
+        (_descriptor(inspect_pb2, "Inspect"), inspect),
         (_descriptor(settings_pb2, "Settings"), SettingsService(node, config.found())),
         (_descriptor(statistics_pb2, "Statistics"), statistics),
     ]

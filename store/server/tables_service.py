@@ -85,7 +85,7 @@ class TablesService(Service):
 
     async def check_table(self, request: tables_pb2.CheckTableRequest) -> AsyncGenerator[bytes, None]:
         with self.node.host.scans.place():
-            read_ts = await self.read_ts(request.at)
+            read_ts = await self.scan_ts(request.at)
             plan = plan_check(self.catalog(), request.database, request.name, read_ts)
             async with aclosing(self.stream(self._step(plan, None, 0, 0))) as replies:
                 async for reply in replies:

@@ -153,7 +153,8 @@ class WatchService(Service):
     async def _begins(
         self, options: watch_pb2.WatchOptions, shape: bytes, bounds: KeyRange
     ) -> tuple[Timestamp, LogicalKey | None]:
-        """The timestamp to watch after, and from which key the state at it is wanted, if it is.
+        """The timestamp to watch after, and from which key the state at it is wanted, if it is. What is acknowledged
+        and not above it is applied: state and history are read from the engine alone.
 
         Raises InvalidArgument, InvalidPageToken, TimestampInFuture, SnapshotTooOld, NotLeader, Unavailable.
         """
@@ -161,7 +162,8 @@ class WatchService(Service):
             if not options.initial_state:
                 raise InvalidArgument("options.page_token", "is for a watch with initial_state")
             token = decode_token(options.page_token, shape)
-            return await self.node.resolve_read(token.read_ts), LogicalKey(token.resume_within(*bounds))
+            read_ts = await self.node.applied_to(await self.node.resolve_read(token.read_ts))
+            return read_ts, LogicalKey(token.resume_within(*bounds))
         after = read_at(options.after, self.node.host.clock.epoch, "options.after")
         if isinstance(after, Stale):
             raise InvalidArgument("options.after.stale_ms", "cannot be watched from: give a timestamp, or none")
@@ -173,7 +175,7 @@ class WatchService(Service):
             self._check_not_ahead(after)
         if after != ZERO:
             self.node.store.check_readable(after)
-        return after, bounds[0] if options.initial_state else None
+        return await self.node.applied_to(after), bounds[0] if options.initial_state else None
 
     async def _now(self) -> Timestamp:
         """At the leader, everything acknowledged is at or below it; elsewhere, what is applied."""

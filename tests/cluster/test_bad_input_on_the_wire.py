@@ -362,12 +362,12 @@ CASES: dict[str, tuple[Callable[[Wire], Any], type[CortadoError], str]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_bad_input_is_one_precise_error_and_changes_nothing(wire: Wire, name: str) -> None:
     call, kind, message = CASES[name]
-    before = wire.cluster.Status(cluster_pb2.StatusRequest()).applied_index
+    before = wire.cluster.Status(cluster_pb2.StatusRequest()).last_index
     error = refused(lambda: call(wire))
     assert isinstance(error, kind), repr(error)
     assert message in error.message()
     status = wire.cluster.Status(cluster_pb2.StatusRequest())
-    assert (status.applied_index, status.state) == (before, "serving")
+    assert (status.last_index, status.state) == (before, "serving")
 
 
 def test_a_page_token_is_good_for_its_own_request_alone(wire: Wire) -> None:

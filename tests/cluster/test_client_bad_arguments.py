@@ -107,7 +107,7 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "a subject in a list": (lambda c, t: c.schemas.newest(["db.t"]), "subject"),
     "members at a text": (lambda c, t: c.membership.members(at_leader="no"), "at_leader"),
     "a member that is no text": (lambda c, t: c.membership.add(5, "127.0.0.1:1"), "node_id"),
-    "an address that is no text": (lambda c, t: c.membership.add("n9", 5), "address"),
+    "an address that is no text": (lambda c, t: c.membership.add("n9", 5), "peer_address"),
     "a leader that is no text": (lambda c, t: c.membership.transfer_leader(5), "to_node_id"),
     "a time that is no Unicode": (lambda c, t: t.get(1, at=HALF), "at"),
     "a week date": (lambda c, t: t.get(1, at="2020-W01-1T00:00:00Z"), "at"),

@@ -29,8 +29,8 @@ from cortado.store.client import Client, Deleted, Document, Resolved
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.keys.dump import dump
-from cortado.store.server.recovery import open_stopped
 from support.acknowledged import BY_ID, GROUPS, NAMESPACE, TABLES, Acknowledged, fill
+from support.engines import open_made
 from support.flips import flip_bit, leaf_places_of, places_of
 from support.server_process import running_server
 
@@ -192,7 +192,7 @@ def kind(key: bytes) -> str:
 def stored_items(data_dir: Path) -> dict[str, list[Item]]:
     """All versions of all keys, by what they belong to."""
     items: dict[str, list[Item]] = {}
-    engine = open_stopped(data_dir)
+    engine = open_made(data_dir)
     with engine.read() as txn:
         for key, value in txn.walk(Space.DATA, b"\0"):
             items.setdefault(kind(key), []).append(Item(bytes(key), bytes(value())))

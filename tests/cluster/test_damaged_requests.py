@@ -17,8 +17,8 @@ from cortado.proto.v1 import kv_pb2, kv_pb2_grpc
 from cortado.store.client import Client
 from cortado.store.engine.interface import Space
 from cortado.store.rpc_errors import from_rpc_error
-from cortado.store.server.recovery import open_stopped
 from support.cluster import cortado, running_cluster
+from support.engines import open_made
 from support.flips import flip_bit, leaf_places_of
 from support.server_process import ServerProcess, wait_until
 
@@ -131,7 +131,7 @@ def test_the_loss_of_a_remembered_request_is_accepted_by_forgetting_all_that_it_
 
 
 def remembered(data_dir: Path) -> Sequence[bytes]:
-    engine = open_stopped(data_dir)
+    engine = open_made(data_dir)
     with engine.read() as txn:
         found = [key for key, _ in txn.walk(Space.REQUESTS, b"\0")]
     engine.close()

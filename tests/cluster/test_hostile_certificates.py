@@ -3,6 +3,7 @@ removed node and its own data directory, nor with that of one that was never ann
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,16 @@ import pytest
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, GroupMessage, Hello, PeerBatch, VouchRequest
 from cortado.raft.log import Encoded
-from cortado.raft.records import KIND_DATA, Record, decode_stored
+from cortado.raft.records import KIND_DATA, Record
 from cortado.store.client import Client
 from cortado.store.engine.data_directory import Identity
+from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.node.opening import stored_log
 from cortado.store.peers.credentials import TlsFiles
 from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import make_hello
-from cortado.store.server.recovery import GROUP_ID, open_stopped, stored_log
+from cortado.store.server.stores import read_log_groups
 from support.certificates import Certifier
 from support.peer_calls import how_it_ended
 from support.server_process import ServerProcess, wait_until
@@ -72,12 +76,9 @@ def forged(term: int) -> list[pb.RaftMessage]:
 
 def stored(node: ServerProcess) -> tuple[int, tuple[int, int], Identity]:
     """Term and last entry of a stopped node's log, and who it is."""
-    engine = open_stopped(node.data_dir)
-    try:
-        log = decode_stored(GROUP_ID, stored_log(engine))
+    with closing(LmdbEngine.open_stopped(node.data_dir)) as engine:
+        log = stored_log(read_log_groups(node.data_dir), GROUP_ID)
         return log.hard_state.term, log.last, engine.identity
-    finally:
-        engine.close()
 
 
 def test_a_certificate_of_a_removed_node_or_of_one_never_announced_changes_nothing(tmp_path: Path) -> None:

@@ -55,7 +55,8 @@ def test_a_long_bulk_stream_keeps_no_chunk_that_was_answered(tmp_path: Path) -> 
         with peak_of(server.pid) as peak:
             written = sum(reply.written for reply in wire.documents.Bulk(chunks(schema_id, 0, 300, 1_000)))
         assert written == 300_000
-        assert peak.mib < 200
+        # What is committed and not applied yet: keys and values, and the entries that hold them.
+        assert peak.mib < 200 + 4 * 32
 
 
 def test_many_bulk_streams_of_large_chunks_wait_for_the_budget_and_all_are_written(tmp_path: Path) -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cortado.raft.records import decode_stored
 from cortado.store.client import Client
-from cortado.store.engine.interface import Space
-from cortado.store.server.recovery import GROUP_ID, open_stopped, stored_log
+from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.server.stores import Stores
 from support.cluster import Cluster
 
 pytestmark = pytest.mark.process
@@ -22,13 +21,12 @@ UINT64_MAX = (1 << 64) - 1
 
 def poison(data_dir: Path) -> None:
     """As a build without bounds stored it, when one heartbeat said so."""
-    engine = open_stopped(data_dir)
+    stores = Stores.open(data_dir, new_identity=lambda: pytest.fail("it is made"))
     try:
-        state = decode_stored(GROUP_ID, stored_log(engine)).hard_state
-        with engine.write() as txn:
-            txn.put(Space.LOG, *replace(state, term=UINT64_MAX).write(GROUP_ID))
+        state = replace(stores.log().hard_state, term=UINT64_MAX)
+        stores.log_files.append([state.log_record(GROUP_ID)])
     finally:
-        engine.close()
+        stores.close()
 
 
 def recover(data_dir: Path, *options: str) -> str:

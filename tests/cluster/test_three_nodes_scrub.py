@@ -21,8 +21,8 @@ from cortado.store.keys.codec import encode_part
 from cortado.store.keys.keyspace import kv_key, row_prefix, table_id_of
 from cortado.store.keys.types import KeyType
 from cortado.store.mvcc.versions import suffix_of
-from cortado.store.server.recovery import open_stopped
 from support.cluster import Cluster, running_cluster
+from support.engines import open_made
 from support.server_process import wait_until
 
 pytestmark = pytest.mark.process
@@ -159,7 +159,7 @@ def test_bits_in_keys_and_in_a_value_are_found_named_and_mended(cluster: Cluster
     # What a disk lost as a whole has no checksum.
     assert cluster.nodes[victim].stop() == 0
     lost = (pair_key + suffix_of(Timestamp.parse(str(etags[PAIR]))), row_key + suffix_of(Timestamp.parse(etags[ROW])))
-    engine = open_stopped(data_dir)
+    engine = open_made(data_dir)
     with engine.write() as txn:
         assert all(txn.delete(Space.DATA, each) for each in lost)
     engine.close()

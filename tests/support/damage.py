@@ -29,7 +29,7 @@ from support.engines import open_lmdb
 
 PAGE = 4_096
 START, END = LogicalKey(b"a"), LogicalKey(b"z")
-RAW_SPACES = (Space.META, Space.REQUESTS, Space.LOG)
+RAW_SPACES = (Space.META, Space.REQUESTS)
 NOW = Timestamp(0, 1_000, 0)
 
 

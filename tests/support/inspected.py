@@ -8,21 +8,27 @@ from collections.abc import Iterator, Sequence
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.proto.v1 import tables_pb2
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Record, entry_key, nothing
+from cortado.raft.log import LogRecord
+from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Record, nothing
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
+from cortado.store.log_files.log_files import LogFiles
+from cortado.store.log_files.recovery import read_groups
+from cortado.store.log_files.segments import segment_name
 from cortado.store.mvcc.versions import Item, encode_versions
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.marker import applied_key
-from cortado.store.server.inspection.log import read_log
+from cortado.store.server.inspection.log import LogPart, log_question, read_log
+from cortado.store.server.inspection.log_segments import LogSegments
 from cortado.store.server.inspection.state import Stored
 from cortado.store.server.inspection.verify import list_items, verify_range
 from cortado.store.server.inspection.versions import read_versions
+from support.log_disk import LogDisk
 from support.table_world import EngineStore, TableWorld, index
 
 GROUP = 1
@@ -45,27 +51,46 @@ def make_engine(pairs: int = PAIRS) -> MemoryEngine:
     for number in range(pairs):
         last = last.next()
         items += encode_versions([kv_key("sessions", b"user-%03d0" % number)], [b"value %d" % number], last)
-    entry = LogEntry(4, 2, last, last, items[-1:], [(REQUEST_ID, _remembered(last))])
-    _store(store.engine, items, entry, last)
+    _store(store.engine, items, last)
     return store.engine
+
+
+def make_log(engine: MemoryEngine) -> LogDisk:
+    """The log of a replica with that engine: three entries, the last of which wrote a pair."""
+    with engine.read() as txn:
+        item = txn.seek(Space.DATA, kv_key("sessions", b"user-%03d0" % (PAIRS - 1)))
+        state = AppliedState.decode(txn.get(Space.META, applied_key(GROUP)) or b"")
+    assert item is not None
+    entry = LogEntry(4, 2, state.last_ts, state.last_ts, [item], [(REQUEST_ID, _remembered(state.last_ts))])
+    records = [nothing(3, 2), Record(KIND_CONFIGURATION, MEMBERS, 4, 2), Record(KIND_DATA, entry, 5, 2)]
+    hard_state = HardState(term=2, voted_for="n1", base_index=2, base_term=1, base_configuration=MEMBERS)
+    return log_disk([hard_state.log_record(GROUP)], *([each.log_record(GROUP)] for each in records))
+
+
+def log_disk(*appends: Sequence[LogRecord]) -> LogDisk:
+    """Log files with small segments, and what was appended to them."""
+    disk = LogDisk()
+    log_files = LogFiles.open(disk, segment_bytes_max=1)
+    for each in appends:
+        log_files.append(each)
+    return disk
+
+
+def damage_log(disk: LogDisk, segment: int, found: bytes) -> int:
+    """Turn one bit of ``found``, which the segment's file holds, and say where that is."""
+    file = disk.files[segment_name(segment)]
+    place = file.index(found)
+    file[place] ^= 0x10
+    return place
 
 
 def _remembered(ts: Timestamp) -> bytes:
     return encode_remembered(REQUEST_ID, Remembered(b"h" * 16, ts, b"reply"))
 
 
-def _store(engine: MemoryEngine, items: Sequence[Item], entry: LogEntry, last: Timestamp) -> None:
-    records = [
-        nothing(3, 2),
-        Record(KIND_CONFIGURATION, MEMBERS, 4, 2),
-        Record(KIND_DATA, entry, 5, 2),
-    ]
-    hard_state = HardState(term=2, voted_for="n1", base_index=2, base_term=1, base_configuration=MEMBERS)
+def _store(engine: MemoryEngine, items: Sequence[Item], last: Timestamp) -> None:
     with engine.write() as txn:
         txn.put_many(Space.DATA, sorted(items))
-        for record in records:
-            txn.put(Space.LOG, entry_key(GROUP, record.index), record.stored(GROUP))
-        txn.put(Space.LOG, *hard_state.write(GROUP))
         txn.put(Space.REQUESTS, GROUP.to_bytes(4) + REQUEST_ID, _remembered(last))
         state = AppliedState(index=5, term=2, last_ts=last, requests=1, request_bytes=60)
         txn.put(Space.META, applied_key(GROUP), state.encode())
@@ -88,11 +113,13 @@ def flipped(data: bytes, place: int) -> bytes:
 
 
 class Replica:
-    """A :class:`~cortado.store.client.inspect.Inspected` over an engine. ``checked``: tables that it was asked for."""
+    """A :class:`~cortado.store.client.inspect.Inspected` over an engine and log files. ``checked``: tables that it was
+    asked for."""
 
-    def __init__(self, name: str, engine: MemoryEngine | None = None) -> None:
+    def __init__(self, name: str, engine: MemoryEngine | None = None, log: LogDisk | None = None) -> None:
         self._name = name
         self.engine = make_engine() if engine is None else engine
+        self.log = make_log(self.engine) if log is None else log
         self.stored = Stored(self.engine, lambda: 0.0)
         self.checked: list[str] = []
 
@@ -107,13 +134,15 @@ class Replica:
         return self.stored.catalog().tables()
 
     def read_log(self, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
-        return read_log(self.stored, request)
+        question = log_question(request)
+        part = LogPart.of_stored(read_groups(self.log).get(GROUP), question)
+        return read_log(self.stored, question, part)
 
     def read_versions(self, request: pb.ReadVersionsRequest) -> pb.ReadVersionsResponse:
         return read_versions(self.stored, request)
 
     def verify_range(self, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
-        return verify_range(self.stored, request)
+        return verify_range(self.stored, LogSegments(lambda: self.log), request)
 
     def list_items(self, request: pb.ListItemsRequest) -> pb.ListItemsResponse:
         return list_items(self.stored, request)

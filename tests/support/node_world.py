@@ -27,6 +27,7 @@ from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.status import Role
 from cortado.store.node.storage_thread import Done, Job
+from support.logs import memory_log_disk, memory_log_files
 from support.nodes import NOW_MS
 from support.simulation.loop import NodeLoop, Scheduler
 
@@ -38,7 +39,7 @@ PATIENCE_MS = 60_000.0
 
 
 class HeldStorage:
-    """The storage thread's place: a job takes effect when its sync ends. ``failures`` are raised by the next ones."""
+    """A thread's place: a job takes effect when its sync ends. ``failures`` are raised by the next ones."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -152,9 +153,13 @@ class Place:
         self.is_first = is_first
         self.joined = Configuration()
         self.is_running = False
+        self.holds_data = False
+        """The next life's data is held, from its beginning."""
         self.lives = 0
         self.node: Node
+        self.log_disk = memory_log_disk()
         self.disk: HeldStorage
+        self.data: HeldStorage
         self.transport: WorldTransport
 
     @property
@@ -163,14 +168,16 @@ class Place:
         return Member(self.node_id, self.peer_address, self.storage_id, self.address)
 
     async def start(self, *failures: Exception) -> Node:
-        """Begin a life, on a disk whose first jobs end with ``failures``."""
+        """Begin a life, on a disk whose first writes of the log end with ``failures``."""
         world = self._world
         self.lives += 1
-        self.disk = HeldStorage(world.loop)
+        self.disk, self.data = HeldStorage(world.loop), HeldStorage(world.loop)
         self.disk.failures = list(failures)
+        self.data.is_held, self.holds_data = self.holds_data, False
         self.transport = WorldTransport(world, self.node_id)
         self.node = Node(
             self.engine,
+            memory_log_files(self.log_disk),
             identity=NodeIdentity("cluster-a", self.node_id, self.storage_id),
             host_time=HostTime(
                 lambda: NOW_MS + int(world.now_ms) + self.wall_offset_ms,
@@ -183,7 +190,7 @@ class Place:
             peer_address=self.peer_address,
             joining=None if self.is_first else self.joined,
             transport=self.transport,
-            storage=lambda _loop: self.disk,
+            thread=lambda _loop, name: self.disk if name == "log" else self.data,
             run_scan=InPlace(),
             random=random.Random(f"{self.node_id} {self.lives}"),
             raft=world.settings,
@@ -197,6 +204,7 @@ class Place:
         """The process is gone: what it had not synced, too. (Its callbacks find a closed node.)"""
         self.is_running = False
         self.disk.hold()
+        self.data.hold()
         self.node._driver._is_closed = True
         self.node._driver._scheduler.stop()
         self.node.host.loop_delay.stop()
@@ -277,7 +285,8 @@ class World:
             lambda: (
                 len({each.node.applied for each in running}) == 1
                 and all(
-                    each.disk.is_idle and each.node.parts.log.last[0] == each.node.applied.index for each in running
+                    each.disk.is_idle and each.data.is_idle and each.node.parts.log.last[0] == each.node.applied.index
+                    for each in running
                 )
             ),
             "all have applied all",

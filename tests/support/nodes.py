@@ -7,21 +7,24 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from cortado.raft.log import LogRecord
 from cortado.store.clock.host_time import HostTime
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.engine.interface import Engine, WriteTransaction
+from cortado.store.engine.interface import Engine
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.keys.types import LogicalKey
+from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node, NodeIdentity
+from support.logs import memory_log_disk
 
 T = TypeVar("T")
 
@@ -48,45 +51,57 @@ def followed(clock: Callable[[], int]) -> HostTime:
     return HostTime(clock, monotonic_ms, max_offset_ms=math.inf, slew=math.inf)
 
 
-class TrickyEngine(MemoryEngine):
-    """A memory engine whose commits a test can hold back, refuse or break.
+class NodeDisk:
+    """A disk in memory, which outlives the nodes that run on it, and whose log a test can hold back, refuse or break.
 
-    While held, commits wait at their end, with everything in them and nothing visible. ``failures`` are raised by the
-    next commits, one each.
+    While held, appends to the log wait before they write anything. ``failures`` are raised by the next ones, one each,
+    after which nothing was written.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._open = threading.Event()
-        self._open.set()
+    def __init__(self, engine: Engine | None = None) -> None:
+        self.engine = engine or MemoryEngine()
+        self.log = memory_log_disk()
+        self.gate = threading.Event()
+        self.gate.set()
         self.failures: list[Exception] = []
-        self.commits = 0
+        self.appends = 0
         self.held = 0
 
     def hold(self) -> None:
-        self._open.clear()
+        self.gate.clear()
 
     def release(self) -> None:
-        self._open.set()
-
-    def write(self) -> AbstractContextManager[WriteTransaction]:  # type: ignore[override]
-        return self._write()
-
-    @contextmanager
-    def _write(self) -> Iterator[WriteTransaction]:
-        with super().write() as txn:
-            yield txn
-            self.held += 1
-            assert self._open.wait(WAIT_S), "a held commit was never released"
-            self.held -= 1
-            if self.failures:
-                raise self.failures.pop(0)
-        self.commits += 1
+        self.gate.set()
 
 
-def make_node(engine: Engine | None = None, *, clock: SetClock | None = None, limits: NodeLimits | None = None) -> Node:
+class _TrickyLog(LogFiles):
+    """The log files of one life."""
+
+    disk: NodeDisk
+
+    def append(self, records: Sequence[LogRecord]) -> None:
+        disk = self.disk
+        disk.held += 1
+        assert disk.gate.wait(WAIT_S), "a held append was never released"
+        disk.held -= 1
+        if disk.failures:
+            raise disk.failures.pop(0)
+        super().append(records)
+        disk.appends += 1
+
+
+def _open_log(disk: NodeDisk) -> LogFiles:
+    log_files = _TrickyLog.open(disk.log)
+    assert isinstance(log_files, _TrickyLog)
+    log_files.disk = disk
+    return log_files
+
+
+def make_node(disk: NodeDisk | None = None, *, clock: SetClock | None = None, limits: NodeLimits | None = None) -> Node:
+    disk = disk or NodeDisk()
     return Node(
-        engine or MemoryEngine(),
+        disk.engine,
+        _open_log(disk),
         identity=NodeIdentity("cluster-a", "node-1"),
         host_time=followed(clock or SetClock()),
         monotonic_ms=monotonic_ms,
@@ -96,10 +111,10 @@ def make_node(engine: Engine | None = None, *, clock: SetClock | None = None, li
 
 @asynccontextmanager
 async def running_node(
-    engine: Engine | None = None, *, clock: SetClock | None = None, limits: NodeLimits | None = None
+    disk: NodeDisk | None = None, *, clock: SetClock | None = None, limits: NodeLimits | None = None
 ) -> AsyncIterator[Node]:
     """A node that was started, and is stopped at the end."""
-    node = make_node(engine, clock=clock, limits=limits)
+    node = make_node(disk, clock=clock, limits=limits)
     await node.start()
     try:
         yield node

@@ -8,9 +8,9 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from cortado.proto.internal import raft_pb2 as pb
-from cortado.raft.records import HardState, decode_record, decode_stored, entry_key, hard_key
-
-GROUP = 1
+from cortado.raft.log import RecordKind
+from cortado.raft.records import KIND_CONFIGURATION, decode_record
+from support.raft_disks import GROUP
 
 
 class Violation(AssertionError):
@@ -27,6 +27,8 @@ class Checks:
         self._acknowledged: dict[int, bytes] = {}
         self._history: list[tuple[float, int]] = [(0.0, 2)]
         self._led: dict[str, int] = {}
+        self._configurations: list[tuple[int, object]] = []
+        self._handed: dict[str, tuple[int, int]] = {}
 
     def that(self, holds: bool, what: str) -> None:
         if not holds:
@@ -44,6 +46,9 @@ class Checks:
             self._leader_is_complete(log)
 
     def _leader_is_complete(self, log) -> None:
+        """But for one that was paused, and counts its votes when a later term has committed something already."""
+        if log.term < max(self._leaders):
+            return
         base = log.window.base[0]
         for index, (term, _) in self.durable_commit_index.items():
             if index > base:
@@ -52,22 +57,84 @@ class Checks:
 
     # --- disks ------------------------------------------------------------------------------------------------------
 
-    def stored(self, replica, ready) -> None:
+    def stored(self, replica, writes) -> None:
         """Entries of the same place and term are the same everywhere."""
-        for key, value in ready.writes:
-            if value is not None and key != hard_key(GROUP):
-                record = decode_record(GROUP, int.from_bytes(key[5:], "big"), value)
-                first = self._bodies.setdefault((record.index, record.term), value)
-                self.that(first == value, f"entry {record.index} of term {record.term} is one")
+        for each in writes:
+            if each.kind is RecordKind.ENTRY:
+                first = self._bodies.setdefault((each.index, each.term), each.payload)
+                self.that(first == each.payload, f"entry {each.index} of term {each.term} is one")
+                record = decode_record(GROUP, each.index, each.payload)
+                if record.kind == KIND_CONFIGURATION:
+                    self._configurations.append((each.index, record.configuration))
 
-    def applied(self, replica, committed) -> None:
-        """All replicas apply the same entries, one after another."""
-        for entry in committed:
+    def synced(self, replica) -> None:
+        """What a log takes for durable is in the log files, as it has it in memory."""
+        journal, disk = replica.log._core.journal, replica.disk
+        for index in range(max(journal.base[0], disk.log.base[0]), journal.durable_index + 1):
+            kept, held = disk.log.term_at(index), journal.term_at(index)
+            self.that(kept == held, f"{replica.node_id} keeps {index} of term {held}, which it calls durable: {kept}")
+        self.that(disk.log.state.term <= journal.term, f"{replica.node_id}'s term does not fall")
+        self.data_follows_the_log(replica)
+
+    def data_follows_the_log(self, replica) -> None:
+        """The log files reach to what is applied, but where a snapshot came, which says how they will."""
+        log, data = replica.disk.log, replica.disk.data
+        if data.reset is None:
+            is_within = log.base[0] <= data.applied[0] <= log.last[0]
+            what = f"what {replica.node_id} applied lies in its log files: {log.base}, {data.applied}, {log.last}"
+            self.that(is_within and log.term_at(data.applied[0]) == data.applied[1], what)
+
+    def opened(self, replica):
+        """What a start finds. Raises DataLoss."""
+        disk = replica.disk
+        log_last, is_reset = disk.log.last, disk.data.reset is not None
+        stored = disk.opened()
+        self._world.counts["snapshots that the log followed at a start"] += is_reset and disk.log.last != log_last
+        self.data_follows_the_log(replica)
+        return stored
+
+    def handed_over(self, replica, entries) -> None:
+        """What is to be applied is in its own log files, and committed; each once in a life, in order."""
+        log, disk = replica.log, replica.disk
+        life, index = self._handed.get(replica.node_id, (0, 0))
+        index = max(index, disk.data.applied[0]) if life == replica.life else disk.data.applied[0]
+        for entry in entries:
+            index += 1
+            self.that(entry.index == index, f"{replica.node_id} is given {index} to apply, not {entry.index}")
+            kept = disk.log.term_at(index)
+            self.that(kept == entry.term, f"{replica.node_id} keeps {index} of {entry.term}, to be applied: {kept}")
+            self._is_committed(replica, entry)
+        self._handed[replica.node_id] = replica.life, index
+        self._world.counts["handed over"] += len(entries)
+        self._world.counts["handed over with the log ahead"] += log.last[0] > index
+
+    def _is_committed(self, replica, entry) -> None:
+        """Once, by whom it is applied first: of the voters then or later, a majority has it on its disks."""
+        index, term = entry.index, entry.term
+        if index in self.durable_commit_index:
+            return
+        later = [configuration for at, configuration in self._configurations if at > index]
+        later += [each.log.configuration for each in self._world.replicas.values() if each.log is not None]
+        for configuration in (replica.log.window.configuration_at(index), *later):
+            if self._are_on_disks(configuration.voters, index, term):
+                return
+        self.that(False, f"entry {index} of term {term}, which {replica.node_id} is to apply, is committed")
+
+    def applied(self, replica, entries) -> None:
+        """All replicas apply the same entries, one after another. (Before they are in the data.)"""
+        index = replica.disk.data.applied[0]
+        for entry in entries:
+            index += 1
+            self.that(entry.index == index, f"{replica.node_id} applies {index} next, not {entry.index}")
             body = entry.payload.encode()
             first = self.durable_commit_index.setdefault(entry.index, (entry.term, body))
             self.that(first == (entry.term, body), f"{replica.node_id} applies at {entry.index} what others do")
 
-    def installed(self, replica, meta) -> None:
+    def installs(self, replica, meta) -> None:
+        log = replica.log
+        ahead = meta.index <= log.durable_commit_index
+        self._world.counts["snapshots that the log is ahead of"] += ahead
+        self._world.counts["snapshots with a suffix"] += log.window.term_at(meta.index) == meta.term
         committed = self.durable_commit_index.get(meta.index)
         self.that(committed is None or committed[0] == meta.term, f"snapshot {meta} is of what was committed")
 
@@ -76,16 +143,16 @@ class Checks:
         body = pb.RaftMessage.FromString(message.body)
         kind = body.WhichOneof("kind")
         if kind == "vote_response" and body.vote_response.is_granted and not body.vote_response.is_pre_vote:
-            state = _hard_state(replica.disk)
+            state = replica.disk.log.state
             kept = state.term > body.term or (state.term == body.term and state.voted_for == message.to)
             self.that(kept, f"{replica.node_id}'s vote for {message.to} in {body.term} is on its disk: {state}")
         elif kind == "vote_request" and not body.vote_request.is_pre_vote:
-            state = _hard_state(replica.disk)
+            state = replica.disk.log.state
             kept = state.term > body.term or (state.term == body.term and state.voted_for == replica.node_id)
             self.that(kept, f"{replica.node_id}'s vote for itself in {body.term} is on its disk: {state}")
         elif kind == "acknowledgement" and body.acknowledgement.WhichOneof("outcome") == "matched_index":
             index = body.acknowledgement.matched_index
-            is_held = index <= replica.disk.applied[0] or entry_key(GROUP, index) in replica.disk.log
+            is_held = index <= replica.disk.log.last[0]
             self.that(is_held, f"{replica.node_id} has on its disk what it acknowledges: {index}")
 
     # --- callers ----------------------------------------------------------------------------------------------------
@@ -110,10 +177,10 @@ class Checks:
         replica = self._world.replicas.get(node_id)
         if replica is None:
             return False
-        if index <= replica.disk.applied[0]:
+        log, reset = replica.disk.log, replica.disk.data.reset
+        if index <= max(log.base[0], 0 if reset is None else reset.base_index):
             return self.durable_commit_index.get(index, (term, b""))[0] == term
-        stored = replica.disk.log.get(entry_key(GROUP, index))
-        return stored is not None and decode_record(GROUP, index, stored).term == term
+        return log.term_at(index) == term
 
     def read(self, replica, *, read_index, acknowledged_before) -> None:
         what = f"a linearizable read at {replica.node_id} sees {acknowledged_before}, acknowledged before: {read_index}"
@@ -138,7 +205,7 @@ class Checks:
             return False
         members = [self._world.replicas.get(each.node_id) for each in leader.log.configuration.members]
         members = [each for each in members if each is not None]
-        return all(each.disk.applied == leader.log.last for each in members)
+        return all(each.disk.data.applied == leader.log.last for each in members)
 
     def everything_acknowledged_is_held(self) -> None:
         leader = self._world.leader()
@@ -147,10 +214,5 @@ class Checks:
             if replica is None:
                 continue
             for index, value in self._acknowledged.items():
-                held = replica.disk.state.get(index)
+                held = replica.disk.data.state.get(index)
                 self.that(held == value, f"{member.node_id} holds at {index} what was acknowledged")
-
-
-def _hard_state(disk) -> HardState:
-    stored = disk.log.get(hard_key(GROUP))
-    return HardState() if stored is None else decode_stored(GROUP, [(hard_key(GROUP), stored)]).hard_state

@@ -7,22 +7,25 @@
     group.append("n1", b"a")
     group.send_all()             -> group.mail
     group.deliver(to="n2")
-    group.store("n2")            its disk catches up
+    group.sync("n2")             its log files catch up
+    group.apply("n2")            and what is committed is applied to its data
+    group.store("n2")            both
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
-from cortado.raft.log import Encoded, Entry, Ready, SnapshotMeta
-from cortado.raft.records import HardState
+from cortado.raft.log import Encoded, Entry, SnapshotMeta
+from cortado.raft.records import HardState, Writes
 from cortado.raft.settings import RaftSettings
+from support.raft_disks import GROUP, LogDisk
 
-GROUP = 1
+__all__ = ["GROUP", "Hand", "Letter", "members"]
 
 
 def members(count: int) -> tuple[Member, ...]:
@@ -52,13 +55,13 @@ class Hand:
         self.joined: dict[str, Configuration] = {}
         self.mail: list[Letter] = []
         self.logs: dict[str, RaftLog] = {}
-        self.disks: dict[str, dict[bytes, bytes]] = {}
+        self.disks: dict[str, LogDisk] = {}
         self.applied: dict[str, list[Entry]] = {}
-        self.outstanding: dict[str, Ready] = {}
+        self.outstanding: dict[str, Writes] = {}
+        self.applying: dict[str, Sequence[Entry]] = {}
         configuration = Configuration(everyone[:voters], everyone[voters:])
         for member in everyone:
-            key, value = HardState(1, "", 2, 1, configuration, keeps_entries=voters + learners > 1).write(GROUP)
-            self.disks[member.node_id] = {key: value}
+            self.disks[member.node_id] = LogDisk(HardState(1, "", 2, 1, configuration).log_record(GROUP))
             self.applied[member.node_id] = []
             self.start(member.node_id)
 
@@ -66,18 +69,20 @@ class Hand:
 
     def place(self, node_id: str) -> tuple[int, int]:
         applied = self.applied[node_id]
-        return (applied[-1].index, applied[-1].term) if applied else ((2, 1) if self.disks[node_id] else (0, 0))
+        return (
+            (applied[-1].index, applied[-1].term) if applied else ((2, 1) if self.disks[node_id].hard_state else (0, 0))
+        )
 
     def start(self, node_id: str) -> RaftLog:
-        """From what is on its disk; what was not stored is lost."""
-        self.outstanding.pop(node_id, None)
+        """From what is on its disk; what was not stored, or not applied, is lost."""
+        self.lose(node_id)
         self.lives += 1
         self.logs[node_id] = RaftLog(
             node_id,
             self.settings,
             group_id=GROUP,
             random=random.Random(f"{node_id} {self.lives}"),
-            stored=sorted(self.disks[node_id].items()),
+            stored=self.disks[node_id].stored(),
             applied=self.place(node_id),
             now_ms=self.now_ms,
             joined=self.joined.get(node_id),
@@ -88,33 +93,66 @@ class Hand:
         """Let in by whom the one with the longest log knows."""
         furthest = max(self.logs.values(), key=lambda log: log.last)
         self.joined[node_id] = furthest.configuration
-        self.disks[node_id], self.applied[node_id] = {}, []
+        self.disks[node_id], self.applied[node_id] = LogDisk(), []
         return self.start(node_id)
 
     def append(self, node_id: str, body: bytes) -> Entry:
         return self.logs[node_id].append(Encoded(body))
 
-    def take(self, node_id: str) -> Ready:
-        """Its Ready, which stays outstanding until :meth:`store`."""
-        ready = self.logs[node_id].ready()
-        if ready:
-            self.outstanding[node_id] = ready
-        return ready
+    def lose(self, node_id: str) -> None:
+        """What is on its way to the log files or to the data does not arrive."""
+        self.outstanding.pop(node_id, None)
+        self.applying.pop(node_id, None)
+
+    def take(self, node_id: str) -> Writes:
+        """Its writes, which stay outstanding until :meth:`sync`."""
+        writes = self.logs[node_id].ready()
+        if writes:
+            self.outstanding[node_id] = writes
+        return writes
+
+    def take_committed(self, node_id: str) -> Sequence[Entry]:
+        """Entries to apply, which stay outstanding until :meth:`apply`."""
+        entries = self.logs[node_id].committed()
+        if entries:
+            self.applying[node_id] = entries
+        return entries
+
+    def sync(self, node_id: str) -> bool:
+        """All that its log files are to keep becomes durable. Whether there was anything."""
+        is_any = False
+        while self.outstanding.get(node_id) or self.take(node_id):
+            writes = self.outstanding.pop(node_id)
+            self.write(node_id, writes)
+            self.logs[node_id].synced(writes)
+            is_any = True
+        return is_any
+
+    def apply(self, node_id: str) -> bool:
+        """All that may be applied becomes durable in its data. Whether there was anything."""
+        is_any = False
+        while self.applying.get(node_id) or self.take_committed(node_id):
+            entries = self.applying.pop(node_id)
+            self.applied[node_id] += entries
+            self.logs[node_id].was_applied(entries)
+            is_any = True
+        return is_any
 
     def store(self, node_id: str) -> None:
-        """All that it has to store becomes durable."""
-        while self.outstanding.get(node_id) or self.take(node_id):
-            ready = self.outstanding.pop(node_id)
-            self.write(node_id, ready.writes)
-            self.applied[node_id] += ready.committed
-            self.logs[node_id].synced(ready)
+        """Its log files catch up, and its data."""
+        while self.sync(node_id) or self.apply(node_id):
+            """Whatever came of it is stored, too."""
 
-    def write(self, node_id: str, writes) -> None:
-        for key, value in writes:
-            if value is None:
-                self.disks[node_id].pop(key, None)
-            else:
-                self.disks[node_id][key] = value
+    def write(self, node_id: str, writes: Writes) -> None:
+        self.disks[node_id].write(writes)
+
+    def install(self, node_id: str, meta: SnapshotMeta, applied: Sequence[Entry]) -> None:
+        """A snapshot, whose state is what ``applied`` left, takes the place of the data, and the log follows."""
+        log = self.logs[node_id]
+        writes = log.window.install(meta)
+        self.applied[node_id] = list(applied)
+        self.write(node_id, writes)
+        log.window.installed(meta)
 
     # --- time and messages ------------------------------------------------------------------------------------------
 

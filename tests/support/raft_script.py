@@ -24,6 +24,7 @@ by ``store``. Only the logs are real (:mod:`support.raft_hand`), and their rando
 ``drop [FROM -> TO [KIND]]``          it is lost; ``hold`` keeps it back until ``release``
 ``cut NODE``, ``heal NODE``           everything to and from NODE is lost, from now on
 ``store [NODE ...]``                  disks catch up, and what is committed is applied
+``sync [NODE ...]``                   log files catch up, and nothing is applied; ``apply [NODE ...]`` applies it
 ``crash NODE``, ``start NODE``        only what is on its disk comes back
 ``read NODE``                         a linearizable read begins
 ``announce LEADER NODE``              add it as a learner; ``join NODE`` starts it empty, ``bind LEADER NODE`` binds its
@@ -51,6 +52,7 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Member
 from cortado.raft.group import RaftLog
 from cortado.raft.log import Doubt, Encoded, Entry, SnapshotMeta
+from cortado.raft.records import Writes
 from cortado.raft.settings import RaftSettings
 from support.raft_hand import Hand, Letter
 from support.raft_words import View, message_words, place_words, writes_words
@@ -252,7 +254,7 @@ class Scene(Hand):
             self._say(letter.to, warning)
         self.send(letter.to)
 
-    def write(self, node_id: str, writes: Sequence[tuple[bytes, bytes | None]]) -> None:
+    def write(self, node_id: str, writes: Writes) -> None:
         super().write(node_id, writes)
         if writes:
             self._say_unless_quiet(node_id, writes_words(writes))
@@ -260,6 +262,12 @@ class Scene(Hand):
     def store(self, node_id: str) -> None:
         super().store(node_id)
         self.send(node_id)
+
+    def sync(self, node_id: str) -> bool:
+        is_any = super().sync(node_id)
+        if is_any:
+            self.send(node_id)
+        return is_any
 
     # --- commands: time, messages, disks ------------------------------------------------------------------------------
 
@@ -282,7 +290,7 @@ class Scene(Hand):
     def _has_work(self, node_id: str) -> bool:
         """For its disk: something to store, or to apply."""
         log = self.logs[node_id]
-        return log.has_writes or log.durable_commit_index > log.applied[0]
+        return log.has_writes or log.backlog > 0
 
     def _do_campaign(self, node_id: str) -> None:
         """In steps, since nobody can know how long the random times are and how often it must try."""
@@ -338,9 +346,18 @@ class Scene(Hand):
         for node_id in who or sorted(self.logs):
             self.store(node_id)
 
+    def _do_sync(self, *who: str) -> None:
+        for node_id in who or sorted(self.logs):
+            self.sync(node_id)
+
+    def _do_apply(self, *who: str) -> None:
+        for node_id in who or sorted(self.logs):
+            self.apply(node_id)
+            self.send(node_id)
+
     def _do_crash(self, node_id: str) -> None:
         del self.logs[node_id]
-        self.outstanding.pop(node_id, None)
+        self.lose(node_id)
         for entry in self._proposed.pop(node_id, []):
             self._say(node_id, f"leaves its caller without an answer: the outcome of {_value(entry)} is unknown")
         self._reads.pop(node_id, None)
@@ -403,16 +420,13 @@ class Scene(Hand):
         log.window.offer_snapshot(to, meta)
 
     def _do_fetch(self, node_id: str) -> None:
-        """The last transaction of an installation; what came before it is no matter of the log's."""
-        log = self.logs[node_id]
-        offer = log.window.snapshot_offer
+        """The end of an installation; what came before it is no matter of the log's."""
+        offer = self.logs[node_id].window.snapshot_offer
         if offer is None:
             raise ValueError(f"nothing is offered to {node_id}")
         meta = offer.meta
         self._say(node_id, f"installs snapshot {meta.snapshot_id} of {place_words((meta.index, meta.term))}")
-        self.write(node_id, log.window.install(meta))
-        self.applied[node_id] = [each for each in self.applied[offer.sender] if each.index <= meta.index]
-        log.window.installed(meta)
+        self.install(node_id, meta, [each for each in self.applied[offer.sender] if each.index <= meta.index])
 
     # --- commands: what is wrong --------------------------------------------------------------------------------------
 

@@ -6,15 +6,16 @@ asks or tells. A :class:`View` is what can be seen of one replica; two views of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft.bootstrap import FIRST_INDEX
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.engine import CANDIDATE, LEADER
 from cortado.raft.group import RaftLog
-from cortado.raft.log import Nothing, Payload, SnapshotOffer
-from cortado.raft.records import KIND_EXAMINED, Record, decode_record, decode_stored, hard_key
+from cortado.raft.log import Nothing, Payload, RecordKind, SnapshotOffer
+from cortado.raft.records import KIND_EXAMINED, Record, Writes, decode_hard_state, decode_record
 from support.raft_hand import GROUP
 
 Place = tuple[int, int]
@@ -94,24 +95,20 @@ def _answer_words(answer: pb.Acknowledgement, term: int) -> str:
 # --- the disk ---------------------------------------------------------------------------------------------------------
 
 
-def writes_words(writes: Sequence[tuple[bytes, bytes | None]]) -> str:
-    """A transaction on the log's space."""
-    state, base, put, deleted = "", "", [], []
-    for key, value in writes:
-        index = int.from_bytes(key[5:], "big")
-        if key == hard_key(GROUP):
-            assert value is not None
-            stored = decode_stored(GROUP, [(key, value)]).hard_state
-            state = f"term {stored.term}, {_vote_given(stored.voted_for)}"
-            base = f", log behind {place_words((stored.base_index, stored.base_term))}"
-        elif value is None:
-            deleted.append(str(index))
+def writes_words(writes: Writes) -> str:
+    """A batch of records of the log files."""
+    state, cut, put = "", "", []
+    for record in writes:
+        if record.kind is RecordKind.HARD_STATE:
+            stored = decode_hard_state(GROUP, record.payload)
+            behind = f", log behind {place_words((record.index, record.term))}" if record.index > FIRST_INDEX else ""
+            state = f"term {stored.term}, {_vote_given(stored.voted_for)}{behind}"
+        elif record.kind is RecordKind.TRUNCATE:
+            cut = f"deletes all from {record.index} on; "
         else:
-            put.append(record_words(decode_record(GROUP, index, value)))
-    if not deleted:
-        return "stores " + "; ".join(each for each in (state, ", ".join(put)) if each)
-    said = (state + base if state else "", ", ".join(put))
-    return "; ".join(each for each in ("deletes " + ", ".join(deleted), *said) if each)
+            put.append(record_words(decode_record(GROUP, record.index, record.payload)))
+    stored = "; ".join(each for each in (state, ", ".join(put)) if each)
+    return cut + f"stores {stored}" if stored else cut.removesuffix("; ")
 
 
 def _vote_given(voted_for: str) -> str:

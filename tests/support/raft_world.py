@@ -1,8 +1,9 @@
 """Replicas of one group in one process, over a virtual network, virtual disks and virtual clocks, all from one seed.
 
-Only ``RaftLog`` is real. A :class:`Replica` stands for the node around it: it stores each Ready in one transaction that
-takes time and that a crash may lose, applies what is committed, and carries messages. The :class:`World` owns time and
-faults, and checks after every event what must never be otherwise (:mod:`support.raft_checks`)::
+Only ``RaftLog`` is real. A :class:`Replica` stands for the node around it: it stores writes in its log files, and
+applies to its data what is committed, each in its own time; a crash may lose what is on its way. And it carries
+messages. The :class:`World` owns time and faults, and checks after every event what must never be otherwise
+(:mod:`support.raft_checks`)::
 
     world = World(seed=7)
     world.run(duration_ms=5_000)      faults
@@ -14,43 +15,21 @@ from __future__ import annotations
 import heapq
 import random
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 
 from cortado.errors import CortadoError, Unavailable
 from cortado.raft.bootstrap import bootstrap_writes
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
-from cortado.raft.log import Encoded, Message, Ready, SnapshotMeta
+from cortado.raft.log import Encoded, Entry, Message, SnapshotMeta
+from cortado.raft.records import HardState, Writes
 from cortado.raft.settings import RaftSettings
 from cortado.raft.standing import Word, vouched_position
 from support.raft_checks import Checks
+from support.raft_disks import GROUP, Data, Disk, LogDisk
 
-GROUP = 1
 FOUNDER = "n1"
-
-
-@dataclass
-class Disk:
-    """What survives a crash: the log's space, and the state that was applied with it."""
-
-    log: dict[bytes, bytes] = field(default_factory=dict)
-    applied: tuple[int, int] = (0, 0)
-    state: dict[int, bytes] = field(default_factory=dict)
-
-    def write(self, writes, committed, *, snapshot=None) -> None:
-        """One transaction."""
-        for key, value in writes:
-            if value is None:
-                self.log.pop(key, None)
-            else:
-                self.log[key] = value
-        if snapshot is not None:
-            meta, state = snapshot
-            self.applied, self.state = (meta.index, meta.term), dict(state)
-        for entry in committed:
-            self.applied = entry.index, entry.term
-            self.state[entry.index] = entry.payload.encode()
 
 
 @dataclass
@@ -68,12 +47,15 @@ class Rates:
     partition_ms: float = 900.0
     pause_ms: float = 2000.0
     hung_disk_ms: float = 3000.0
+    hung_data_ms: float = 3000.0
     compact_ms: float = 150.0
+    rebuild_ms: float = 150.0
     member_ms: float = 500.0
     transfer_ms: float = 1500.0
     may_lead_ms: float = 3000.0
     link_ms: float = 2000.0
     disk_ms_max: float = 4.0
+    data_ms_max: float = 30.0
 
 
 def any_rates(draw: random.Random) -> Rates:
@@ -86,6 +68,7 @@ def any_rates(draw: random.Random) -> Rates:
         propose_ms=draw.choice([3.0, 12.0, 40.0]),
         read_ms=draw.choice([5.0, 25.0]),
         disk_ms_max=draw.choice([0.5, 4.0, 4.0, 40.0]),
+        data_ms_max=draw.choice([0.5, 30.0, 30.0, 400.0]),
     )
     for name in (
         "crash",
@@ -93,7 +76,9 @@ def any_rates(draw: random.Random) -> Rates:
         "partition",
         "pause",
         "hung_disk",
+        "hung_data",
         "compact",
+        "rebuild",
         "member",
         "transfer",
         "may_lead",
@@ -107,7 +92,7 @@ def any_rates(draw: random.Random) -> Rates:
 def quiet_rates(propose_ms: float = 0.0) -> Rates:
     """No faults."""
     rates = Rates(**dict.fromkeys((each.name for each in fields(Rates)), 0.0))
-    return replace(rates, delay_ms=1.0, disk_ms_max=1.0, propose_ms=propose_ms)
+    return replace(rates, delay_ms=1.0, disk_ms_max=1.0, data_ms_max=1.0, propose_ms=propose_ms)
 
 
 class Replica:
@@ -119,13 +104,17 @@ class Replica:
         self.disk = disk
         self.log: RaftLog | None = None
         self.life = 0
-        self.is_busy = False
+        self.storing: Writes = []
+        self.applying: Sequence[Entry] = ()
         self.paused_until_ms = 0.0
         self.inbox: list[tuple[str, bytes]] = []
         self.tick_due_ms = float("inf")
         self.pending: list[tuple[int, int, bytes]] = []
         self.reads: list[tuple[int, int, int, int]] = []
+        self.is_fetching = False
         self.installing: SnapshotMeta | None = None
+        self.resetting: Writes = []
+        self.hung_log_until_ms = self.hung_data_until_ms = 0.0
         self.snapshots: dict[str, tuple[SnapshotMeta, dict[int, bytes]]] = {}
         self.rate = 1.0 + world.random.uniform(-world.drift, world.drift)
         self.offset_ms = world.random.uniform(0, 1e6)
@@ -146,8 +135,8 @@ class Replica:
             self.world.settings,
             group_id=GROUP,
             random=random.Random(self.world.random.random()),
-            stored=sorted(self.disk.log.items()),
-            applied=self.disk.applied,
+            stored=self.world.checks.opened(self),
+            applied=self.disk.data.applied,
             now_ms=self.local_ms(),
             joined=self.joined,
         )
@@ -156,7 +145,8 @@ class Replica:
     def crash(self) -> None:
         self.log = None
         self.life += 1
-        self.is_busy = False
+        self.storing, self.applying, self.resetting = [], (), []
+        self.is_fetching = False
         self.installing = None
         self.inbox.clear()
         self.pending.clear()
@@ -179,10 +169,11 @@ class Replica:
             log.step(sender, body)
         log.tick(self.local_ms())
         self._send(log.outbox())
-        if not self.is_busy and self.installing is None:
-            ready = log.ready()
-            if ready:
-                self._store(ready)
+        if self.installing is None:
+            if not self.storing and (writes := log.ready()):
+                self._store(writes)
+            if not self.applying and (entries := log.committed()):
+                self._apply(entries)
         self._after(log)
 
     def _ask_who_it_is(self, log: RaftLog, sender: str) -> None:
@@ -203,24 +194,39 @@ class Replica:
         if position is not None:
             log.standing.believe(sender, position)
 
-    def _store(self, ready: Ready) -> None:
-        self.is_busy = True
-        life = self.life
-        self.world.checks.stored(self, ready)
+    def _store(self, writes: Writes) -> None:
+        self.world.checks.stored(self, writes)
+        # It may be on the disk although the process died before it knew.
+        self.storing = writes
 
         def done() -> None:
-            if self.life != life:
-                return
-            self.disk.write(ready.writes, ready.committed)
-            self.world.checks.applied(self, ready.committed)
-            self.is_busy = False
-            self.log.synced(ready)
+            self.storing = []
+            self.disk.log.write(writes)
+            self.log.synced(writes)
+            self.world.checks.synced(self)
             self._send(self.log.outbox())
             self.round()
 
-        # The transaction may be on the disk although the process died before it knew.
-        self.unknown = ready
-        self.world.after(self.world.disk_delay_ms(self), done)
+        self._after_disk(self.world.disk_delay_ms(self), done)
+
+    def _apply(self, entries: Sequence[Entry]) -> None:
+        self.world.checks.handed_over(self, entries)
+        self.applying = entries
+
+        def done() -> None:
+            self.applying = ()
+            self.world.checks.applied(self, entries)
+            self.disk.data.apply(entries)
+            self.log.was_applied(entries)
+            self.world.checks.data_follows_the_log(self)
+            self.round()
+
+        self._after_disk(self.world.data_delay_ms(self), done)
+
+    def _after_disk(self, delay_ms: float, done: Callable[[], None]) -> None:
+        """Unless a crash comes first."""
+        life = self.life
+        self.world.after(delay_ms, lambda: done() if self.life == life else None)
 
     def _send(self, messages: list[Message]) -> None:
         for message in messages:
@@ -279,7 +285,7 @@ class Replica:
         for peer in log.window.snapshot_needs:
             snapshot = next((s for s in self.snapshots.values() if s[0].index + 1 > log.window.base[0]), None)
             if snapshot is None:
-                index, term = self.disk.applied
+                index, term = self.disk.data.applied
                 if index <= log.window.base[0] - 1 or (index, term) != log.applied:
                     continue
                 meta = SnapshotMeta(
@@ -287,53 +293,77 @@ class Replica:
                     index,
                     term,
                     log.window.configuration_at(index),
-                    len(self.disk.state),
+                    len(self.disk.data.state),
                 )
-                snapshot = self.snapshots[meta.snapshot_id] = (meta, dict(self.disk.state))
+                snapshot = self.snapshots[meta.snapshot_id] = (meta, dict(self.disk.data.state))
             if (peer, snapshot[0].snapshot_id) not in self.world.offered:
                 self.world.offered.add((peer, snapshot[0].snapshot_id))
                 log.window.offer_snapshot(peer, snapshot[0])
             elif self.world.random.random() < 0.1:
                 log.window.offer_snapshot(peer, snapshot[0])
         offer = log.window.snapshot_offer
-        if offer is not None and self.installing is None and not self.is_busy:
+        if offer is not None and self.installing is None and not self.is_fetching:
             self._fetch(offer.sender, offer.meta)
 
     def _fetch(self, sender: str, meta: SnapshotMeta) -> None:
-        world, life = self.world, self.life
-        if meta.index <= self.disk.applied[0]:
+        """Meanwhile the log goes on, and may come to hold what the snapshot brings."""
+        world = self.world
+        if meta.index <= self.disk.data.applied[0]:
             return
         holder = world.replicas[sender]
         if holder.log is None or meta.snapshot_id not in holder.snapshots or world.is_cut(sender, self.node_id):
             return
-        state = holder.snapshots[meta.snapshot_id][1]
-        self.installing = meta
+        self.fetch(meta, holder.snapshots[meta.snapshot_id][1])
+
+    def fetch(self, meta: SnapshotMeta, state: dict[int, bytes]) -> None:
+        world = self.world
+        self.is_fetching = True
 
         def fetched() -> None:
-            if self.life != life:
-                return
+            self.is_fetching = False
             if world.random.random() < 0.2 and not world.is_calm:
                 world.counts["snapshots broken off"] += 1
-                self.installing = None
                 return
-            if meta.index <= self.log.applied[0]:
-                self.installing = None
+            self.installing = meta
+            self._install(meta, state)
+
+        self._after_disk(world.random.uniform(1, 60), fetched)
+
+    def _install(self, meta: SnapshotMeta, state: dict[int, bytes]) -> None:
+        """The data first, then the log files; and then the data forgets how they were to follow."""
+        world = self.world
+        if self.storing or self.applying:
+            self._after_disk(0.5, lambda: self._install(meta, state))
+            return
+        if meta.index <= self.log.applied[0] or self.log._core.is_leading:
+            self.installing = None
+            return
+        world.checks.installs(self, meta)
+        writes = self.log.window.install(meta)
+
+        def data_done() -> None:
+            self.disk.data.install(meta, state, writes)
+            self.resetting = writes
+            if world.random.random() < 0.1 and not world.is_calm:
+                world.crash(self)
                 return
-            writes = self.log.window.install(meta)
+            self._after_disk(world.disk_delay_ms(self), log_done)
 
-            def done() -> None:
-                if self.life != life:
-                    return
-                self.disk.write(writes, (), snapshot=(meta, state))
-                self.installing = None
-                self.log.window.installed(meta)
-                world.counts["snapshots"] += 1
-                world.checks.installed(self, meta)
-                self.round()
+        def log_done() -> None:
+            self.resetting = []
+            self.disk.log.write(writes)
+            self.log.window.installed(meta)
+            world.counts["snapshots"] += 1
+            world.checks.synced(self)
+            self._after_disk(world.data_delay_ms(self), forgotten)
 
-            world.after(world.disk_delay_ms(self), done)
+        def forgotten() -> None:
+            self.disk.data.reset = None
+            self.installing = None
+            world.checks.data_follows_the_log(self)
+            self.round()
 
-        world.after(world.random.uniform(1, 60), fetched)
+        self._after_disk(world.data_delay_ms(self), data_done)
 
 
 class World:
@@ -371,11 +401,9 @@ class World:
         members = tuple(Member(f"n{i + 1}", f"host:{i + 1}", f"s{i + 1}") for i in range(voters))
         writes = bootstrap_writes(GROUP, members[0])
         if voters > 1:
-            from cortado.raft.records import HardState
-
-            writes = [HardState(1, "", 2, 1, Configuration(members), keeps_entries=True).write(GROUP)]
+            writes = [HardState(1, "", 2, 1, Configuration(members)).log_record(GROUP)]
         for member in members:
-            self.add_replica(member.node_id, Disk(dict(writes), (2, 1), {2: b""}))
+            self.add_replica(member.node_id, Disk(LogDisk(*writes), Data((2, 1), {2: b""})))
 
     def add_replica(self, node_id: str, disk: Disk, joined: Configuration | None = None) -> Replica:
         replica = self.replicas[node_id] = Replica(self, node_id, disk)
@@ -461,9 +489,15 @@ class World:
             self.after(delay_ms, lambda: self.replicas[message.to].receive(sender, message.body))
 
     def disk_delay_ms(self, replica: Replica) -> float:
-        if getattr(replica, "hung_until_ms", 0.0) > self.now_ms:
-            return replica.hung_until_ms - self.now_ms
+        """Of its log files."""
+        if replica.hung_log_until_ms > self.now_ms:
+            return replica.hung_log_until_ms - self.now_ms
         return self.random.uniform(0.1, self.rates.disk_ms_max)
+
+    def data_delay_ms(self, replica: Replica) -> float:
+        if replica.hung_data_until_ms > self.now_ms:
+            return replica.hung_data_until_ms - self.now_ms
+        return self.random.uniform(0.1, self.rates.data_ms_max)
 
     # --- faults -----------------------------------------------------------------------------------------------------
 
@@ -494,13 +528,27 @@ class World:
         if replica.log is None:
             return
         self.counts["crashes"] += 1
-        if replica.is_busy and self.random.random() < 0.3:
-            self.counts["crashes after the sync"] += 1
-            replica.disk.write(replica.unknown.writes, replica.unknown.committed)
-            self.checks.applied(replica, replica.unknown.committed)
+        self._let_some_arrive(replica)
         replica.crash()
+        self.checks.data_follows_the_log(replica)
         delay_ms = self.random.uniform(1, 1500) if down_ms is None else down_ms
         self.after(delay_ms, lambda: replica.start() if replica.log is None else None)
+
+    def _let_some_arrive(self, replica: Replica) -> None:
+        """What was on its way to either store may be there, or not."""
+        disk = replica.disk
+        self.counts["crashes with data behind"] += replica.log.backlog > 0
+        self.counts["crashes while it was applied"] += bool(replica.applying)
+        self.counts["crashes before the log followed a snapshot"] += bool(replica.resetting)
+        if replica.storing and self.random.random() < 0.3:
+            self.counts["crashes after the sync"] += 1
+            disk.log.write(replica.storing)
+        if replica.applying and self.random.random() < 0.3:
+            self.counts["crashes after it was applied"] += 1
+            self.checks.applied(replica, replica.applying)
+            disk.data.apply(replica.applying)
+        if replica.resetting and self.random.random() < 0.3:
+            disk.log.write(replica.resetting)
 
     def _power(self) -> None:
         self.counts["power losses"] += 1
@@ -546,13 +594,29 @@ class World:
 
     def _hung_disk(self) -> None:
         self.counts["hung disks"] += 1
-        self._any().hung_until_ms = self.now_ms + self.random.uniform(50, 2500)
+        self._any().hung_log_until_ms = self.now_ms + self.random.uniform(50, 2500)
+
+    def _hung_data(self) -> None:
+        self.counts["hung data"] += 1
+        self._any().hung_data_until_ms = self.now_ms + self.random.uniform(50, 2500)
 
     def _compact(self) -> None:
         replica = self._any()
         if replica.log is not None:
             replica.log.window.compact(replica.log.applied[0])
             replica.round()
+
+    def _rebuild(self) -> None:
+        """A replica takes another's state, which it was not offered: its log may be ahead of it, and go on from it."""
+        replica, holder = self._any(), self._any()
+        if replica.log is None or holder.log is None or replica.log._core.is_leading:
+            return
+        index, term = holder.disk.data.applied
+        is_ahead = index > replica.log.applied[0] and (index, term) == holder.log.applied
+        if is_ahead and replica.installing is None and not replica.is_fetching:
+            configuration = holder.log.window.configuration_at(index)
+            state = dict(holder.disk.data.state)
+            replica.fetch(SnapshotMeta("rebuilt", index, term, configuration, len(state)), state)
 
     def _may_lead(self) -> None:
         replica = self._any()

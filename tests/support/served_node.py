@@ -25,7 +25,7 @@ from cortado.store.server.rpc import rpc_handler
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
 from cortado.store.server.watch_service import WatchService
-from support.nodes import SetClock, make_node
+from support.nodes import NodeDisk, SetClock, make_node
 
 T = TypeVar("T")
 WAIT_S = 60.0
@@ -51,7 +51,7 @@ def served_node(engine: Engine) -> Iterator[Served]:
         return asyncio.run_coroutine_threadsafe(coroutine, loop).result(WAIT_S)
 
     clock = SetClock(time.time_ns() // 1_000_000)
-    node = make_node(engine, clock=clock)
+    node = make_node(NodeDisk(engine), clock=clock)
     server, endpoint = call(_start(node))
     try:
         yield Served(endpoint, node, call)

@@ -21,6 +21,7 @@ from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.marker import marker_key
 from cortado.store.node.status import Role
+from support.logs import memory_log_disk, memory_log_files
 from support.nodes import SetClock, followed, key, put
 from support.snapshots import Crash, InlineStorage
 
@@ -63,6 +64,7 @@ class Member:
         self.cluster = cluster
         self.node_id = node_id
         self.engine = InstallEngine()
+        self.log_disk = memory_log_disk()
         self.files = MemorySnapshotFiles()
         self.lives = 0
         self.is_up = False
@@ -73,6 +75,7 @@ class Member:
         self.storage = InlineStorage()
         self.node = Node(
             self.engine,
+            memory_log_files(self.log_disk),
             identity=NodeIdentity(CLUSTER, self.node_id, f"disk of {self.node_id}"),
             host_time=followed(SetClock()),
             monotonic_ms=lambda: time.monotonic() * 1000,
@@ -80,7 +83,7 @@ class Member:
             peer_address=f"{self.node_id}:7622",
             joining=None if self.node_id == "n1" else self.joined,
             transport=_Transport(self),
-            storage=lambda _loop: self.storage,
+            thread=lambda _loop, _name: self.storage,
             random=random.Random(f"{self.node_id} {self.lives}"),
             raft=QUICK,
             snapshot_files=self.files,
@@ -114,7 +117,7 @@ class Member:
         return dict(zip(page.keys, page.values, strict=True))
 
     def value(self, name: str) -> bytes | None:
-        version = self.node.reader(self.node.applied.last_ts).get(key(name))
+        version = self.node.reader(self.node.read_ts()).get(key(name))
         return None if version is None else version.payload
 
 

@@ -14,12 +14,14 @@ from typing import TypeVar, cast
 from cortado.errors import CortadoError, Internal, NotFound, Unavailable
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
-from cortado.raft.log import PeerProgress, SnapshotMeta, SnapshotOffer
+from cortado.raft.log import LogRecord, PeerProgress, SnapshotMeta, SnapshotOffer
+from cortado.raft.records import HardState, Writes, decode_hard_state
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space, WriteTransaction
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.types import LogicalKey
+from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_versions
@@ -30,7 +32,7 @@ from cortado.store.node.repair.ranges import Answer
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.files import MemorySnapshotFiles, SnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
-from cortado.store.node.snapshots.marker import applied_key
+from cortado.store.node.snapshots.marker import applied_key, reset_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.state_machine import StateMachine
@@ -41,7 +43,6 @@ T = TypeVar("T")
 CLUSTER = "cluster-a"
 GROUP = 1
 WAIT_S = 20.0
-LOG_KEY = b"log's base"
 MEMBERS = Configuration(
     voters=tuple(Member(name, f"{name}:7621", f"disk of {name}") for name in ("n1", "n2", "n3")),
 )
@@ -84,12 +85,13 @@ def fill(engine: Engine, *, index: int, term: int = 3, rows: int = 100, value_by
 
 
 def contents(engine: Engine) -> dict[Space, dict[bytes, bytes]]:
-    """All that an engine holds, without its log."""
+    """All that an engine holds, but how the log is to be reset."""
     held: dict[Space, dict[bytes, bytes]] = {}
     with engine.read() as txn:
         for space in (Space.DATA, Space.REQUESTS, Space.META):
             page = txn.page(space, b"\x00", b"\xff" * 512, max_items=1 << 30, max_bytes=1 << 40)
             held[space] = dict(zip(page.keys, page.values, strict=True))
+    held[Space.META].pop(reset_key(GROUP), None)
     return held
 
 
@@ -159,10 +161,11 @@ class FakeLog:
     def offer_snapshot(self, to: str, meta: SnapshotMeta) -> None:
         self.offered.append((to, meta))
 
-    def install(self, meta: SnapshotMeta) -> Sequence[tuple[bytes, bytes | None]]:
+    def install(self, meta: SnapshotMeta) -> Writes:
         if meta.index <= self.applied_index:
             raise Internal(f"a snapshot of entry {meta.index} is older than what is applied")
-        return [(LOG_KEY, b"%d" % meta.index), (b"old entry", None)]
+        state = HardState(self.term, "", meta.index, meta.term, meta.configuration)
+        return [state.log_record(GROUP)]
 
     def installed(self, meta: SnapshotMeta) -> None:
         self.installs.append(meta)
@@ -177,6 +180,22 @@ class FakeHost:
     engine: Engine
     scan: Callable[[Callable[[], object]], Awaitable[object]]
     monotonic_ms: Callable[[], float]
+
+
+class FakeLogFiles:
+    """Log files that keep the last base, and end the process at an append, before it is durable or after."""
+
+    def __init__(self) -> None:
+        self.base_index = 0
+        self.crash_at_append = False
+        self.is_durable = False
+
+    def append(self, records: Sequence[LogRecord]) -> None:
+        if self.crash_at_append and not self.is_durable:
+            raise Crash
+        self.base_index = records[-1].index
+        if self.crash_at_append:
+            raise Crash
 
 
 class FakeDriver:
@@ -304,13 +323,20 @@ class Replica:
         self.node_id = node_id
         self.engine: Engine = engine or CountingEngine()
         self.files: SnapshotFiles = files or MemorySnapshotFiles()
+        self.log_files = FakeLogFiles()
         self.settings = settings
         self.cluster_id = cluster_id
         self.now_ms = 0.0
         self.begin_life()
 
     def begin_life(self) -> None:
-        """What a start of the process makes anew."""
+        """What a start of the process makes anew, after it has reset the log where that was not done."""
+        with self.engine.read() as txn:
+            log_reset = txn.get(Space.META, reset_key(GROUP))
+        if log_reset is not None:
+            self.log_files.base_index = decode_hard_state(GROUP, log_reset).base_index
+            with self.engine.write() as written:
+                written.delete(Space.META, reset_key(GROUP))
         self.log = FakeLog(self.node_id)
         self.log.durable_commit_index = self.log.applied_index = stored_state(self.engine).index
         self.driver = FakeDriver()
@@ -342,6 +368,8 @@ class Replica:
             VersionStore(self.engine),
             cast(StateMachine, None),
             cast(RaftLog, self.log),
+            cast(LogFiles, self.log_files),
+            self.storage,
             self.storage,
             _Transport(self.network),
             random.Random(self.node_id),
@@ -354,6 +382,7 @@ class Replica:
         self.files.crash()
         if isinstance(self.engine, CountingEngine):
             self.engine.crash_at = 0
+        self.log_files.crash_at_append = False
         self.begin_life()
         await self.snapshots.start()
 

@@ -14,8 +14,7 @@ TRACED = "openat,fdatasync,fsync,pwrite64,pwritev,read,recvmsg,recvfrom,write,wr
 RECEIVED = {"read", "recvmsg", "recvfrom"}
 SENT = {"write", "writev", "sendmsg", "sendto"}
 STORED = {"pwrite64", "pwritev", "writev"}
-META_PAGE_BYTES = 120
-"""What LMDB writes of a meta page, through a descriptor that was opened to write synchronously."""
+_LOG_FILE = re.compile(r"/log/[0-9]{16}>")
 
 _LINE = re.compile(r"^(\d+) +([\d.]+) (?:(\w+)\(|<\.\.\. (\w+) resumed>)(.*)$")
 _TOOK = re.compile(r" <([\d.]+)>$")
@@ -36,8 +35,14 @@ class SystemCall:
     said: str
 
     @property
-    def is_on_data_file(self) -> bool:
-        return "data.mdb" in self.said
+    def log_file(self) -> str:
+        """Which log file it is on; empty where it is on none."""
+        found = _LOG_FILE.search(self.said.partition(",")[0])
+        return "" if found is None else found[0]
+
+    @property
+    def is_on_disk(self) -> bool:
+        return bool(self.log_file) or "data.mdb" in self.said
 
 
 class Trace:
@@ -53,27 +58,17 @@ class Trace:
 
     def answer(self, text: str, through: str = "") -> float:
         """When the first message with ``text`` was on its way out, through a connection described so."""
-        sent = (call for call in self.calls if call.name in SENT and not call.is_on_data_file)
+        sent = (call for call in self.calls if call.name in SENT and not call.is_on_disk)
         return min(call.start_s for call in sent if text in call.said and through in call.said)
 
     def durable(self, text: str) -> float:
-        """When the first page with ``text`` was on the disk: written, flushed, and after that a meta page written."""
-        stored = [call for call in self.calls if call.name in STORED and call.is_on_data_file and text in call.said]
-        flushed = self._first_flush_after(min((call.end_s for call in stored), default=float("inf")))
-        metas = (
-            call.end_s
-            for call in self.calls
-            if call.name == "pwrite64"
-            and call.is_on_data_file
-            and f") = {META_PAGE_BYTES}" in call.said
-            and call.start_s >= flushed
-        )
-        return min(metas, default=float("inf"))
-
-    def _first_flush_after(self, after_s: float) -> float:
-        """When the data file was flushed by a call that began after ``after_s``."""
-        flushes = (call for call in self.calls if call.name in ("fdatasync", "fsync") and call.is_on_data_file)
-        return min((call.end_s for call in flushes if call.start_s >= after_s), default=float("inf"))
+        """When the first frame with ``text`` was on the disk: written to a log file, which was flushed after that."""
+        stored = (call for call in self.calls if call.name in STORED and call.log_file and text in call.said)
+        first = min(stored, key=lambda call: call.end_s, default=None)
+        if first is None:
+            return float("inf")
+        flushes = (call for call in self.calls if call.name == "fdatasync" and call.log_file == first.log_file)
+        return min((call.end_s for call in flushes if call.start_s >= first.end_s), default=float("inf"))
 
 
 def _calls(text: str) -> Iterator[SystemCall]:

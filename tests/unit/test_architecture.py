@@ -28,6 +28,8 @@ ALLOWED = {
     "cortado.store.clock": SHARED,
     "cortado.store.keys": SHARED | {"cortado.store.clock"},
     "cortado.store.engine": SHARED | {"cortado.store.clock", "cortado.store.keys", "cortado.store.observe.measures"},
+    "cortado.store.log_files": SHARED
+    | {"cortado.raft.log", "cortado.store.engine.failures", "cortado.store.engine.private_files"},
     "cortado.store.mvcc": SHARED | {"cortado.store.clock", "cortado.store.keys", "cortado.store.engine"},
 }
 BELOW_TABLES = SHARED | {
@@ -58,6 +60,7 @@ NODE = (
     | {
         "cortado.raft",
         "cortado.store.engine",
+        "cortado.store.log_files",
         "cortado.store.filter",
         "cortado.store.catalog",
         "cortado.store.kv",
@@ -97,7 +100,14 @@ ALLOWED |= {
     "cortado.store.transfer": CLIENT | {"cortado.store.client"},
     "cortado.store.local_cluster": CLIENT | {"cortado.store.client", "cortado.store.peers"},
     "cortado.store.doctor": CLIENT
-    | {"cortado.store.client", "cortado.store.peers", "cortado.store.local_cluster", "cortado.store.settings"},
+    | {
+        "cortado.store.client",
+        "cortado.store.peers",
+        "cortado.store.local_cluster",
+        "cortado.store.settings",
+        "cortado.store.log_files",
+        "cortado.store.engine.failures",
+    },
     "cortado.store.cli": CLIENT
     | {
         "cortado.store.doctor",

@@ -55,6 +55,7 @@ EXTRAS_OF = {
     "cortado.store.engine": ["server"],
     "cortado.store.filter": ["server"],
     "cortado.store.keys": ["server"],
+    "cortado.store.log_files": ["server"],
     "cortado.store.mvcc": ["server"],
     "cortado.store.node": ["server"],
     "cortado.store.observe": ["server"],

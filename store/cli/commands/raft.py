@@ -57,8 +57,8 @@ def log(
 ) -> None:
     """Show the stored log of one node: term and vote, and the entries with their commands and keys.
 
-    It is the log of the node at --endpoint, whichever node leads. A node that is alone in its group stores no entries:
-    each is applied at once. Exit code 8 if an entry is damaged.
+    It is the log of the node at --endpoint, whichever node leads: its durable entries, from memory. With --data-dir the
+    log files of a stopped node are read. Exit code 8 if an entry or a log file is damaged.
     """
     from cortado.proto.v1 import inspect_pb2 as pb
     from cortado.store.cli.inspecting import inspected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -58,21 +57,20 @@ def recover(
         raise InvalidArgument("--force-new-cluster", problem)
     with server_extra("recovery"):
         from cortado.store.server import recovery
-    with closing(recovery.open_stopped(data_dir)) as engine:
-        if reset_term:
-            report = recovery.reset_term(engine, dry_run=True)
-            if not dry_run:
-                confirm(f"Take node {engine.identity.node_id} back from term {report.old_term}?", yes=yes)
-                recovery.reset_term(engine, dry_run=False)
-            return _TermAnswer(report, was_changed=not dry_run)
-        found = recovery.survey(engine, data_dir, engine.identity)
-        if not session.as_json:
-            _show(session.show, found)
-        cluster_id = recovery.force_new_cluster(engine, found, dry_run=True)
+    if reset_term:
+        report = recovery.reset_term(data_dir, dry_run=True)
         if not dry_run:
-            confirm("Force a new cluster of this node alone?", yes=yes)
-            cluster_id = recovery.force_new_cluster(engine, found, dry_run=False)
-        return _forced(found, cluster_id)
+            confirm(f"Take the node of {data_dir} back from term {report.old_term}?", yes=yes)
+            report = recovery.reset_term(data_dir, dry_run=False)
+        return _TermAnswer(report, was_changed=not dry_run)
+    found = recovery.survey(data_dir)
+    if not session.as_json:
+        _show(session.show, found)
+    cluster_id = recovery.force_new_cluster(data_dir, dry_run=True)
+    if not dry_run:
+        confirm("Force a new cluster of this node alone?", yes=yes)
+        cluster_id = recovery.force_new_cluster(data_dir, dry_run=False)
+    return _forced(found, cluster_id)
 
 
 def _forced(found: Survey, cluster_id: str) -> Answer:

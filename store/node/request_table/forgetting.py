@@ -6,7 +6,7 @@ yet, and their floors delete records that it still shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -34,7 +34,7 @@ class Forgetting:
         self._machine = machine
         self._memory = memory
 
-    def of(self, batch: Batch, applied: AppliedState, in_flight: Iterable[Batch]) -> Forgotten:
+    def of(self, batch: Batch, applied: AppliedState, in_flight: Sequence[Batch]) -> Forgotten:
         """What ``batch`` is to forget: about as many as it adds, and some more where it has become too many."""
         if not batch.results and not batch.lost_below:
             return NOTHING_FORGOTTEN
@@ -45,19 +45,20 @@ class Forgetting:
             request_bytes += each.result_bytes - each.forgotten.bytes
             floor = max(floor, each.forgotten.floor)
         began = batch.last_ts if batch.epoch else applied.epoch_began
-        forgotten = self._choose(floor, Remembering(batch.last_ts, began, requests, request_bytes), len(batch.results))
+        remembering = Remembering(batch.last_ts, began, requests, request_bytes)
+        forgotten = self._choose(floor, remembering, len(batch.results), in_flight)
         if batch.lost_below > max(floor, forgotten.floor):
             forgotten = replace(forgotten, floor=batch.lost_below)
         is_risen = not forgotten.floor or forgotten.floor > floor
         invariant(is_risen, "a floor of requests is above the ones before it", forgotten.floor, floor)
         return forgotten
 
-    def _choose(self, floor: bytes, state: Remembering, added: int) -> Forgotten:
+    def _choose(self, floor: bytes, state: Remembering, added: int, in_flight: Sequence[Batch]) -> Forgotten:
         forgotten_requests = forgotten_bytes = 0
         begun_at = floor
         while forgotten_requests < added + FORGOTTEN_PER_ENTRY_MAX:
             # Mostly nothing goes, and one record tells.
-            oldest = self._machine.oldest_requests(floor, _PAGE_ITEMS if forgotten_requests else 1)
+            oldest = self._oldest(floor, _PAGE_ITEMS if forgotten_requests else 1, in_flight)
             going = to_forget(oldest, state, self._memory)
             if going:
                 going_bytes = sum(size_bytes for _, size_bytes in going)
@@ -70,3 +71,11 @@ class Forgetting:
             if not going or len(going) < len(oldest):
                 break
         return Forgotten(floor if floor != begun_at else b"", forgotten_requests, forgotten_bytes)
+
+    def _oldest(self, floor: bytes, count_max: int, in_flight: Sequence[Batch]) -> list[tuple[bytes, int]]:
+        """The first that are remembered at or above ``floor``: of the table or, where that has no more, in flight."""
+        oldest = self._machine.oldest_requests(floor, count_max)
+        if len(oldest) == count_max:
+            return oldest
+        flying = ((id_, len(record)) for batch in in_flight for id_, record in batch.results if id_ >= floor)
+        return sorted({*oldest, *flying})[:count_max]

@@ -37,6 +37,9 @@ class KnownRequests:
         first = driver.pipeline.requests.get(request_id)
         if first is not None:
             check_same_request(request_hash, first.request_hash)
+            if isinstance(first.outcome, WriteResult):
+                # Committed, and not applied yet: soon the table says the same.
+                return WriteResult(first.outcome.ts, first.outcome.reply, repeated=True)
             first.waiters += 1
             return first
         check_form(request_id)

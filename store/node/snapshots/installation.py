@@ -5,16 +5,16 @@
     mark()     the marker stands: from here on the replica has no state
     clear()    ... the old items go, some thousands a transaction
     load()     ... the blocks come in, some megabytes a transaction
-    finish()   the last block, which is the applied state; the log's reset; the marker goes: one transaction
+    finish()   the last block, which is the applied state; how to reset the log; the marker goes: one transaction
+    forget()   ... the log files were reset: nobody needs to know how any more
 
 A crash before ``mark`` is durable leaves the old state, one after ``finish`` the new one; in between the marker stands,
-and the next start does it all again from the file, which was synced before. Each method is one transaction, run on
+and the next start does it all again from the file, which was synced before. A start after ``finish`` resets the log
+where that was not done (:mod:`cortado.store.node.opening`). Each method is one transaction, run on
 the storage thread; one that raised ResourceExhausted did nothing, and may be run again.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from cortado.errors import NotFound, ResourceExhausted
 from cortado.store.engine.interface import Engine, Space
@@ -23,7 +23,7 @@ from cortado.store.node.snapshots.file_format import Block, damaged
 from cortado.store.node.snapshots.file_reader import FrameReader, WholeFile
 from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
-from cortado.store.node.snapshots.marker import Marker, marker_key
+from cortado.store.node.snapshots.marker import Marker, marker_key, reset_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
 
 
@@ -75,18 +75,21 @@ class Installation:
         self._gathered = []
         return self._blocks_left == 1 and self._ahead is None
 
-    def finish(self, log_writes: Sequence[tuple[bytes, bytes | None]]) -> AppliedState:
-        """Complete it, with the ``log_writes`` that reset the log to the snapshot's place; the state to go on from."""
+    def finish(self, log_reset: bytes) -> AppliedState:
+        """Complete it; the state to go on from. ``log_reset`` is the hard state from which the log goes on; empty where
+        it goes on as it is."""
         last = self._ahead = self._ahead or self._next()
         with self._engine.write() as txn:
             txn.put_many(last.space, zip(last.keys, last.values, strict=True))
-            for key, value in log_writes:
-                if value is None:
-                    txn.delete(Space.LOG, key)
-                else:
-                    txn.put(Space.LOG, key, value)
+            if log_reset:
+                txn.put(Space.META, reset_key(self._of.group_id), log_reset)
             txn.delete(Space.META, marker_key(self._of.group_id))
         return self._whole.state
+
+    def forget(self) -> None:
+        """The log is reset."""
+        with self._engine.write() as txn:
+            txn.delete(Space.META, reset_key(self._of.group_id))
 
     def _gather(self) -> list[Block]:
         """The next blocks, but never the last of all, as many as one transaction takes."""

@@ -34,6 +34,12 @@ def applied_key(group_id: int) -> bytes:
     return b"applied" + group_id.to_bytes(GROUP_BYTES)
 
 
+def reset_key(group_id: int) -> bytes:
+    """Where META says how the log is to be reset to the snapshot that was installed, until that is done. The value is
+    the hard state in its stored form (:func:`cortado.raft.records.decode_hard_state`)."""
+    return b"log reset" + group_id.to_bytes(GROUP_BYTES)
+
+
 @dataclass(frozen=True, slots=True)
 class Marker:
     """Which snapshot is being installed, and its place in the log; id empty and 0, 0 where that is not known."""

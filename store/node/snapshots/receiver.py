@@ -39,7 +39,7 @@ from cortado.store.node.snapshots.installation import Installation, read_marker
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.ports import Backoff, PausableDriver
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.storage_thread import run_job
+from cortado.store.node.storage_thread import Storage, run_job
 
 T = TypeVar("T")
 
@@ -374,23 +374,25 @@ class SnapshotReceiver:
         return True
 
     async def _finish(self, installation: Installation, meta: SnapshotMeta) -> AppliedState:
-        """The last transaction, with the log's reset; where the log stands at the snapshot's place already, since only
-        the data was bad, it goes on as it is."""
+        """The last transaction, and after it the log's reset; where the log stands at the snapshot's place already,
+        since only the data was bad, it goes on as it is."""
         applied = await self._run_scan(self._stored_state)
-        is_reset = meta.index > applied.index
-        log_writes = self._log.window.install(meta) if is_reset else ()
-        state = await self._retried(lambda: installation.finish(log_writes))
+        writes = self._log.window.install(meta) if meta.index > applied.index else []
+        log_reset = writes[-1].payload if writes else b""
+        state = await self._retried(lambda: installation.finish(log_reset))
         is_same = (state.index, state.term) == (meta.index, meta.term)
         invariant(is_same, "the state that was installed is the snapshot's", state, meta.index, meta.term)
-        if is_reset:
+        if writes:
+            await self._retried(lambda: self._group.log_files.append(writes), self._group.log_thread)
             self._log.window.installed(meta)
+            await self._retried(installation.forget)
         return state
 
-    async def _retried(self, transaction: Callable[[], T]) -> T:
-        """Run it until there is room for it."""
+    async def _retried(self, transaction: Callable[[], T], thread: Storage | None = None) -> T:
+        """Run it, on the storage thread unless another is given, until there is room for it."""
         while True:
             try:
-                outcome = await run_job(self._storage, transaction)
+                outcome = await run_job(thread or self._storage, transaction)
             except ResourceExhausted as full:
                 self._failed(full)
                 await self._wait()

@@ -10,28 +10,28 @@ together again by it::
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from cortado.errors import DataLoss, InvalidArgument, NotFound
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.raft.configuration import Configuration, Member
+from cortado.raft.log import LogRecord
+from cortado.raft.log_window import LogWindow
 from cortado.raft.records import (
     KIND_CONFIGURATION,
     KIND_DATA,
     KIND_EXAMINED,
     HardState,
     Record,
-    StoredLog,
+    decode_hard_state,
     decode_record,
-    decode_stored,
-    entry_key,
-    hard_key,
 )
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import ReadTransaction, Space
 from cortado.store.keys.decoded import KeyNames
+from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, RaiseCeiling
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, timestamp_of
@@ -51,42 +51,87 @@ _PAGE_BYTES: Final = 1 << 20
 _REPLY_BYTES: Final = 1 << 20
 
 
-def read_log(stored: Stored, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
-    """A page of entries, and the state that they belong to; the header is the caller's to set.
+@dataclass(frozen=True, slots=True)
+class LogQuestion:
+    """What a request asks for: entries ``[start, end)`` of the group, at most ``size`` of them."""
 
-    Raises InvalidArgument, InvalidPageToken, NotFound (the group), DataLoss (the hard state or the applied state; a
-    damaged entry is shown).
-    """
-    group_id = request.group_id or GROUP_ID
+    start: int
+    end: int
+    size: int
+    changes_max: int
+    shape: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """What a log answers: its hard state, its first and last entry (0, 0 where it holds none), and some of those that
+    were asked for: from the first on, without a gap."""
+
+    hard_state: HardState
+    first: int
+    last: int
+    records: Sequence[LogRecord] = ()
+
+    @classmethod
+    def of_window(cls, window: LogWindow, question: LogQuestion) -> LogPart:
+        """Of a node that runs, on its loop: what is durable."""
+        first, last = window.durable
+        start, end = _asked(question, first)
+        records = window.durable_entries(start, end, bytes_max=_PAGE_BYTES)
+        return cls(window.hard_state, first, last, records)
+
+    @classmethod
+    def of_stored(cls, group: StoredGroup | None, question: LogQuestion) -> LogPart:
+        """Of log files that were read. Raises DataLoss where the hard state is damaged."""
+        if group is None or group.hard_state is None:
+            return cls(HardState(), 0, 0)
+        hard_state = decode_hard_state(GROUP_ID, group.hard_state.payload)
+        if not group.entries:
+            return cls(hard_state, 0, 0)
+        first, last = group.entries[0].index, group.entries[-1].index
+        start, end = _asked(question, first)
+        return cls(hard_state, first, last, group.entries[start - first : max(0, end + 1 - first)])
+
+
+def _asked(question: LogQuestion, first: int) -> tuple[int, int]:
+    """The first and the last entry to be given, where the log begins with ``first``."""
+    start = max(question.start, first)
+    return start, min(question.end, start + question.size) - 1
+
+
+def log_question(request: pb.ReadLogRequest) -> LogQuestion:
+    """Raises InvalidArgument, InvalidPageToken, NotFound (the group)."""
     size = bounded("page_size", request.page_size, ENTRIES_MAX, ENTRIES_MAX)
     changes_max = bounded("changes_max", request.changes_max, CHANGES_DEFAULT, CHANGES_MAX)
     if 0 < request.to_index < request.from_index:
         raise InvalidArgument("to_index", f"must not be below from_index, {request.from_index}", str(request.to_index))
-    shape = request_shape("ReadLog", group_id, request.from_index, request.to_index, changes_max)
-    start = request.from_index
+    if request.group_id not in (0, GROUP_ID):
+        raise NotFound("group", str(request.group_id))
+    shape = request_shape("ReadLog", GROUP_ID, request.from_index, request.to_index, changes_max)
+    start, end = request.from_index, request.to_index or _INDEX_MAX
     if request.page_token:
-        token = decode_token(request.page_token, shape)
-        start = int.from_bytes(token.resume_within(_index(start), _index(request.to_index or _INDEX_MAX)))
+        start = int.from_bytes(decode_token(request.page_token, shape).resume_within(_index(start), _index(end)))
+    return LogQuestion(start, end, size, changes_max, shape)
+
+
+def read_log(stored: Stored, question: LogQuestion, part: LogPart) -> pb.ReadLogResponse:
+    """A page of entries, and the state that they belong to; the header is the caller's to set. Raises DataLoss where
+    the applied state is damaged; a damaged entry is shown."""
     names = stored.names()
     piece = stored.begin_slice()
     with stored.engine.read() as txn:
-        if group_id != GROUP_ID and txn.get(Space.META, applied_key(group_id)) is None:
-            raise NotFound("group", str(group_id))
-        state = _state(txn, group_id)
-        end = entry_key(group_id, request.to_index or _INDEX_MAX)
-        page = txn.page(Space.LOG, entry_key(group_id, start), end, max_items=size, max_bytes=_PAGE_BYTES)
-    reply = pb.ReadLogResponse(state=state)
+        reply = pb.ReadLogResponse(state=_state(txn, part))
     reply_bytes = 0
-    for key, value in zip(page.keys, page.values, strict=True):
+    for record in part.records:
         if reply.entries and (piece.is_over or reply_bytes > _REPLY_BYTES):
-            reply.next_page_token = encode_token(PageToken(ZERO, key[-8:]), shape)
-            return reply
-        entry = _entry(group_id, int.from_bytes(key[-8:]), value, changes_max, names)
+            break
+        entry = _entry(GROUP_ID, record.index, record.payload, question.changes_max, names)
         reply_bytes += entry.ByteSize()
         reply.entries.append(entry)
-    if not page.exhausted:
-        following = int.from_bytes(page.keys[-1][-8:]) + 1
-        reply.next_page_token = encode_token(PageToken(ZERO, _index(following)), shape)
+    if reply.entries:
+        following = reply.entries[-1].index + 1
+        if following <= min(part.last, question.end - 1):
+            reply.next_page_token = encode_token(PageToken(ZERO, _index(following)), question.shape)
     return reply
 
 
@@ -97,23 +142,20 @@ def _index(index: int) -> bytes:
 # --- the state -------------------------------------------------------------------------------------------------
 
 
-def _state(txn: ReadTransaction, group_id: int) -> pb.LogState:
-    journal = _journal(txn, group_id)
-    hard = journal.hard_state
-    encoded = txn.get(Space.META, applied_key(group_id))
+def _state(txn: ReadTransaction, part: LogPart) -> pb.LogState:
+    hard = part.hard_state
+    encoded = txn.get(Space.META, applied_key(GROUP_ID))
     applied = AppliedState() if encoded is None else AppliedState.decode(encoded)
-    first, last = _first_and_last(txn, group_id)
-    is_marked = txn.get(Space.META, marker_key(group_id)) is not None
+    is_marked = txn.get(Space.META, marker_key(GROUP_ID)) is not None
     return pb.LogState(
-        group_id=group_id,
+        group_id=GROUP_ID,
         term=hard.term,
         voted_for=hard.voted_for,
         base_index=hard.base_index,
         base_term=hard.base_term,
         base_configuration=_configuration(hard.base_configuration),
-        keeps_entries=hard.keeps_entries,
-        first_index=first,
-        last_index=last,
+        first_index=part.first,
+        last_index=part.last,
         applied_index=applied.index,
         applied_term=applied.term,
         last_timestamp=timestamp_message(applied.last_ts),
@@ -124,21 +166,6 @@ def _state(txn: ReadTransaction, group_id: int) -> pb.LogState:
         request_bytes=applied.request_bytes,
         installing="a snapshot takes the data's place" if is_marked else "",
     )
-
-
-def _journal(txn: ReadTransaction, group_id: int) -> StoredLog:
-    """The hard state alone; the empty one where the node never joined."""
-    value = txn.get(Space.LOG, hard_key(group_id))
-    return StoredLog(HardState(), ()) if value is None else decode_stored(group_id, [(hard_key(group_id), value)])
-
-
-def _first_and_last(txn: ReadTransaction, group_id: int) -> tuple[int, int]:
-    start, end = entry_key(group_id, 0), entry_key(group_id, _INDEX_MAX)
-    first = txn.seek(Space.LOG, start)
-    last = txn.page(Space.LOG, start, end, reverse=True, max_items=1)
-    if first is None or not start <= first[0] < end or not last.keys:
-        return 0, 0
-    return int.from_bytes(first[0][-8:]), int.from_bytes(last.keys[0][-8:])
 
 
 def _configuration(configuration: Configuration) -> pb.LogConfiguration:

@@ -7,7 +7,7 @@ that was receiving a snapshot the log can be read; its data is no state, and is 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -19,13 +19,16 @@ from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.node.snapshots.marker import marker_key
 from cortado.store.server.convert import timestamp_message
-from cortado.store.server.inspection.log import read_log
+from cortado.store.server.inspection.log import LogPart, log_question, read_log
+from cortado.store.server.inspection.log_segments import LogSegments
 from cortado.store.server.inspection.state import Stored
 from cortado.store.server.inspection.verify import list_items, verify_range
 from cortado.store.server.inspection.versions import read_versions
+from cortado.store.server.stores import log_folder, read_log_groups
 from cortado.store.tables.check import CheckPosition, check_step, plan_check
 
 _ALL_PAGES: Final = None
@@ -37,6 +40,8 @@ class StoppedNode:
     def __init__(self, path: Path) -> None:
         self._engine = LmdbEngine.open_stopped(path, checked_bytes=_ALL_PAGES)
         self._path = path
+        self._log = LogSegments.of_folder(log_folder(path))
+        self._groups: Mapping[int, StoredGroup] | None = None
         self._stored = Stored(self._engine, lambda: time.monotonic_ns() / 1_000_000)
         try:
             self._header = self._make_header()
@@ -82,9 +87,16 @@ class StoppedNode:
         return self._stored.catalog().tables()
 
     def read_log(self, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
-        reply = read_log(self._stored, request)
+        question = log_question(request)
+        reply = read_log(self._stored, question, LogPart.of_stored(self._stored_log(), question))
         reply.header.CopyFrom(self._header)
         return reply
+
+    def _stored_log(self) -> StoredGroup | None:
+        """As a start would find it. Raises DataLoss."""
+        if self._groups is None:
+            self._groups = read_log_groups(self._path)
+        return self._groups.get(GROUP_ID)
 
     def read_versions(self, request: pb.ReadVersionsRequest) -> pb.ReadVersionsResponse:
         self._check_state()
@@ -93,7 +105,7 @@ class StoppedNode:
         return reply
 
     def verify_range(self, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
-        reply = verify_range(self._stored, request)
+        reply = verify_range(self._stored, self._log, request)
         reply.header.CopyFrom(self._header)
         return reply
 

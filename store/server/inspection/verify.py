@@ -1,7 +1,8 @@
 """Is what is stored what was written? A piece of a space at a time, and a digest by which replicas are compared.
 
-Of each item the checksum is verified, which covers its key; and each key must be above the one before it, or a search
-in the tree would pass it by. What a point read misses is found so: a key of which a bit has turned has a wrong checksum
+The log lies in files of its own, and is verified a segment at a time (``log_segments.py``). Of each item of the engine
+the checksum is verified, which covers its key; and each key must be above the one before it, or a search in the tree
+would pass it by. What a point read misses is found so: a key of which a bit has turned has a wrong checksum
 where it stands, and *its true name* is missing, which only another replica can tell. For that there is the digest.
 
 The digest of a range at a timestamp is BLAKE2b over all versions in it that are not above the timestamp. Replicas that
@@ -20,10 +21,10 @@ from typing import Final
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument
 from cortado.proto.v1 import inspect_pb2 as pb
-from cortado.raft.records import decode_record, decode_stored
+from cortado.raft.records import decode_hard_state
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Page, Space
-from cortado.store.keys.decoded import KeyKind, KeyNames, decode_key
+from cortado.store.keys.decoded import KeyKind, decode_key
 from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, TABLE_SPACE
 from cortado.store.mvcc.damage import damaged_keys
 from cortado.store.mvcc.reader import suffix_from
@@ -32,11 +33,12 @@ from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.request_table.records import decode_remembered
 from cortado.store.node.snapshots.marker import Marker
 from cortado.store.server.convert import timestamp_value
-from cortado.store.server.inspection.state import Stored, bounded, stored_key
+from cortado.store.server.inspection.log_segments import LogSegments, verify_segment
+from cortado.store.server.inspection.problems import CHECKSUM, MALFORMED, ORDER, Problems
+from cortado.store.server.inspection.state import Stored, bounded
 
 ITEMS_DEFAULT: Final = 4_000
 ITEMS_MAX: Final = 10_000
-PROBLEMS_MAX: Final = 100
 DIGEST_BYTES: Final = 16
 _PAGE_BYTES: Final = 1 << 20
 _WHOLE_PAGE_BYTES: Final = 4 << 20
@@ -45,24 +47,34 @@ _WHOLE_PAGE_BYTES: Final = 4 << 20
 _SPACES: Final = {
     pb.STORED_SPACE_DATA: Space.DATA,
     pb.STORED_SPACE_REQUESTS: Space.REQUESTS,
-    pb.STORED_SPACE_LOG: Space.LOG,
     pb.STORED_SPACE_META: Space.META,
 }
 _KINDS: Final = frozenset((PUT[0], DELETE[0]))
 _DATA_SPACES: Final = frozenset((KV_SPACE[0], META_SPACE[0], TABLE_SPACE[0]))
 _first_of: Final[Callable[[bytes], int]] = itemgetter(0)
 
-CHECKSUM, ORDER, MALFORMED, SEQUENCE = "CHECKSUM", "ORDER", "MALFORMED", "SEQUENCE"
 
-
-def verify_range(stored: Stored, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
+def verify_range(stored: Stored, log: LogSegments, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
     """Verify a piece; the header is the caller's to set. Raises InvalidArgument."""
+    items_max = bounded("items_max", request.items_max, ITEMS_DEFAULT, ITEMS_MAX)
+    found = Problems(stored.names)
+    if request.space == pb.STORED_SPACE_LOG:
+        verified = verify_segment(log, request.start, request.end, found)
+        reply = pb.VerifyRangeResponse(items=verified.records, bytes=verified.size_bytes, resume=verified.resume)
+    else:
+        reply = _verify_space(stored, request, items_max, found)
+    reply.problems.extend(found.shown)
+    reply.problems_left_out = found.left_out
+    return reply
+
+
+def _verify_space(
+    stored: Stored, request: pb.VerifyRangeRequest, items_max: int, found: Problems
+) -> pb.VerifyRangeResponse:
     space = _SPACES.get(request.space)
     if space is None:
         raise InvalidArgument("space", "is not a space that this server knows", str(request.space))
-    items_max = bounded("items_max", request.items_max, ITEMS_DEFAULT, ITEMS_MAX)
     start, page, resume = _page(stored, space, request.start, request.end, items_max)
-    found = _Problems(stored.names)
     _check_order(start, page.keys, found)
     reply = pb.VerifyRangeResponse(items=len(page.keys), resume=resume)
     reply.bytes = sum(map(len, page.keys)) + sum(map(len, page.values))
@@ -72,8 +84,6 @@ def verify_range(stored: Stored, request: pb.VerifyRangeRequest) -> pb.VerifyRan
         reply.digest_items, reply.digest = len(keys), digest_of(keys, values)
     else:
         _check_records(space, page, found)
-    reply.problems.extend(found.shown)
-    reply.problems_left_out = found.left_out
     return reply
 
 
@@ -124,22 +134,7 @@ def _up_to(page: Page, ts: Timestamp) -> tuple[list[bytes], list[bytes]]:
 # --- what can be wrong -----------------------------------------------------------------------------------------
 
 
-class _Problems:
-    """Those of a piece: some to be shown, the others counted."""
-
-    def __init__(self, names: Callable[[], KeyNames]) -> None:
-        self._names = names
-        self.shown: list[pb.StoredProblem] = []
-        self.left_out = 0
-
-    def add(self, key: bytes, kind: str, message: str) -> None:
-        if len(self.shown) == PROBLEMS_MAX:
-            self.left_out += 1
-        else:
-            self.shown.append(pb.StoredProblem(key=stored_key(key, self._names()), kind=kind, message=message))
-
-
-def _check_order(start: bytes, keys: list[bytes], found: _Problems) -> None:
+def _check_order(start: bytes, keys: list[bytes], found: Problems) -> None:
     if not any(map(ge, keys, islice(keys, 1, None))) and (not keys or keys[0] >= start):
         return
     before = start
@@ -150,7 +145,7 @@ def _check_order(start: bytes, keys: list[bytes], found: _Problems) -> None:
         before = key
 
 
-def _check_versions(page: Page, found: _Problems) -> None:
+def _check_versions(page: Page, found: Problems) -> None:
     if not page.keys:
         return
     wrong = set(damaged_keys(Space.DATA, page.keys, page.values))
@@ -167,40 +162,28 @@ def _check_versions(page: Page, found: _Problems) -> None:
             found.add(key, MALFORMED, "of no known space or kind, and its checksum is right: a newer version wrote it")
 
 
-def _check_records(space: Space, page: Page, found: _Problems) -> None:
-    before: tuple[int, int] | None = None
+def _check_records(space: Space, page: Page, found: Problems) -> None:
     for key, value in zip(page.keys, page.values, strict=True):
         try:
-            place = _check_record(space, key, value)
+            _check_record(space, key, value)
         except CortadoError as damage:
             found.add(key, CHECKSUM, damage.message())
-            place = None
-        if place is not None:
-            if before is not None and (place[0] != before[0] + 1 or place[1] < before[1]):
-                message = f"entry {place[0]} of term {place[1]} follows entry {before[0]} of term {before[1]}"
-                found.add(key, SEQUENCE, message)
-            before = place
 
 
-def _check_record(space: Space, key: bytes, value: bytes) -> tuple[int, int] | None:
-    """Index and term where it is an entry of the log. Raises DataLoss."""
+def _check_record(space: Space, key: bytes, value: bytes) -> None:
+    """Raises DataLoss."""
     decoded = decode_key(key)
     match decoded.kind:
-        case KeyKind.LOG_ENTRY if space is Space.LOG:
-            assert decoded.group_id is not None
-            assert decoded.log_index is not None
-            return decoded.log_index, decode_record(decoded.group_id, decoded.log_index, value).term
-        case KeyKind.HARD_STATE if space is Space.LOG:
-            assert decoded.group_id is not None
-            decode_stored(decoded.group_id, [(key, value)])
         case KeyKind.REQUEST if space is Space.REQUESTS:
             decode_remembered(decoded.request_id, value)
         case KeyKind.APPLIED if space is Space.META:
             AppliedState.decode(value)
         case KeyKind.INSTALLING if space is Space.META:
             Marker.decode(value)
+        case KeyKind.LOG_RESET if space is Space.META:
+            assert decoded.group_id is not None
+            decode_hard_state(decoded.group_id, value)
         case KeyKind.JOINED | KeyKind.LET_IN if space is Space.META:
             pass
         case _:
             raise DataLoss(decoded.text(), f"no key of the space {space}")
-    return None

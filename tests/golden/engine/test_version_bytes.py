@@ -74,17 +74,13 @@ def test_the_engines_spaces_are_named_sub_databases(tmp_path: Path) -> None:
     engine = LmdbEngine.open(tmp_path, new_identity=lambda: Identity("c", "n", "s"), map_bytes=1 << 24)
     with engine.write() as txn:
         VersionStore(engine).apply(txn, Mutations([KEYS[0]], [b"payload"]), TIMESTAMPS[1])
-        for space in (Space.META, Space.REQUESTS, Space.LOG):
+        for space in (Space.META, Space.REQUESTS):
             txn.put(space, b"key", space.encode())
     engine.close()
     with lmdb.open(str(tmp_path / "engine"), max_dbs=8, readonly=True) as environment:
-        found = {name: environment.open_db(name, create=False) for name in (b"data", b"meta", b"requests", b"log")}
+        found = {name: environment.open_db(name, create=False) for name in (b"data", b"meta", b"requests")}
         with environment.begin() as txn:
-            assert [txn.get(b"key", db=found[name]) for name in (b"meta", b"requests", b"log")] == [
-                b"meta",
-                b"requests",
-                b"log",
-            ]
+            assert [txn.get(b"key", db=found[name]) for name in (b"meta", b"requests")] == [b"meta", b"requests"]
             stored = list(txn.cursor(found[b"data"]))
             assert stored == encode_versions([KEYS[0]], [b"payload"], TIMESTAMPS[1])
 

@@ -16,14 +16,13 @@ from uuid import UUID
 from google.protobuf.text_format import MessageToString
 
 from cortado.proto.v1 import inspect_pb2 as pb
-from cortado.raft.records import entry_key, hard_key
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.codec import encode_part
-from cortado.store.keys.decoded import KeyNames, decode_key
+from cortado.store.keys.decoded import KeyNames, decode_key, log_file_key
 from cortado.store.keys.keyspace import index_prefix, kv_key, meta_key, row_prefix
 from cortado.store.keys.types import KeyType, KeyValue
 from cortado.store.mvcc.versions import suffix_of
-from cortado.store.node.snapshots.marker import applied_key, marker_key
+from cortado.store.node.snapshots.marker import applied_key, marker_key, reset_key
 from support.inspected import REQUEST_ID, Replica
 
 GOLDEN = Path(__file__).with_name("inspection.txt")
@@ -51,11 +50,11 @@ KEYS = (
     index_prefix(0x30007, 3) + encode_part("UA", KeyType.STRING),
     meta_key("table", "shop", "orders"),
     meta_key("schema", 5) + suffix_of(TS),
-    entry_key(1, 42),
-    hard_key(1),
+    log_file_key(12, 4_096),
     (1).to_bytes(4) + REQUEST_ID,
     applied_key(1),
     marker_key(1),
+    reset_key(1),
     b"joined",
     b"",
     b"k",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import google_crc32c
@@ -18,7 +19,7 @@ from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.bootstrap import bootstrap_writes
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.log import Encoded, Nothing
+from cortado.raft.log import Encoded, LogRecord, Nothing, RecordKind
 from cortado.raft.records import (
     CHECKSUM_BYTES,
     FORMAT,
@@ -28,8 +29,6 @@ from cortado.raft.records import (
     HardState,
     Record,
     decode_stored,
-    entry_key,
-    group_range,
 )
 
 GOLDEN = Path(__file__).with_name("raft.txt")
@@ -41,21 +40,15 @@ GROWN = Configuration(
 
 
 def _stored() -> Iterator[tuple[str, bytes]]:
-    start, end = group_range(GROUP)
-    yield "group 1 begins", start
-    yield "group 1 ends", end
     for kind, payload, name in (
         (KIND_NOTHING, Nothing(), "nothing"),
         (KIND_DATA, Encoded(b"payload"), "data"),
         (KIND_CONFIGURATION, GROWN, "configuration"),
     ):
-        yield f"key of entry {3 + kind}", entry_key(GROUP, 3 + kind)
         yield f"entry {3 + kind} of term 2: {name}", Record(kind, payload, 3 + kind, 2).stored(GROUP)
-    ((key, value),) = bootstrap_writes(GROUP, FOUNDER)
-    yield "key of the hard state", key
-    assert value is not None
-    yield "hard state of a group that begins", value
-    yield "hard state of a group of several", HardState(7, "n2", 40, 6, GROWN).write(GROUP)[1]
+    (begins,) = bootstrap_writes(GROUP, FOUNDER)
+    yield "hard state of a group that begins", begins.payload
+    yield "hard state of a group of several", HardState(7, "n2", 40, 6, GROWN).log_record(GROUP).payload
 
 
 def _messages() -> Iterator[tuple[str, bytes]]:
@@ -85,7 +78,7 @@ def _messages() -> Iterator[tuple[str, bytes]]:
 
 
 def render() -> str:
-    lines = ["# On the disk"]
+    lines = ["# In the log files"]
     lines += [f"{name}\n    {raw.hex()}" for name, raw in _stored()]
     lines += ["# Between nodes"]
     lines += [f"{name}\n    {raw.hex()}" for name, raw in _messages()]
@@ -96,21 +89,30 @@ def test_the_logs_bytes_are_the_golden_ones() -> None:
     assert render() == GOLDEN.read_text()
 
 
-def _checked(key: bytes, message: Message) -> bytes:
+def _checked(place: bytes, message: Message) -> bytes:
     body = message.SerializeToString()
-    checksum: int = google_crc32c.value(key + body)
+    checksum: int = google_crc32c.value(place + body)
     return checksum.to_bytes(CHECKSUM_BYTES, "little") + body
 
 
+def test_a_checksum_covers_the_place_that_the_page_says() -> None:
+    """Group id, then e and the index, or h."""
+    group = GROUP.to_bytes(4, "big")
+    entry = pb.StoredEntry(term=2, kind=KIND_DATA, body=b"payload")
+    stored = Record(KIND_DATA, Encoded(b"payload"), 4, 2).stored(GROUP)
+    assert stored == _checked(group + b"e" + (4).to_bytes(8, "big"), entry)
+    (begins,) = bootstrap_writes(GROUP, FOUNDER)
+    assert begins.payload == _checked(group + b"h", pb.HardState.FromString(begins.payload[CHECKSUM_BYTES:]))
+
+
 def test_a_newer_log_is_refused_by_its_format_before_its_entries_are_read() -> None:
-    key, value = HardState(7, "n2", 40, 6, GROWN).write(GROUP)
-    state = pb.HardState.FromString(value[CHECKSUM_BYTES:])
+    record = HardState(7, "n2", 40, 6, GROWN).log_record(GROUP)
+    state = pb.HardState.FromString(record.payload[CHECKSUM_BYTES:])
     state.format = FORMAT + 1
-    stored = _checked(key, state)
-    entry = entry_key(GROUP, 41)
-    unknown = _checked(entry, pb.LogRecord(term=7, kind=9))
+    newer = replace(record, payload=_checked(GROUP.to_bytes(4, "big") + b"h", state))
+    unknown = LogRecord(RecordKind.ENTRY, GROUP, 41, 7, _checked(b"anything", pb.StoredEntry(term=7, kind=9)))
     with pytest.raises(DataLoss, match=f"format {FORMAT + 1}, this version knows {FORMAT}"):
-        decode_stored(GROUP, [(entry, unknown), (key, stored)])
+        decode_stored(GROUP, newer, [unknown])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node
 from cortado.store.node.proposals import WriteResult
-from support.nodes import SetClock, TrickyEngine, increment, key, make_node, read, run
+from support.nodes import NodeDisk, SetClock, increment, key, make_node, read, run
 
 NAMES = "abc"
 OPERATIONS = st.lists(
@@ -65,7 +65,7 @@ def delete(name: str) -> object:
 class World:
     """The node, what was asked of it, and what it acknowledged: name and value by timestamp."""
 
-    engine: TrickyEngine = field(default_factory=TrickyEngine)
+    disk: NodeDisk = field(default_factory=NodeDisk)
     clock: SetClock = field(default_factory=SetClock)
     acknowledged: dict[Timestamp, tuple[str, int | None]] = field(default_factory=dict)
     asked: list[tuple[str, str, bytes]] = field(default_factory=list)
@@ -89,7 +89,7 @@ class World:
 
     async def settle(self) -> None:
         """Take the answers of everything asked."""
-        self.engine.release()
+        self.disk.release()
         calls, self.calls = self.calls, []
         outcomes = await asyncio.gather(*(call for _, _, call in calls), return_exceptions=True)
         for (name, request_id, _), outcome in zip(calls, outcomes, strict=True):
@@ -101,8 +101,20 @@ class World:
             value = None if outcome.reply == b"None" else int(outcome.reply)
             assert self.acknowledged.setdefault(outcome.ts, (name, value)) == (name, value)
 
-    def check(self, node: Node) -> None:
-        """The node's state is what was acknowledged, now and at every timestamp."""
+    async def check(self, node: Node) -> None:
+        """The node's state is what was acknowledged, now and at every timestamp; now, also before it is applied."""
+        self._check_now(node)
+        await node.caught_up()
+        self._check_now(node)
+        self._check_always(node)
+
+    def _check_now(self, node: Node) -> None:
+        state = dict(self.acknowledged[ts] for ts in sorted(self.acknowledged))
+        for each in NAMES:
+            expected = state.get(each)
+            assert read(node, each) == (None if expected is None else str(expected).encode())
+
+    def _check_always(self, node: Node) -> None:
         state: dict[str, int | None] = {}
         previous = ZERO
         for ts in sorted(self.acknowledged):
@@ -113,15 +125,12 @@ class World:
             for each in NAMES:
                 expected = state.get(each)
                 assert read(node, each, ts) == (None if expected is None else str(expected).encode())
-        for each in NAMES:
-            expected = state.get(each)
-            assert read(node, each) == (None if expected is None else str(expected).encode())
 
 
 async def play(operations: list[tuple[str, str | int]]) -> None:
     world = World()
     limits = NodeLimits(batch_commands_max=3)
-    node = make_node(world.engine, clock=world.clock, limits=limits)
+    node = make_node(world.disk, clock=world.clock, limits=limits)
     await node.start()
     bumps: list[asyncio.Future[WriteResult]] = []
     for kind, argument in operations:
@@ -134,28 +143,28 @@ async def play(operations: list[tuple[str, str | int]]) -> None:
                 for _ in range(5):
                     world.ask(node, "increment", str(argument))
             case "pause":
-                world.engine.hold()
+                world.disk.hold()
                 await asyncio.sleep(0.001)
             case "settle":
                 await world.settle()
             case "no room":
-                world.engine.failures.append(ResourceExhausted("no room", 1, "map"))
+                world.disk.failures.append(ResourceExhausted("no room", 1, "map"))
             case "clock":
                 world.clock.now_ms += int(argument)
             case "bump":
                 bumps.append(asyncio.ensure_future(node.bump_epoch(node.host.clock.epoch)))
             case "restart":
                 await world.settle()
-                world.engine.failures.clear()
+                world.disk.failures.clear()
                 await node.stop()
-                node = make_node(world.engine, clock=world.clock, limits=limits)
+                node = make_node(world.disk, clock=world.clock, limits=limits)
                 await node.start()
-                world.check(node)
+                await world.check(node)
             case _:
                 world.ask(node, kind, str(argument))
     await world.settle()
     await asyncio.gather(*bumps, return_exceptions=True)
-    world.check(node)
+    await world.check(node)
     await node.stop()
 
 

@@ -88,22 +88,26 @@ class Liar:
     def install(self) -> None:
         log = self.group.logs[VICTIM]
         offer = log.window.snapshot_offer
-        if offer is None or self.group.outstanding.get(VICTIM):
+        if offer is None or self.group.outstanding.get(VICTIM) or self.group.applying.get(VICTIM):
             return
-        self.group.write(VICTIM, log.window.install(offer.meta))
-        self.group.applied[VICTIM] = [Entry(offer.meta.index, offer.meta.term, Nothing())]
-        log.window.installed(offer.meta)
+        self.group.install(VICTIM, offer.meta, [Entry(offer.meta.index, offer.meta.term, Nothing())])
 
     def step(self) -> None:
         draw, group, log = self.draw, self.group, self.group.logs[VICTIM]
-        match draw.randrange(12):
+        match draw.randrange(14):
             case 0:
                 self.now_ms += draw.choice((1.0, 60.0, 1_400.0))
                 log.tick(self.now_ms)
             case 1:
                 group.take(VICTIM)
-            case 2 | 3:
+            case 2:
                 group.store(VICTIM)
+            case 3:
+                group.sync(VICTIM)
+            case 12:
+                group.take_committed(VICTIM)
+            case 13:
+                group.apply(VICTIM)
             case 4:
                 self.install()
             case 5 if draw.random() < 0.3:

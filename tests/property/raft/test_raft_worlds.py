@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 import pytest
 
-from cortado.errors import DataLoss
+from cortado.errors import DataLoss, Internal
 from cortado.raft.core import Core
 from cortado.raft.following import Following
 from cortado.raft.group import RaftLog
+from cortado.raft.log_window import LogWindow
 from cortado.raft.outbox import Outbox
 from cortado.raft.replication import Replication
 from support.raft_checks import Violation
@@ -28,10 +29,16 @@ OCCURS = [
     "bound",
     "broken links",
     "crashes",
+    "crashes after it was applied",
     "crashes after the sync",
+    "crashes before the log followed a snapshot",
+    "crashes while it was applied",
+    "crashes with data behind",
     "cut off",
     "delayed",
     "duplicated",
+    "handed over with the log ahead",
+    "hung data",
     "hung disks",
     "leaders",
     "learners",
@@ -48,6 +55,9 @@ OCCURS = [
     "removals refused",
     "snapshots",
     "snapshots broken off",
+    "snapshots that the log followed at a start",
+    "snapshots that the log is ahead of",
+    "snapshots with a suffix",
     "strangers refused",
     "transfers",
     "transfers refused",
@@ -113,6 +123,21 @@ def _uncounted_disk(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Core, "durable_commit_index", property(lambda self: self.engine.commit_index))
 
 
+def _applies_before_its_log_files(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Core, "appliable_index", property(lambda self: self.engine.commit_index))
+
+
+def _applies_all_that_is_durable(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Core, "appliable_index", property(lambda self: self.journal.durable_index))
+
+
+def _compacts_what_is_not_applied(patch: pytest.MonkeyPatch) -> None:
+    def compact(self, index: int) -> None:
+        self._core.journal.drop_to(min(self._core.durable_commit_index, self._core.journal.durable_index))
+
+    patch.setattr(LogWindow, "compact", compact)
+
+
 def _deaf_to_terms(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RaftLog, "_is_of_our_term", lambda self, sender, message, kind: message.term >= self.term)
 
@@ -126,7 +151,18 @@ def _never_again(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "without", [_untrimmed, _at_once, _uncounted_disk, _deaf_to_terms, _reads_too_early, _never_again]
+    "without",
+    [
+        _untrimmed,
+        _at_once,
+        _uncounted_disk,
+        _applies_before_its_log_files,
+        _applies_all_that_is_durable,
+        _compacts_what_is_not_applied,
+        _deaf_to_terms,
+        _reads_too_early,
+        _never_again,
+    ],
 )
 def test_seeds_catch_an_adapter_without(
     without: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
@@ -137,7 +173,7 @@ def test_seeds_catch_an_adapter_without(
         for seed in range(300):
             try:
                 live(seed)
-            except (Violation, DataLoss):
+            except (Violation, DataLoss, Internal, AssertionError):
                 return
     finally:
         logging.disable(logging.NOTSET)

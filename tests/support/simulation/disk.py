@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import StorageFailed, disk_full
@@ -25,6 +25,7 @@ from cortado.store.engine.interface import Disordered, MapUse, PointReader, Spac
 from cortado.store.engine.memory import Items as MemoryItems
 from cortado.store.engine.memory import MemoryReads
 from cortado.store.node.storage_thread import Done, Job
+from support.simulation.log_disk import LogDisk
 from support.simulation.loop import NodeLoop, Scheduler
 
 Changes: TypeAlias = list[tuple[Space, bytes, bytes | None]]
@@ -64,16 +65,35 @@ class Disk:
         self.turned: dict[tuple[Space, bytes], bytes] = {}
         """What is damaged, and what should be there: the digest is of that."""
         self.repaired = 0
-        self.is_full = False
         self.sync_ms = (0.2, 1.5)
         self.hangs_until_ms = 0.0
-        self.fails_next_sync = False
+        self._is_full = False
+        self._fails_next_sync = False
         self.commits = self.torn_kept = self.torn_lost = self.refused = 0
+        self.log = LogDisk(source)
         self._scheduler = scheduler
         self._random = source
         self._syncing: Changes | None = None
         self._in_doubt = False
         self._readers: list[SimulatedRead] = []
+
+    @property
+    def is_full(self) -> bool:
+        """No room for either store."""
+        return self._is_full
+
+    @is_full.setter
+    def is_full(self, value: bool) -> None:
+        self._is_full = self.log.is_full = value
+
+    @property
+    def fails_next_sync(self) -> bool:
+        """The next sync fails, of whichever store."""
+        return self._fails_next_sync
+
+    @fails_next_sync.setter
+    def fails_next_sync(self, value: bool) -> None:
+        self._fails_next_sync = self.log.fails_next_sync = value
 
     # --- a transaction's end -----------------------------------------------------------------------------------
 
@@ -84,7 +104,7 @@ class Disk:
             self.refused += 1
             raise disk_full(0, "simulated")
         self._syncing = changes
-        if self.fails_next_sync:
+        if self._fails_next_sync:
             self.fails_next_sync = False
             self._in_doubt = True
             raise StorageFailed("simulated")
@@ -101,7 +121,8 @@ class Disk:
             self.commits += 1
 
     def crash(self) -> None:
-        """Power is lost: what was syncing is there as a whole, or not at all."""
+        """Power is lost: what was syncing is there as a whole, or not at all; of the log files, in part."""
+        self.log.crash()
         changes, self._syncing = self._syncing, None
         self._in_doubt = False
         self._readers.clear()
@@ -116,6 +137,7 @@ class Disk:
 
     def wipe(self) -> None:
         """The disk is replaced by an empty one."""
+        self.log.wipe()
         self._syncing = None
         self.spaces = {space: Items() for space in Space}
         self.turned.clear()
@@ -135,7 +157,7 @@ class Disk:
     @property
     def is_in_doubt(self) -> bool:
         """A sync failed: nobody may write before a new process has read what is there."""
-        return self._in_doubt
+        return self._in_doubt or self.log.is_in_doubt
 
     def _apply(self, changes: Changes) -> None:
         for reader in self._readers:
@@ -287,6 +309,10 @@ class SimulatedEngine:
     def disk_free_bytes(self) -> int:
         return 0 if self._disk.is_full else _MAP_BYTES
 
+    def finish_sync(self) -> None:
+        """A job's sync ended."""
+        self._disk.finish_sync()
+
     def close(self) -> None:
         self._is_open = False
 
@@ -295,16 +321,16 @@ class SimulatedEngine:
             raise Unavailable("the data directory is closed")
 
 
-class SimulatedStorage:
-    """The storage thread of one life; see :class:`~cortado.store.node.storage_thread.Storage`.
+class SimulatedThread:
+    """A thread of one life that writes; see :class:`~cortado.store.node.storage_thread.Storage`.
 
-    ``io`` is a loop that is never paused: a stopped process does not stop its disk.
+    ``io`` is a loop that is never paused: a stopped process does not stop its disk. ``store`` is what it writes to.
     """
 
-    def __init__(self, loop: NodeLoop, io: NodeLoop, engine: SimulatedEngine, disk: Disk) -> None:
+    def __init__(self, loop: NodeLoop, io: NodeLoop, disk: Disk, store: Syncing) -> None:
         self._loop = loop
         self._io = io
-        self._engine = engine
+        self._store = store
         self._disk = disk
         self._jobs: deque[tuple[Job, Done]] = deque()
         self._is_busy = False
@@ -322,7 +348,7 @@ class SimulatedStorage:
         self._is_busy = True
         job, done = self._jobs.popleft()
         outcome: object
-        self._engine.is_in_job = True
+        self._store.is_in_job = True
         try:
             if self._disk.is_in_doubt:
                 raise StorageFailed("a sync failed before")
@@ -330,13 +356,21 @@ class SimulatedStorage:
         except BaseException as error:
             outcome = error
         finally:
-            self._engine.is_in_job = False
+            self._store.is_in_job = False
         delay_ms = self._disk.sync_takes_ms()
         self._io.call_later(delay_ms / 1000, self._end, done, outcome)
 
     def _end(self, done: Done, outcome: object) -> None:
         if not self._disk.is_in_doubt:
-            self._disk.finish_sync()
+            self._store.finish_sync()
         self._is_busy = False
         self._loop.call_soon(done, outcome)
         self._loop.call_soon(self._begin)
+
+
+class Syncing(Protocol):
+    """One store of a life, to a thread that writes there."""
+
+    is_in_job: bool
+
+    def finish_sync(self) -> None: ...

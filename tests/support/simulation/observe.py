@@ -79,7 +79,7 @@ def _told(method: Callable[..., Any], told: Callable[[object, object], None]) ->
 
 def _lost_rounds(fail: Callable[..., Any], counts: Counter[str]) -> Callable[..., Any]:
     def wrapped(self: ReadIndex, error: Any) -> Any:
-        if self._asked or self._reads or self._rounds:
+        if self._asked or self._rounds:
             counts["reads refused for a lost round"] += 1
         return fail(self, error)
 

@@ -20,7 +20,8 @@ from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from support.simulation.clocks import HostClock
-from support.simulation.disk import Disk, SimulatedEngine, SimulatedStorage
+from support.simulation.disk import Disk, SimulatedEngine, SimulatedThread
+from support.simulation.log_disk import open_log_files
 from support.simulation.loop import NodeLoop
 from support.simulation.network import SimulatedTransport
 
@@ -173,6 +174,11 @@ class Life:
         """The node's log, to be looked at."""
         return self.node._log
 
+    def make_thread(self, _loop: object, name: str) -> SimulatedThread:
+        """One of the threads that write, each with a disk's queue of its own."""
+        disk = self.host.disk
+        return SimulatedThread(self.loop, self.io, disk, disk.log if name == "log" else self.engine)
+
     def _step_takes_s(self) -> float:
         """How long a step on the scan thread takes."""
         return self._steps.uniform(0.05, 0.5) / 1000
@@ -183,6 +189,7 @@ def make_node(life: Life, options: NodeOptions) -> Node:
     host, cluster = life.host, life.host.cluster
     return Node(
         life.engine,
+        open_log_files(host.disk.log),
         identity=NodeIdentity(life.identity.cluster_id, life.node_id, life.identity.storage_id),
         host_time=HostTime(host.clock.wall_ms, host.clock.monotonic_ms, max_offset_ms=MAX_OFFSET_MS),
         monotonic_ms=host.clock.monotonic_ms,
@@ -190,7 +197,7 @@ def make_node(life: Life, options: NodeOptions) -> Node:
         address=host.address,
         peer_address=host.peer_address,
         transport=SimulatedTransport(cluster.network, life),
-        storage=lambda _loop: SimulatedStorage(life.loop, life.io, life.engine, host.disk),
+        thread=life.make_thread,
         run_scan=NoThreads(),
         random=life.source,
         raft=options.raft,

@@ -16,10 +16,12 @@ entries in flight             a leader has no more appended and not applied than
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from cortado.proto.internal import raft_pb2
-from cortado.raft.records import CHECKSUM_BYTES, KIND_CONFIGURATION, hard_key
+from cortado.raft.log import LogRecord, RecordKind
+from cortado.raft.records import CHECKSUM_BYTES, KIND_CONFIGURATION
 from cortado.store.engine.interface import Space
 from cortado.store.node.applied_state import AppliedState
 from support.simulation.disk import Changes
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 GROUP = (1).to_bytes(4)
 APPLIED_KEY = b"applied" + GROUP
 MARKER_KEY = b"installing" + GROUP
-_ENTRY_PREFIX = GROUP + b"e"
-_HARD_STATE_KEY = hard_key(1)
 
 StoredEntry: TypeAlias = tuple[int, int]
 """Term, and a checksum of everything in the entry."""
@@ -77,6 +77,7 @@ class Watch:
         """Watch this host's disk."""
         self._logs[host.node_id] = LogOnDisk()
         host.disk.on_durable = lambda changes: self._durable(host, changes)
+        host.disk.log.on_logged = lambda records: self._logged(host, records)
 
     def wiped(self, host: Host) -> None:
         """A new, empty disk."""
@@ -88,17 +89,31 @@ class Watch:
         log = self._logs[host.node_id]
         is_applied = False
         for space, key, value in changes:
-            if space is Space.LOG and key.startswith(_ENTRY_PREFIX):
-                self._entry_changed(host, log, int.from_bytes(key[5:]), value)
-            elif space is Space.LOG and key == _HARD_STATE_KEY and value is not None:
-                term = raft_pb2.HardState.FromString(value[CHECKSUM_BYTES:]).term
-                log.terms_written.setdefault(term, f"{host.node_id}#{host.lives}")
-            elif space is Space.META and key == APPLIED_KEY:
+            if space is Space.META and key == APPLIED_KEY:
                 is_applied = value is not None
             elif space is Space.META and key == MARKER_KEY:
                 self._counts["installations begun" if value is not None else "snapshots installed"] += 1
         if is_applied:
             self._applied(host, log)
+        self._check_decided(host, log)
+
+    def _logged(self, host: Host, records: Sequence[LogRecord]) -> None:
+        log = self._logs[host.node_id]
+        for record in records:
+            if record.kind is RecordKind.HARD_STATE:
+                term = raft_pb2.HardState.FromString(record.payload[CHECKSUM_BYTES:]).term
+                log.terms_written.setdefault(term, f"{host.node_id}#{host.lives}")
+                for index in [each for each in log.entries if each <= record.index]:
+                    self._entry_changed(host, log, index, None)
+                continue
+            # An entry replaces the one at its place, and all behind.
+            is_entry = record.kind is RecordKind.ENTRY
+            for index in [
+                each for each in log.entries if each > record.index or (not is_entry and each == record.index)
+            ]:
+                self._entry_changed(host, log, index, None)
+            if is_entry:
+                self._entry_changed(host, log, record.index, record.payload)
         self._check_decided(host, log)
 
     def _entry_changed(self, host: Host, log: LogOnDisk, index: int, value: bytes | None) -> None:
@@ -115,7 +130,7 @@ class Watch:
                     self._violation(f"{host.node_id} truncated entry {index}, which is committed")
             log.configurations.discard(index)
             return
-        record = raft_pb2.LogRecord.FromString(value[CHECKSUM_BYTES:])
+        record = raft_pb2.StoredEntry.FromString(value[CHECKSUM_BYTES:])
         entry = (record.term, zlib.crc32(value))
         replaced = log.entries.get(index)
         if replaced is not None and replaced != entry:

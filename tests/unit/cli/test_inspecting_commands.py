@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import DataDirectoryError
+from cortado.raft.records import HardState, nothing
 from cortado.store.cli import failures
 from cortado.store.cli.app import run
 from cortado.store.clock.timestamp import Timestamp
@@ -21,7 +22,7 @@ from cortado.store.mvcc.versions import encode_version
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
 from cortado.store.server.inspection.stopped import StoppedNode
-from support.engines import open_lmdb
+from support.engines import open_lmdb, open_stores
 from support.inspected import flipped
 
 TS = Timestamp(0, 1_763_643_600_000, 2)
@@ -36,13 +37,14 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
     """A directory with two pairs, one of them damaged."""
-    engine = open_lmdb(tmp_path / "data")
-    with engine.write() as txn:
+    stores = open_stores(tmp_path / "data")
+    with stores.engine.write() as txn:
         txn.put(Space.DATA, *encode_version(kv_key("n", b"sound"), b"v", TS))
         key, value = encode_version(kv_key("n", b"damaged"), b"v", TS)
         txn.put(Space.DATA, key, flipped(value, 1))
         txn.put(Space.META, applied_key(1), AppliedState(index=5, term=1, last_ts=TS).encode())
-    engine.close()
+    stores.log_files.append([HardState(1, "node-1", 4, 1).log_record(1), nothing(5, 1).log_record(1)])
+    stores.close()
     return tmp_path / "data"
 
 
@@ -87,6 +89,31 @@ def test_a_stopped_directory_is_scrubbed_and_not_changed(stopped: Path, capsys: 
     assert run(["raft", "log", "--data-dir", str(stopped)]) == failures.OK
     assert before == {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before}
     assert sorted(before) == sorted(path for path in stopped.rglob("*") if path.is_file())
+
+
+def test_a_stopped_nodes_log_is_shown_with_its_vote_and_entries(
+    stopped: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["raft", "log", "--data-dir", str(stopped), "-o", "json"]) == failures.OK
+    state, *entries = map(json.loads, lines(capsys))
+    assert (state["state"]["term"], state["state"]["voted_for"], state["state"]["base_index"]) == (1, "node-1", 4)
+    assert [(each["entry"]["index"], each["entry"]["kind"]) for each in entries] == [(5, "nothing")]
+
+
+def test_a_flipped_bit_in_a_log_file_is_named_by_file_and_byte(
+    stopped: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [file] = (stopped / "log").iterdir()
+    content = bytearray(file.read_bytes())
+    content[content.index(b"node-1")] ^= 1
+    file.write_bytes(content)
+    assert run(["raft", "log", "--data-dir", str(stopped)]) == failures.DAMAGE
+    assert f"the log file {file.name} (byte " in capsys.readouterr().err
+    assert run(["scrub", "--data-dir", str(stopped), "-o", "json"]) == failures.DAMAGE
+    of_log = next(each["finding"] for each in map(json.loads, lines(capsys)) if "finding" in each)
+    assert (of_log["space"], of_log["kind"]) == ("log", "CHECKSUM")
+    assert of_log["text"].startswith(f"log file {file.name} byte ")
+    assert file.read_bytes() == content
 
 
 def test_a_copy_without_a_lock_file_is_read_and_gets_none(stopped: Path) -> None:

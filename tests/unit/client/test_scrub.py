@@ -10,7 +10,7 @@ from cortado.store.client.scrub import Pace, Progress, Report, Scrub
 from cortado.store.client.scrub_findings import Finding, differences
 from cortado.store.engine.interface import Space
 from cortado.store.keys.decoded import NO_NAMES
-from support.inspected import PAIRS, Replica, flipped, make_engine, replace
+from support.inspected import PAIRS, Replica, damage_log, flipped, make_engine, replace
 
 KEYS = PAIRS
 
@@ -82,16 +82,20 @@ def test_of_two_the_one_with_a_wrong_checksum_is_blamed_and_else_both() -> None:
 
 def test_a_damaged_log_or_request_table_is_named_with_its_space() -> None:
     replica = Replica("n1")
-    for space in (Space.LOG, Space.REQUESTS):
-        key = stored_keys(replica, space)[0]
-        with replica.engine.read() as txn:
-            value = txn.get(space, key)
-        assert value is not None
-        replace(replica.engine, space, key, key, flipped(value, 0))
-    assert [(each.space, each.kind) for each in scrub(replica).findings] == [
-        ("log", "CHECKSUM"),
-        ("requests", "CHECKSUM"),
-    ]
+    [key] = stored_keys(replica, Space.REQUESTS)
+    with replica.engine.read() as txn:
+        value = txn.get(Space.REQUESTS, key)
+    assert value is not None
+    replace(replica.engine, Space.REQUESTS, key, key, flipped(value, 0))
+    damage_log(replica.log, 1, b"n2:7621")
+    in_log, in_requests = scrub(replica).findings
+    assert (in_log.space, in_log.kind, in_requests.space, in_requests.kind) == (
+        "log",
+        "CHECKSUM",
+        "requests",
+        "CHECKSUM",
+    )
+    assert in_log.text.startswith("log file 0000000000000001 byte ")
 
 
 def test_tables_are_not_checked_where_no_replica_is_sound() -> None:

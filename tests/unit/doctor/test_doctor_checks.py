@@ -63,6 +63,7 @@ def well() -> dict[str, Any]:
                 "identity": {"node_id": "n1"},
                 "disk": {"filesystem": "ext4", "total_bytes": 200 * GIB, "free_bytes": 100 * GIB},
                 "sync": {"median_ms": 0.5, "max_ms": 2.0, "syncs": 20},
+                "log": {"missing": False, "files": 2, "bytes": 17 << 20, "others_may_use": [], "damaged": []},
             }
         },
         "certificates": {
@@ -153,6 +154,10 @@ def test_nodes_in_each_others_place_are_named_though_each_is_well() -> None:
         ("data_directories>/d>sync>median_ms", 30.0, "warn", "sync of /d", "30.0 ms"),
         ("data_directories>/d>sync>median_ms", 900.0, "fail", "sync of /d", "900.0 ms"),
         ("data_directories>/d>sync", {"problem": "too full"}, "warn", "sync of /d", "not measured: too full"),
+        ("data_directories>/d>log>missing", True, "fail", "log of /d", "there is none"),
+        ("data_directories>/d>log>damaged", ["0000000000000001 byte 64: x"], "fail", "log of /d", "byte 64: x"),
+        ("data_directories>/d>log>others_may_use", ["log"], "warn", "log of /d", "other users may use log"),
+        ("data_directories>/d>log", {"problem": "no answer within 10 s"}, "warn", "log of /d", "no answer within 10 s"),
         ("certificates>ca.crt>days_left", -1.0, "fail", "certificate ca.crt", "expired on 2027-01-01"),
         ("certificates>ca.crt>days_left", 10.0, "warn", "certificate ca.crt", "valid until 2027-01-01"),
         ("certificates>ca.crt", {"problem": "No such file"}, "warn", "certificate ca.crt", "No such file"),

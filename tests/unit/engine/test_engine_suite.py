@@ -69,7 +69,7 @@ def test_a_seek_finds_the_first_item_at_or_after(engine: Engine) -> None:
     with engine.read() as reader:
         assert {at: reader.seek(Space.DATA, at) for at in asked} == asked
         assert reader.seek_many(Space.DATA, list(asked)) == list(asked.values())
-        assert reader.seek(Space.LOG, b"a") is None
+        assert reader.seek(Space.META, b"a") is None
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -1,5 +1,5 @@
-"""A group grows, shrinks or hands over, and one of its two nodes dies in the middle of each of its writes to the disk,
-one after the other: whatever was answered is there afterwards, and the group goes on."""
+"""A group grows, shrinks or hands over, and one of its two nodes dies in the middle of each of its writes to its two
+stores, one after the other: whatever was answered is there afterwards, and the group goes on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from cortado.errors import NotLeader, ResourceExhausted
 from cortado.store.node.node import Node
 from cortado.store.node.storage_thread import Done, Job
-from support.node_world import Place, World
+from support.node_world import HeldStorage, Place, World
 from support.nodes import put, read
 
 pytestmark = pytest.mark.slow
@@ -19,8 +19,8 @@ WRITES_MAX = 60
 
 
 class Story:
-    """One life of two nodes, in which the disk of ``victim`` ends with its write number ``at``: before it is durable,
-    or (``is_durable``) after, and before anybody hears of it."""
+    """One life of two nodes, in which that of ``victim`` ends with its write number ``at``, be it of the log files or
+    of the data: before it is durable, or (``is_durable``) after, and before anybody hears of it."""
 
     def __init__(self, victim: str, at: int, *, is_durable: bool, shrinks: bool) -> None:
         self.world = World()
@@ -30,14 +30,16 @@ class Story:
         self.shrinks = shrinks
         self.answered: list[str] = []
         self.has_crashed = False
+        self.writes = 0
 
     def _arm(self, place: Place) -> None:
-        disk, writes = place.disk, 0
+        for thread in (place.disk, place.data):
+            self._arm_thread(place, thread)
 
-        def end(job: Job, done: Done, original=disk._end) -> None:
-            nonlocal writes
-            writes += 1
-            if writes != self.at:
+    def _arm_thread(self, place: Place, thread: HeldStorage) -> None:
+        def end(job: Job, done: Done, original=thread._end) -> None:
+            self.writes += 1
+            if self.writes != self.at:
                 original(job, done)
                 return
             if self.is_durable:
@@ -45,7 +47,7 @@ class Story:
             self.has_crashed = True
             place.crash()
 
-        disk._end = end  # type: ignore[method-assign]
+        thread._end = end  # type: ignore[method-assign]
 
     async def _write(self, name: str) -> None:
         await self.world.leader().write(put(name, name.encode()), size_bytes=1)
@@ -119,18 +121,15 @@ def test_a_death_at_any_write_loses_nothing_that_was_answered(victim: str, is_du
 class WithoutRoom(Story):
     """The same, but the disk is full when the victim's write number ``at`` comes, and has room again soon after."""
 
-    def _arm(self, place: Place) -> None:
-        disk, writes = place.disk, 0
-
-        def end(job: Job, done: Done, original=disk._end) -> None:
-            nonlocal writes
-            writes += 1
-            if writes == self.at:
+    def _arm_thread(self, place: Place, thread: HeldStorage) -> None:
+        def end(job: Job, done: Done, original=thread._end) -> None:
+            self.writes += 1
+            if self.writes == self.at:
                 self.has_crashed = True
-                disk.failures = [ResourceExhausted("full", 100, "disk", 1)]
+                thread.failures = [ResourceExhausted("full", 100, "disk", 1)]
             original(job, done)
 
-        disk._end = end  # type: ignore[method-assign]
+        thread._end = end  # type: ignore[method-assign]
 
     async def _write(self, name: str) -> None:
         while True:

@@ -8,10 +8,10 @@ import pytest
 
 from cortado.errors import ResourceExhausted, Unavailable
 from cortado.raft.bootstrap import force_single_writes
-from cortado.store.engine.interface import Space
 from cortado.store.node.opening import stored_log
+from support.logs import memory_log_files
 from support.node_world import World
-from support.nodes import TrickyEngine, increment, make_node, put, read, run, running_node
+from support.nodes import NodeDisk, increment, make_node, put, read, run, running_node
 
 
 def test_a_group_that_shrinks_to_one_reads_what_it_has_answered() -> None:
@@ -85,17 +85,17 @@ def test_a_node_that_starts_without_room_answers_reads() -> None:
     """Alone, and it cannot even store that it leads: what was answered is all there is."""
 
     async def scenario() -> None:
-        engine = TrickyEngine()
-        async with running_node(engine) as node:
+        disk = NodeDisk()
+        async with running_node(disk) as node:
             written = await node.write(put("a", b"1"), size_bytes=1)
-        engine.failures = [ResourceExhausted("full", 100, "disk", 1) for _ in range(100)]
-        node = make_node(engine)
+        disk.failures = [ResourceExhausted("full", 100, "disk", 1) for _ in range(100)]
+        node = make_node(disk)
         await node.start()
         try:
             assert await asyncio.wait_for(node.linearize(), 5) == written.ts
             assert read(node, "a") == b"1"
         finally:
-            engine.failures = []
+            disk.failures = []
             await node.stop()
 
     run(scenario)
@@ -117,19 +117,24 @@ def test_a_recovered_survivor_knows_no_request_and_answers_no_read_before_it_has
         place.crash()
         world.places["n2"].crash()
         writing.cancel()
-        writes, _ = force_single_writes(1, stored_log(place.engine, 1), place.member)
-        with place.engine.write() as txn:
-            for key, value in writes:
-                assert value is not None
-                txn.put(Space.LOG, key, value)
-        # The first thing that it finds is a full disk.
-        node = await place.start(*(ResourceExhausted("full", 100, "disk", 1) for _ in range(3)))
-        assert node.status().refused_for
+        log_files = memory_log_files(place.log_disk)
+        log = stored_log(log_files.take_groups(), 1)
+        writes, _ = force_single_writes(1, log, place.member)
+        log_files.append(writes)
+        # The first thing that it finds is a full disk, and it has not applied yet what it takes for committed.
+        place.holds_data = True
+        full = [ResourceExhausted("full", 100, "disk", 1) for _ in range(3)]
+        starting = asyncio.ensure_future(place.start(*full))
+        await world.sleep(50)
+        assert not starting.done()
+        node = place.node
         with pytest.raises(Unavailable):
             await node.write(increment("c"), size_bytes=1, request_id=request_id)
         reading = asyncio.ensure_future(node.linearize())
         await world.sleep(50)
         assert not reading.done()
+        place.data.release()
+        await starting
         await world.led()
         assert (await reading) > first.ts
         again = await node.write(increment("c"), size_bytes=1, request_id=request_id)

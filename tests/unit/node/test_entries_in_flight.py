@@ -14,7 +14,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.limits import NodeLimits
 from support.node_world import World
-from support.nodes import TrickyEngine, increment, key, make_node, put, read, run, running_node, until
+from support.nodes import NodeDisk, increment, key, make_node, put, read, run, running_node, until
 
 GROWN_BYTES = 40_000
 LIMITS = NodeLimits(
@@ -63,19 +63,20 @@ def test_small_requests_that_write_much_never_exceed_the_bounds_of_entries_in_fl
 
 def test_a_write_that_finds_no_room_in_the_open_batch_heads_the_next_one() -> None:
     async def scenario() -> None:
-        engine = TrickyEngine()
-        async with running_node(engine, limits=LIMITS) as node:
+        disk = NodeDisk()
+        async with running_node(disk, limits=LIMITS) as node:
             driver, entries = node.parts.driver, node.applied.index
-            engine.hold()
+            disk.hold()
             first = asyncio.ensure_future(node.write(increment("n")))
-            await until(lambda: engine.held == 1, "the first batch is being stored")
+            await until(lambda: disk.held == 1, "the first batch is being stored")
             rest = [asyncio.ensure_future(node.write(grow("k"), size_bytes=50)) for _ in range(3)]
             last = asyncio.ensure_future(node.write(increment("n")))
             await until(lambda: driver.pipeline.is_full, "the third is more than the open batch has room for")
             assert driver.pipeline.use == (1, 1), "nothing is evaluated behind it, and nothing more appended"
             assert driver.pipeline.open_commands == 2
-            engine.release()
+            disk.release()
             assert [each.value for each in await asyncio.gather(first, *rest, last)] == [1, 1, 2, 3, 2]
+            await node.caught_up()
             assert node.applied.index == entries + 3
 
     run(scenario)
@@ -111,18 +112,19 @@ def test_a_read_at_a_time_waits_for_the_write_that_heads_the_next_batch() -> Non
 
 def test_what_heads_the_next_batch_is_evaluated_again_where_the_batch_before_it_found_no_room() -> None:
     async def scenario() -> None:
-        engine = TrickyEngine()
-        async with running_node(engine, limits=LIMITS) as node:
-            engine.hold()
+        disk = NodeDisk()
+        async with running_node(disk, limits=LIMITS) as node:
+            disk.hold()
             refused = asyncio.ensure_future(node.write(grow("k"), size_bytes=50))
-            await until(lambda: engine.held == 1, "the first batch is being stored")
+            await until(lambda: disk.held == 1, "the first batch is being stored")
             rest = [asyncio.ensure_future(node.write(grow("k"), size_bytes=50)) for _ in range(3)]
             await until(lambda: node.parts.driver.pipeline.is_full, "one is more than the open batch has room for")
-            engine.failures.append(ResourceExhausted("the disk is full", 1, "disk"))
-            engine.release()
+            disk.failures.append(ResourceExhausted("the disk is full", 1, "disk"))
+            disk.release()
             with pytest.raises(ResourceExhausted):
                 await refused
             assert [each.value for each in await asyncio.gather(*rest)] == [1, 2, 3]
+            await node.caught_up()
             assert node.parts.driver.pipeline.appended_bytes == 0
 
     run(scenario)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from cortado.store.node.group_commit import (
+    APPLY_BYTES,
+    APPLY_ENTRIES,
     APPLY_WAIT_MS,
     CLOSE_WAIT_MS,
     ENOUGH_BYTES,
@@ -18,9 +22,9 @@ def close_at_ms(waits: GroupCommit, commands: int, size_bytes: int, now_ms: floa
     """When the open batch is closed, as a round decides that begins now."""
     waits.round_begins()
     if waits.may_close(commands, size_bytes, now_ms, uncommitted=uncommitted):
-        assert not waits.keeps_batch_open
+        assert waits.due_ms == math.inf
         return now_ms
-    assert waits.keeps_batch_open
+    assert waits.due_ms < math.inf
     return waits.due_ms
 
 
@@ -108,15 +112,29 @@ def test_who_was_answered_just_now_counts_as_one_of_the_callers_there_are() -> N
 # --- what else waits -------------------------------------------------------------------------------------------------
 
 
-def test_what_nobody_waits_to_see_applied_waits_for_so_long_and_no_longer() -> None:
+def test_what_nobody_needs_applied_waits_for_so_long_and_no_longer() -> None:
     waits = GroupCommit()
-    assert waits.may_apply_later(10, is_wanted=False)
+    assert waits.may_apply_later(1, 0, 10, is_wanted=False)
     assert waits.due_ms == 10 + APPLY_WAIT_MS
-    assert waits.may_apply_later(12, is_wanted=False)
+    assert waits.may_apply_later(2, 0, 12, is_wanted=False)
     assert waits.due_ms == 10 + APPLY_WAIT_MS, "since it began to wait"
-    assert not waits.may_apply_later(10 + APPLY_WAIT_MS, is_wanted=False)
-    assert waits.may_apply_later(30, is_wanted=False)
-    assert not waits.may_apply_later(31, is_wanted=True)
+    assert not waits.may_apply_later(2, 0, 10 + APPLY_WAIT_MS, is_wanted=False)
+    assert waits.may_apply_later(1, 0, 40, is_wanted=False)
+    assert waits.due_ms == 40 + APPLY_WAIT_MS
+    assert not waits.may_apply_later(1, 0, 41, is_wanted=True)
+    assert waits.due_ms == math.inf
+
+
+@pytest.mark.parametrize(("entries", "size_bytes"), [(APPLY_ENTRIES, 0), (1, APPLY_BYTES)])
+def test_what_is_enough_for_a_transaction_is_applied_at_once(entries: int, size_bytes: int) -> None:
+    waits = GroupCommit()
+    assert waits.may_apply_later(max(entries - 1, 1), max(size_bytes - 1, 0), 10, is_wanted=False)
+    assert not waits.may_apply_later(entries, size_bytes, 10, is_wanted=False)
+
+
+def test_where_nothing_is_to_be_applied_nothing_is_due() -> None:
+    waits = GroupCommit()
+    waits.may_apply_later(0, 0, 10, is_wanted=False)
     assert waits.due_ms == math.inf
 
 
@@ -132,5 +150,5 @@ def test_late_acknowledgements_wait_for_the_next_round() -> None:
 def test_a_batch_that_is_held_for_another_reason_keeps_the_deadline_of_that() -> None:
     waits = GroupCommit()
     waits.hold_batch(70)
-    assert waits.keeps_batch_open
+    assert waits.due_ms < math.inf
     assert waits.due_ms == 70

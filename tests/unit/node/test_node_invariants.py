@@ -12,13 +12,12 @@ from typing import Final
 import pytest
 
 from cortado.errors import Internal
-from cortado.raft.log import Entry, Nothing, Ready
+from cortado.raft.log import Entry, Nothing
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.driver import Driver
 from cortado.store.node.node import Node
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.read_index import ReadIndex
@@ -55,6 +54,7 @@ def store_a_floor_of_earlier(node: Node, patch: pytest.MonkeyPatch) -> None:
 
 def apply_what_is_not_committed(_node: Node, patch: pytest.MonkeyPatch) -> None:
     patch.setattr("cortado.raft.core.Core.durable_commit_index", property(lambda _core: 0))
+    patch.setattr("cortado.raft.core.Core.appliable_index", property(lambda core: core.journal.durable_index))
 
 
 def turn_the_clock_back(node: Node, _patch: pytest.MonkeyPatch) -> None:
@@ -80,24 +80,19 @@ def acknowledge_the_future(node: Node, _patch: pytest.MonkeyPatch) -> None:
     node._driver.pipeline.acknowledged_ts = FUTURE
 
 
-def acknowledge_out_of_order(node: Node, patch: pytest.MonkeyPatch) -> None:
-    acknowledge_the_future(node, patch)
-    patch.setattr(Driver, "_look_what_is_readable", lambda _driver: None)
-
-
 def hand_out_changes_of_the_past(node: Node, _patch: pytest.MonkeyPatch) -> None:
     node._driver.feed.position = FUTURE
 
 
 def store_what_nobody_gave(node: Node, _patch: pytest.MonkeyPatch) -> None:
-    storing = node._driver._outstanding
-    submit = storing._storage.submit
+    writing = node._driver._writer
+    submit = writing._thread.submit
 
     def forgetful(job: object, done: object) -> None:
-        storing._ready = Ready()
+        writing._work = []
         submit(job, done)
 
-    storing._storage.submit = forgetful
+    writing._thread.submit = forgetful
 
 
 BREAKS: Final[dict[str, Break]] = {
@@ -107,9 +102,9 @@ BREAKS: Final[dict[str, Break]] = {
     "timestamps rise along the log": turn_the_clock_back,
     "each batch that is not applied has its layer": lose_a_layer,
     "no bytes are in flight where no batch is": count_bytes_twice,
-    "commits are acknowledged in their order": acknowledge_out_of_order,
+    "commits are acknowledged in their order": acknowledge_the_future,
     "changes are handed out in their order": hand_out_changes_of_the_past,
-    "the storage thread reports the Ready that it was given": store_what_nobody_gave,
+    "the thread reports the work that it was given": store_what_nobody_gave,
 }
 
 
@@ -118,22 +113,12 @@ def test_a_node_whose_state_cannot_be_stops(what: str, break_it: Break, monkeypa
     async def scenario() -> None:
         async with running_node(clock=SetClock()) as node:
             await node.write(put("k", b"v"))
+            await node.caught_up()
             break_it(node, monkeypatch)
             write = asyncio.ensure_future(node.write(put("k", b"w")))
             await assert_stopped(node, what)
             await asyncio.wait_for(asyncio.gather(write, return_exceptions=True), 10)
             monkeypatch.undo()
-
-    run(scenario)
-
-
-def test_what_is_read_at_once_is_all_that_was_acknowledged() -> None:
-    async def scenario() -> None:
-        async with running_node() as node:
-            await node.write(put("k", b"v"))
-            acknowledge_the_future(node, pytest.MonkeyPatch())
-            node._driver.schedule()
-            await assert_stopped(node, "what is read at once is all that was acknowledged")
 
     run(scenario)
 
@@ -191,23 +176,9 @@ def test_a_read_sees_what_was_acknowledged_before_its_round() -> None:
         rounds = ReadIndex(asyncio.get_running_loop(), RoundOfOne(), lambda _answer: None)
         waiting = rounds.ask()
         rounds.begin(Timestamp(0, 7, 0))
-        rounds.settle(AppliedState(index=4, last_ts=Timestamp(0, 6, 0)))
-        assert not waiting.done()
         with broken("a read sees what was acknowledged before its round"):
-            rounds.settle(AppliedState(index=5, last_ts=Timestamp(0, 6, 0)))
+            rounds.settle(Timestamp(0, 6, 0))
         assert not waiting.done()
-
-    run(scenario)
-
-
-def test_what_is_committed_is_appended() -> None:
-    async def scenario() -> None:
-        log = RoundOfOne()
-        log.last = (4, 1)
-        rounds = ReadIndex(asyncio.get_running_loop(), log, lambda _answer: None)
-        rounds.ask()
-        with broken("what is committed is appended"):
-            rounds.begin(ZERO)
 
     run(scenario)
 
@@ -217,7 +188,7 @@ def test_an_entry_is_applied_behind_the_last_one_or_nothing_is(entries: list[Ent
     engine = MemoryEngine()
     machine = StateMachine(engine, VersionStore(engine))
     with broken("an entry is applied behind the last one"):
-        machine.apply(machine.state, Ready(committed=entries))
+        machine.apply(machine.state, entries)
     assert machine.load() == AppliedState()
 
 
@@ -242,7 +213,7 @@ def test_an_applied_state_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None
     )
     state = AppliedState(request_floor=b"\1" * 20)
     with broken("what an applied state says does not fall"):
-        machine.apply(state, Ready(committed=[Entry(1, 1, Nothing())]))
+        machine.apply(state, [Entry(1, 1, Nothing())])
 
 
 def test_a_floor_of_requests_is_above_the_ones_before_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -346,7 +347,8 @@ def test_a_leader_whose_clock_jumps_issues_the_time_that_went_by_until_most_cloc
         assert ahead.wall_ms - before.wall_ms <= world.now_ms - began_ms + 1
         hears(n1, -3_600_000)
         await world.led(but="n1")
-        assert "the wall clock jumped by 3600000 ms (60 min), which the monotonic clock does not confirm" in caplog.text
+        said = r"the wall clock jumped by 3\d{6} ms \(60 min\), which the monotonic clock does not confirm"
+        assert re.search(said, caplog.text)
         assert n1.host.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
         hears(n1, 0)
         assert n1.host.host_time.jump_ms() == 0, "all hosts slept: their clocks agree"

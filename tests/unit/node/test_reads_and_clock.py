@@ -9,9 +9,8 @@ import pytest
 
 from cortado.errors import InvalidArgument, ResourceExhausted, TimestampInFuture
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.node import Node
-from support.nodes import NOW_MS, SetClock, TrickyEngine, increment, put, read, run, running_node, until
+from support.nodes import NOW_MS, NodeDisk, SetClock, increment, put, read, run, running_node, until
 
 MS_2071 = int(datetime(2071, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
@@ -55,19 +54,20 @@ def test_a_read_ahead_of_the_log_is_never_overtaken_by_a_later_write() -> None:
 
 def test_a_read_ahead_waits_for_what_is_in_flight_below_it() -> None:
     async def scenario() -> None:
-        engine, clock = TrickyEngine(), SetClock()
-        async with running_node(engine, clock=clock) as node:
+        disk, clock = NodeDisk(), SetClock()
+        async with running_node(disk, clock=clock) as node:
             at = Timestamp(0, clock.now_ms + 100, 0)
             await node.resolve_read(at)
+            await node.caught_up()
             assert node.applied.ceiling > at.next(), "the next read ahead needs no entry of its own"
-            engine.hold()
+            disk.hold()
             write = asyncio.ensure_future(node.write(put("k", b"v")))
-            await until(lambda: engine.held == 1, "the write is being stored")
+            await until(lambda: disk.held == 1, "the write is being stored")
             reading = asyncio.ensure_future(node.resolve_read(Timestamp(0, at.wall_ms, LOGICAL_MAX)))
             for _ in range(10):
                 await asyncio.sleep(0.001)
             assert not reading.done()
-            engine.release()
+            disk.release()
             at = await reading
             assert (await write).ts < at
             assert read(node, "k", at) == b"v"
@@ -77,15 +77,15 @@ def test_a_read_ahead_waits_for_what_is_in_flight_below_it() -> None:
 
 def test_what_was_read_ahead_holds_over_a_restart_with_a_clock_that_went_back() -> None:
     async def scenario() -> None:
-        engine, clock = MemoryEngine(), SetClock()
-        async with running_node(engine, clock=clock) as node:
+        disk, clock = NodeDisk(), SetClock()
+        async with running_node(disk, clock=clock) as node:
             await node.resolve_read(Timestamp(0, clock.now_ms + 100, 0))
             # Below the ceiling that the first one raised, so that nothing is written for it.
             at = Timestamp(0, clock.now_ms + 200, 7)
             assert await value_at(node, "n", at) is None
             assert node.applied.last_ts < at
         clock.now_ms -= 3_600_000
-        async with running_node(engine, clock=clock) as node:
+        async with running_node(disk, clock=clock) as node:
             assert (await node.write(increment("n"))).ts > at
             assert await value_at(node, "n", at) is None
 
@@ -94,14 +94,14 @@ def test_what_was_read_ahead_holds_over_a_restart_with_a_clock_that_went_back() 
 
 def test_the_ceiling_is_raised_a_little_ahead_and_an_idle_group_writes_nothing() -> None:
     async def scenario() -> None:
-        engine, clock = TrickyEngine(), SetClock()
-        async with running_node(engine, clock=clock) as node:
-            commits = engine.commits
+        disk, clock = NodeDisk(), SetClock()
+        async with running_node(disk, clock=clock) as node:
+            commits = disk.appends
             await asyncio.gather(*(node.resolve_read(Timestamp(0, clock.now_ms + i, 9)) for i in range(100)))
-            assert engine.commits == commits + 1
+            assert disk.appends == commits + 1
             for _ in range(100):
                 await node.resolve_read(None)
-            assert engine.commits == commits + 1
+            assert disk.appends == commits + 1
 
     run(scenario)
 
@@ -122,11 +122,11 @@ def test_a_read_in_the_future_is_refused_with_the_servers_time(at: Timestamp) ->
 
 def test_time_never_goes_back_over_a_restart() -> None:
     async def scenario() -> None:
-        engine, clock = MemoryEngine(), SetClock()
+        disk, clock = NodeDisk(), SetClock()
         last = Timestamp(0, 0, 0)
         for step in (0, 50, -10_000, -3_600_000, 5):
             clock.now_ms += step
-            async with running_node(engine, clock=clock) as node:
+            async with running_node(disk, clock=clock) as node:
                 for _ in range(3):
                     result = await node.write(increment("n"))
                     assert result.ts > last
@@ -138,7 +138,7 @@ def test_time_never_goes_back_over_a_restart() -> None:
 
 def test_a_clock_in_2071_and_back_by_a_bump_every_read_and_write_right() -> None:
     async def scenario() -> None:
-        engine, clock = MemoryEngine(), SetClock()
+        disk, clock = NodeDisk(), SetClock()
         history: list[tuple[Timestamp, bytes]] = []
 
         async def write_and_read_back(node: Node) -> Timestamp:
@@ -150,20 +150,20 @@ def test_a_clock_in_2071_and_back_by_a_bump_every_read_and_write_right() -> None
             assert await value_at(node, "n", None) == history[-1][1]
             return result.ts
 
-        async with running_node(engine, clock=clock) as node:
+        async with running_node(disk, clock=clock) as node:
             await write_and_read_back(node)
             clock.now_ms = MS_2071
             assert (await write_and_read_back(node)).wall_ms == MS_2071
             clock.now_ms = NOW_MS + 1_000
             assert (await write_and_read_back(node)).wall_ms == MS_2071, "it cannot go back within the epoch"
-        async with running_node(engine, clock=clock) as node:
+        async with running_node(disk, clock=clock) as node:
             assert (await write_and_read_back(node)).wall_ms == MS_2071
             bumped = await node.bump_epoch(0)
             assert bumped.ts == Timestamp(1, clock.now_ms, 0), "the wall time is true again at once"
             assert (await write_and_read_back(node)).wall_ms == clock.now_ms
             clock.now_ms += 10
             assert (await write_and_read_back(node)) == Timestamp(1, clock.now_ms, 0)
-        async with running_node(engine, clock=clock) as node:
+        async with running_node(disk, clock=clock) as node:
             assert (await write_and_read_back(node)).epoch == 1
 
     run(scenario)
@@ -181,7 +181,7 @@ def test_a_second_bump_by_mistake_is_refused() -> None:
 
 def test_writes_around_a_bump_sort_around_it() -> None:
     async def scenario() -> None:
-        async with running_node(TrickyEngine()) as node:
+        async with running_node(NodeDisk()) as node:
             writes = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(10)]
             bump = asyncio.ensure_future(node.bump_epoch(0))
             later = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(10)]
@@ -196,9 +196,9 @@ def test_writes_around_a_bump_sort_around_it() -> None:
 
 def test_a_bump_without_room_leaves_the_epoch_as_it_was() -> None:
     async def scenario() -> None:
-        engine = TrickyEngine()
-        async with running_node(engine) as node:
-            engine.failures.append(ResourceExhausted("no room", 1000, "map"))
+        disk = NodeDisk()
+        async with running_node(disk) as node:
+            disk.failures.append(ResourceExhausted("no room", 1000, "map"))
             bump = asyncio.ensure_future(node.bump_epoch(0))
             write = asyncio.ensure_future(node.write(increment("n")))
             with pytest.raises(ResourceExhausted):
@@ -211,11 +211,11 @@ def test_a_bump_without_room_leaves_the_epoch_as_it_was() -> None:
 
 def test_a_node_starts_without_room_and_serves_reads() -> None:
     async def scenario() -> None:
-        engine = TrickyEngine()
-        async with running_node(engine) as node:
+        disk = NodeDisk()
+        async with running_node(disk) as node:
             await node.write(put("k", b"v"))
-        engine.failures.append(ResourceExhausted("no room", 1000, "map"))
-        async with running_node(engine) as node:
+        disk.failures.append(ResourceExhausted("no room", 1000, "map"))
+        async with running_node(disk) as node:
             assert read(node, "k") == b"v"
             assert (await node.write(increment("n"))).value == 1
 

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from cortado.errors import ClockOutOfBounds, ConditionFailed, DataLoss, InvalidArgument, OutcomeUnknown
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.node import Node
 from cortado.store.node.request_table.floor import Memory, Remembering, to_forget
 from cortado.store.node.request_table.records import Remembered, decode_remembered, encode_remembered
-from support.nodes import SetClock, TrickyEngine, increment, read, run, running_node, until
+from support.nodes import NodeDisk, SetClock, increment, read, run, running_node, until
 
 HASH = b"h" * 16
 
@@ -41,11 +40,11 @@ def test_the_same_request_again_has_no_effect_and_the_same_answer() -> None:
 
 def test_it_is_remembered_over_a_restart() -> None:
     async def scenario() -> None:
-        engine = MemoryEngine()
-        async with running_node(engine) as node:
+        disk = NodeDisk()
+        async with running_node(disk) as node:
             id_ = request_id(node)
             first = await node.write(increment("n"), request_id=id_, request_hash=HASH)
-        async with running_node(engine) as node:
+        async with running_node(disk) as node:
             again = await node.write(increment("n"), request_id=id_, request_hash=HASH)
             assert (again.ts, again.repeated) == (first.ts, True)
             assert read(node, "n") == b"1"
@@ -55,16 +54,16 @@ def test_it_is_remembered_over_a_restart() -> None:
 
 def test_a_retry_joins_the_first_call_while_that_is_in_flight_and_even_when_its_caller_has_left() -> None:
     async def scenario() -> None:
-        engine = TrickyEngine()
-        async with running_node(engine) as node:
+        disk = NodeDisk()
+        async with running_node(disk) as node:
             id_ = request_id(node)
-            engine.hold()
+            disk.hold()
             first = asyncio.ensure_future(node.write(increment("n"), request_id=id_, request_hash=HASH))
-            await until(lambda: engine.held == 1, "the first call is being stored")
+            await until(lambda: disk.held == 1, "the first call is being stored")
             again = asyncio.ensure_future(node.write(increment("n"), request_id=id_, request_hash=HASH))
             await asyncio.sleep(0)
             first.cancel()
-            engine.release()
+            disk.release()
             assert (await again).value == 1
             assert read(node, "n") == b"1"
 
@@ -74,19 +73,19 @@ def test_a_retry_joins_the_first_call_while_that_is_in_flight_and_even_when_its_
 @pytest.mark.parametrize("in_flight", [True, False])
 def test_the_same_id_with_another_request_is_bad_input(in_flight: bool) -> None:
     async def scenario() -> None:
-        engine = TrickyEngine()
-        async with running_node(engine) as node:
+        disk = NodeDisk()
+        async with running_node(disk) as node:
             id_ = request_id(node)
             if in_flight:
-                engine.hold()
+                disk.hold()
             first = asyncio.ensure_future(node.write(increment("n"), request_id=id_, request_hash=HASH))
             if in_flight:
-                await until(lambda: engine.held == 1, "the first call is being stored")
+                await until(lambda: disk.held == 1, "the first call is being stored")
             else:
                 await first
             with pytest.raises(InvalidArgument, match="request_id: was used for another request"):
                 await node.write(increment("n"), request_id=id_, request_hash=b"x" * 16)
-            engine.release()
+            disk.release()
             await first
 
     run(scenario)
@@ -139,6 +138,7 @@ def test_what_was_forgotten_by_age_is_refused_as_too_old_and_never_executed_agai
             # Only a later entry makes it forget: an idle group stays as it is.
             assert (await node.write(increment("n"), request_id=old, request_hash=HASH)).repeated
             await node.write(increment("n"), request_id=bytes(node.host.clock.now()) + bytes(8), request_hash=HASH)
+            await node.caught_up()
             with pytest.raises(OutcomeUnknown, match="too old") as unknown:
                 await node.write(increment("n"), request_id=old, request_hash=HASH)
             assert unknown.value.request_id == old.hex()
@@ -149,15 +149,16 @@ def test_what_was_forgotten_by_age_is_refused_as_too_old_and_never_executed_agai
 
 def test_what_is_too_much_is_forgotten_oldest_first_and_the_floor_survives_a_restart() -> None:
     async def scenario() -> None:
-        engine = MemoryEngine()
+        disk = NodeDisk()
         ids = []
         limits = NodeLimits(remember_requests_max=10)
-        async with running_node(engine, limits=limits) as node:
+        async with running_node(disk, limits=limits) as node:
             for number in range(15):
                 ids.append(request_id(node, number))
                 await node.write(increment("n"), request_id=ids[-1], request_hash=HASH)
+            await node.caught_up()
             assert node.applied.requests == 10
-        async with running_node(engine, limits=limits) as node:
+        async with running_node(disk, limits=limits) as node:
             for id_ in ids[:5]:
                 with pytest.raises(OutcomeUnknown, match="too old"):
                     await node.write(increment("n"), request_id=id_, request_hash=HASH)
@@ -179,6 +180,7 @@ def test_ids_of_the_last_epoch_are_remembered_in_the_new_one() -> None:
             assert (await node.write(increment("n"), request_id=old, request_hash=HASH)).repeated
             clock.now_ms += 60_001
             await node.write(increment("n"), request_id=bytes(node.host.clock.now()) + bytes(8), request_hash=HASH)
+            await node.caught_up()
             with pytest.raises(OutcomeUnknown):
                 await node.write(increment("n"), request_id=old, request_hash=HASH)
 

@@ -6,7 +6,7 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.log import Encoded, Entry, Nothing, Ready
+from cortado.raft.log import Encoded, Entry, Nothing
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.engine.memory import MemoryEngine
@@ -33,7 +33,7 @@ def write(name: str, after: tuple[int, int], ts: Timestamp, *, epoch: int = 0) -
 
 def apply(engine: MemoryEngine, *entries: Entry) -> AppliedState:
     machine = StateMachine(engine, VersionStore(engine))
-    return machine.apply(machine.state, Ready(committed=entries))
+    return machine.apply(machine.state, entries)
 
 
 def test_entries_are_applied_in_their_order_and_the_logs_own_ones_move_the_place_alone() -> None:
@@ -73,15 +73,6 @@ def test_an_entry_that_does_not_follow_is_not_applied_and_nothing_with_it(second
         apply(engine, second)
     assert StateMachine(engine, VersionStore(engine)).state.index == 1
     assert VersionStore(engine).get(key("b"), at(9)) is None
-
-
-def test_what_the_log_asks_to_write_is_written_with_what_is_applied() -> None:
-    engine = MemoryEngine()
-    machine = StateMachine(engine, VersionStore(engine))
-    state = machine.apply(machine.state, Ready(writes=[(b"x", b"1"), (b"y", b"2"), (b"x", None)]))
-    assert state == AppliedState()
-    with engine.read() as txn:
-        assert (txn.get(Space.LOG, b"x"), txn.get(Space.LOG, b"y")) == (None, b"2")
 
 
 def test_a_new_epoch_and_a_ceiling_are_in_the_state() -> None:

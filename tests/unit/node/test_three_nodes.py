@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cortado.errors import ConditionFailed, NotLeader, OutcomeUnknown, Unavailable
+from cortado.errors import ConditionFailed, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
@@ -227,14 +227,15 @@ def _nothing(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
     return Evaluation(Mutations(), reader.get(key("k")))
 
 
-def test_a_write_is_answered_when_it_is_decided_and_read_when_it_is_applied() -> None:
+def test_a_write_is_answered_when_it_is_committed_and_read_before_it_is_applied() -> None:
     world = World()
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         await world.sleep(100)
-        disk = world.places["n1"].disk
+        disk, data = world.places["n1"].disk, world.places["n1"].data
         disk.hold()
+        data.hold()
         id_ = bytes(n1.read_ts()) + bytes(8)
         write = asyncio.ensure_future(n1.write(increment("n"), request_id=id_, request_hash=b"h" * 16))
         await world.until(lambda: disk.waiting == 1, "the entry is being stored")
@@ -242,42 +243,88 @@ def test_a_write_is_answered_when_it_is_decided_and_read_when_it_is_applied() ->
         assert not write.done(), "a leader's own disk is asked, too"
         disk.let_one_through()
         result = await write
-        await world.until(lambda: disk.waiting == 1, "it is being applied")
-        assert read(n1, "n") is None
-        reading = asyncio.ensure_future(n1.linearize())
-        await world.sleep(20)
-        assert not reading.done(), "what was acknowledged is not visible yet"
+        await world.until(lambda: data.waiting == 1, "it is being applied")
+        assert await n1.linearize() == result.ts
+        assert read(n1, "n", result.ts) == b"1"
+        assert read(n1, "n", n1.applied.last_ts) is None
         again = await n1.write(increment("n"), request_id=id_, request_hash=b"h" * 16)
-        assert (again.ts, again.value) == (result.ts, 1), "a retry finds it before the table has it"
+        assert (again.ts, again.repeated) == (result.ts, True), "a retry finds it before the table has it"
+        scanning = asyncio.ensure_future(n1.applied_to(result.ts))
+        await world.sleep(20)
+        assert not scanning.done(), "the engine does not have it yet"
         disk.release()
-        assert await reading == result.ts
+        data.release()
+        assert await scanning == result.ts
         assert read(n1, "n", await n1.linearize()) == b"1"
 
     world.run(scenario)
 
 
-def test_a_write_costs_each_node_one_transaction_and_is_applied_at_once_for_whoever_waits_for_it() -> None:
+def test_what_was_read_from_memory_is_not_read_any_more_where_leadership_was_lost() -> None:
+    """Until it is applied, a deposed leader does not know what it had said was there."""
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        world.places["n1"].data.hold()
+        written = await n1.write(put("k", b"v"))
+        assert read(n1, "k", written.ts) == b"v"
+        world.cut_off("n1")
+        await world.until(lambda: not n1.parts.driver.leadership.is_elected, "it gives up")
+        assert n1.read_ts() < written.ts
+        with pytest.raises(Unavailable, match="leadership was lost"):
+            n1.reader(written.ts)
+        world.places["n1"].data.release()
+        assert await n1.applied_to(written.ts) == written.ts
+        assert read(n1, "k", written.ts) == b"v"
+
+    world.run(scenario)
+
+
+@pytest.mark.parametrize("is_full", [True, False], ids=["no room", "hangs"])
+def test_a_leader_whose_data_is_stuck_hands_over_and_leads_again_when_it_is_not(is_full: bool) -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        data = world.places["n1"].data
+        if is_full:
+            data.failures = [ResourceExhausted("full", 100, "disk", 1) for _ in range(1_000)]
+        else:
+            data.hold()
+        written = await n1.write(put("k", b"v"))
+        led = await world.led(but="n1")
+        await led.write(put("k", b"w"))
+        data.failures = []
+        data.release()
+        await world.until(lambda: n1.applied.last_ts > written.ts, "it has applied all")
+        await led.members.transfer("n1")
+        assert (await world.led(but=led.identity.node_id)) is n1
+
+    world.run(scenario)
+
+
+def test_a_write_costs_each_node_one_write_of_its_log_and_many_are_applied_together() -> None:
     world = World()
 
     async def scenario() -> None:
         nodes = await world.grow("n1", "n2", "n3")
-        n1, leader_disk = nodes[0], world.places["n1"].disk
+        n1 = nodes[0]
+        places = [world.places[node.identity.node_id] for node in nodes]
         await world.until(lambda: all(node.applied == n1.applied for node in nodes), "nothing is on its way")
-        before = [world.places[node.identity.node_id].disk.done for node in nodes]
+        before = [place.disk.done for place in places]
+        applied_before = [place.data.done for place in places]
         for number in range(50):
             written = await n1.write(put("k", b"%d" % number))
-        after = [world.places[node.identity.node_id].disk.done for node in nodes]
+        after = [place.disk.done for place in places]
         assert [end - begin for begin, end in zip(before, after, strict=True)] == [50, 50, 50]
-        assert n1.read_ts() < written.ts
+        assert all(place.data.done - begun < 25 for place, begun in zip(places, applied_before, strict=True))
         began_ms = world.now_ms
-        assert await n1.linearize() == written.ts
-        assert world.now_ms - began_ms < APPLY_WAIT_MS / 2
-        written = await n1.write(put("k", b"v"))
         await n1.caught_up()
-        assert n1.read_ts() == written.ts
+        assert n1.applied.last_ts == written.ts
+        assert world.now_ms - began_ms < APPLY_WAIT_MS / 2, "it is applied at once for whoever waits for it"
         written = await n1.write(put("k", b"w"))
-        await world.until(lambda: n1.read_ts() == written.ts, "it is applied though nobody asks")
-        assert leader_disk.done == after[0] + 4 + 1
+        await world.until(lambda: n1.applied.last_ts == written.ts, "it is applied though nobody asks")
 
     world.run(scenario)
 

@@ -50,6 +50,7 @@ def test_a_watch_from_the_beginning_is_behind_since_it_began_and_not_since_1970(
     async def scenario() -> None:
         (node,) = await world.grow("n1")
         await write(node, "a")
+        await node.caught_up()
         release = asyncio.Event()
 
         async def pause() -> None:
@@ -59,6 +60,7 @@ def test_a_watch_from_the_beginning_is_behind_since_it_began_and_not_since_1970(
         await world.until(lambda: bool(watcher.history), "it says where it begins")
         await world.sleep(300)
         await write(node, "b")
+        await node.caught_up()
         assert 0 < node.watches.statistics().resolved_lag_ms <= 400
         watcher.stop()
 
@@ -190,6 +192,7 @@ def test_a_new_epoch_is_above_everything_before() -> None:
         last = await write(leader, "b")
         await world.until(lambda: watcher.resolved >= last, "it has seen both")
         assert [each.ts.epoch for each in watcher.changes] == [0, 1]
+        await leader.caught_up()
         assert problems(watcher.history, watcher.after, committed_in(leader)) == []
         watcher.stop()
 

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
-from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.node.changefeed.watches import WatchStatistics
+from cortado.store.node.driver import Driver
 from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.observe.collecting import Family, Sources, Value, collect
 from cortado.store.observe.definitions import DEFINITIONS, Kind
@@ -25,6 +25,7 @@ from cortado.store.observe.measures import Histogram, Traffic
 from cortado.store.observe.readiness import Readiness, Reason
 from cortado.store.observe.requests import Requests
 from cortado.store.peers.transport import PeerStatus
+from support.engines import open_stores
 from support.nodes import NOW_MS, SetClock, followed
 
 PEER = PeerStatus("n2", "127.0.0.1:2", False, "", 0.0, 5, 600, 7, "away", Traffic(1, 2, 3, 4, 5))
@@ -34,7 +35,8 @@ class Collected:
     """A node alone in this process, with parts of it replaced, and what is collected then."""
 
     def __init__(self, folder: Path) -> None:
-        self.engine = LmdbEngine.open(folder, new_identity=lambda: Identity("c", "n1", "s"), sync=False)
+        self.stores = open_stores(folder, Identity("c", "n1", "s"))
+        self.engine = self.stores.engine
         self.now_ms = 0.0
         self.values: dict[str, dict[tuple[str, ...], Value]] = {}
         self.families: list[Family] = []
@@ -47,6 +49,7 @@ class Collected:
     async def _collect(self, change: Any) -> None:
         node = Node(
             self.engine,
+            self.stores.log_files,
             identity=NodeIdentity("c", "n1", "s"),
             host_time=followed(SetClock()),
             monotonic_ms=lambda: self.now_ms,
@@ -78,7 +81,7 @@ class Collected:
 def collected(tmp_path: Path) -> Any:
     made = Collected(tmp_path / "data")
     yield made
-    made.engine.close()
+    made.stores.close()
 
 
 def test_every_definition_has_a_value_of_its_kind_with_its_labels(collected: Collected) -> None:
@@ -183,15 +186,28 @@ def test_a_node_that_was_told_not_to_lead_says_so(collected: Collected) -> None:
     assert found["may_lead"][()] is False
 
 
-def test_a_transaction_without_room_is_counted(collected: Collected) -> None:
+def test_what_has_no_room_is_counted_by_store(collected: Collected, monkeypatch: pytest.MonkeyPatch) -> None:
     def change(node: Node) -> None:
-        node.parts.driver.transaction_measures.refused = 3
-        node.parts.driver.refused_for = "the disk is full"
+        writing, applying = node.parts.driver.transaction_measures
+        writing.refused, applying.refused = 2, 3
+        monkeypatch.setattr(Driver, "refused_for", "the disk is full")
 
     found = collected(change)
+    assert found["log_write_refused_total"][()] == 2
     assert found["storage_refused_total"][()] == 3
     assert found["storage_writable"][()] is False
     assert found["not_ready"][(Reason.NO_ROOM.value,)] is True
+
+
+def test_writes_of_the_log_are_timed_and_its_files_are_measured(collected: Collected) -> None:
+    found = collected()
+    writes = found["log_write_seconds"][()]
+    assert isinstance(writes, Histogram)
+    assert writes.count > 0, "that the node leads is in the log"
+    [file] = (collected.engine.path / "log").iterdir()
+    assert found["log_segments"][()] == found["log_oldest_segment"][()] == found["log_newest_segment"][()] == 1
+    assert found["log_disk_bytes"][()] == file.stat().st_size
+    assert 0 < found["log_segment_free_bytes"][()] < file.stat().st_size
 
 
 def test_what_is_in_a_queue_is_told_with_its_bounds(collected: Collected) -> None:

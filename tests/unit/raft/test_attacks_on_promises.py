@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Member
-from cortado.raft.log import SnapshotMeta
-from cortado.raft.records import decode_stored
+from cortado.raft.log import Encoded, Entry, Nothing, SnapshotMeta
+from cortado.raft.records import KIND_DATA, Record
 from support.raft_hand import GROUP, Hand
 
 # --- how fresh a replica is, over a restart of its host --------------------------------------------------------------
@@ -40,17 +42,15 @@ def test_a_time_of_an_earlier_boot_does_not_make_a_replica_fresh() -> None:
 def test_a_term_never_falls_behind_that_of_an_installed_snapshot() -> None:
     group = Hand(3)
     log = group.logs["n2"]
-    meta = SnapshotMeta("s", 50, 5, log.configuration, 1)
-    group.write("n2", log.window.install(meta))
-    log.window.installed(meta)
+    group.install("n2", SnapshotMeta("s", 50, 5, log.configuration, 1), [Entry(50, 5, Nothing())])
     assert log.term == 5
     # A candidate of long ago comes late. Its term must not be stored over the log's.
     group.now_ms += 5_000
     log.tick(group.now_ms)
     late = pb.VoteRequest(term=4, last_index=2, last_term=1)
     log.step("n3", pb.RaftMessage(term=4, vote_request=late).SerializeToString())
-    group.write("n2", log.ready().writes)
-    assert decode_stored(GROUP, sorted(group.disks["n2"].items())).hard_state.term >= 5
+    group.sync("n2")
+    assert group.disks["n2"].state.term >= 5
 
 
 # --- a group that shrinks --------------------------------------------------------------------------------------------
@@ -179,25 +179,88 @@ def test_an_acknowledgement_of_who_was_removed_does_not_count_for_who_comes_afte
 
 
 def test_what_was_decided_by_two_is_not_taken_back_by_the_one_that_is_left() -> None:
-    """It is stored and answered, and has no room to be applied: the last one must not take it for its own."""
+    """It is stored and answered, and not applied yet: the last one must not take it for its own."""
     group = Hand(2)
     leader = group.elect("n1")
     entry = group.append("n1", b"a")
     group.send("n1")
-    while leader.durable_commit_index < entry.index:
-        ready = leader.ready()
-        group.write("n1", ready.writes)
-        group.applied["n1"] += ready.committed
-        leader.synced(ready)
-        group.deliver(to="n2")
-        group.store("n2")
-        group.send("n2")
-        group.deliver(to="n1")
-        leader.tick(group.now_ms)
-    ready = leader.ready()
-    assert ready.committed and not ready.writes
+    group.sync("n1")
+    group.deliver(to="n2")
+    group.store("n2")
+    group.send("n2")
+    group.deliver(to="n1")
+    leader.tick(group.now_ms)
+    assert (leader.durable_commit_index, leader.backlog) == (entry.index, 1)
     leader.members.remove("n2")
     leader.tick(group.now_ms)
-    assert leader.withdraw(ready) is False
-    assert leader.durable_commit_index >= entry.index
-    assert leader.last[0] > entry.index
+    assert leader.withdraw(group.take("n1")) is False
+    group.sync("n1")
+    group.append("n1", b"alone")
+    leader.tick(group.now_ms)
+    assert leader.withdraw(group.take("n1")) is True
+    group.outstanding.clear()
+    assert leader.durable_commit_index == leader.last[0] == entry.index + 1
+    group.store("n1")
+    assert [each.payload.encode() for each in group.applied["n1"]][1] == b"a"
+
+
+# --- leadership lost with entries counted alone ----------------------------------------------------------------------
+
+
+def _alone_with_entries_that_it_counted(is_handed_to_the_disk: bool) -> tuple[Hand, int]:
+    """n1 removed n2, and has stored that; what it appended since, alone, it has not."""
+    group = Hand(2)
+    group.elect("n1")
+    log = group.logs["n1"]
+    log.members.remove("n2")
+    group.pass_ms(1, "n1")
+    group.sync("n1")
+    committed = log.durable_commit_index
+    assert committed == log.last[0]
+    group.append("n1", b"a")
+    group.append("n1", b"b")
+    group.pass_ms(1, "n1")
+    assert log._core.engine.commit_index == committed + 2
+    if is_handed_to_the_disk:
+        group.take("n1")
+    log._core.engine.step_down(log.term + 1)
+    log._changed()
+    return group, committed
+
+
+@pytest.mark.parametrize("is_handed_to_the_disk", [False, True])
+def test_what_was_counted_alone_and_is_not_stored_is_not_applied_once_leadership_is_lost(
+    is_handed_to_the_disk: bool,
+) -> None:
+    group, committed = _alone_with_entries_that_it_counted(is_handed_to_the_disk)
+    log = group.logs["n1"]
+    assert not log.is_leader
+    assert log.durable_commit_index == committed
+    assert group.apply("n1")
+    assert log.applied[0] == committed
+    # Even its own disk does not make it so: only a leader of a later term does, itself again.
+    group.sync("n1")
+    assert log.durable_commit_index == committed
+    assert not group.apply("n1")
+    group.run(3_000, without=("n2",))
+    assert [each.payload.encode() for each in group.applied["n1"]][-3:] == [b"a", b"b", b""]
+
+
+def test_what_was_counted_alone_and_stored_is_committed_after_a_restart() -> None:
+    group, committed = _alone_with_entries_that_it_counted(True)
+    group.sync("n1")
+    assert group.start("n1").durable_commit_index == committed + 2
+
+
+def test_what_was_counted_alone_may_be_replaced_where_it_is_not_stored() -> None:
+    group, committed = _alone_with_entries_that_it_counted(False)
+    log = group.logs["n1"]
+    other = Record(KIND_DATA, Encoded(b"other"), committed + 1, log.term).stored(GROUP)
+    append = pb.AppendEntries(prev_index=committed, prev_term=2, commit_index=committed + 1, records=[other])
+    log.standing.believe("n2", (log.term, committed + 9))
+    group.forge("n2", "n1", term=log.term, append=append)
+    assert log.last == (committed + 1, log.term)
+    assert log.durable_commit_index == committed, "its own log files do not have it"
+    group.store("n1")
+    assert group.applied["n1"][-1].payload.encode() == b"other"
+    assert group.disks["n1"].last == log.last

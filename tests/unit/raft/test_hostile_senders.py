@@ -10,7 +10,7 @@ from cortado.raft.bootstrap import force_single_writes, reset_term_writes
 from cortado.raft.bounds import TERM_AHEAD_MAX, TERM_MAX
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Encoded
-from cortado.raft.records import KIND_DATA, HardState, Record, entry_key, hard_key
+from cortado.raft.records import KIND_DATA, HardState, Record
 from cortado.raft.standing import Word, vouched_position
 from support.raft_hand import GROUP, Hand, members
 
@@ -31,7 +31,7 @@ def record(index: int, term: int, body: bytes = b"forged") -> bytes:
 
 def what_is_known(group: Hand, node_id: str) -> object:
     log = group.logs[node_id]
-    offer, disk = log.window.snapshot_offer, dict(group.disks[node_id])
+    offer, disk = log.window.snapshot_offer, group.disks[node_id].copy()
     return log.term, log.last, log.durable_commit_index, log.leader, offer, disk
 
 
@@ -108,7 +108,7 @@ def test_a_leader_that_was_added_meanwhile_is_heard_once_members_vouched_for_it(
     log.members.bind(Member("n4", "host:4", "s4", "for-clients:4"))
     group.settle(without=("n3",))
     group.joined["n4"] = log.configuration
-    group.disks["n4"] = dict(group.disks["n2"])
+    group.disks["n4"] = group.disks["n2"].copy()
     group.applied["n4"] = list(group.applied["n2"])
     group.start("n4")
     group.run(500, without=("n3",))
@@ -244,8 +244,7 @@ def test_a_time_that_has_not_come_says_nothing_of_how_fresh_a_replica_is() -> No
 def hard_state(group: Hand, node_id: str, term: int) -> None:
     """As a build without bounds would have stored it."""
     configuration = Configuration(members(3))
-    key, value = HardState(term, "n3", 2, 1, configuration, keeps_entries=True).write(GROUP)
-    group.disks[node_id][key] = value
+    group.disks[node_id].write([HardState(term, "n3", 2, 1, configuration).log_record(GROUP)])
 
 
 def test_a_directory_with_a_term_out_of_bounds_is_refused_with_the_command_that_mends_it() -> None:
@@ -255,7 +254,7 @@ def test_a_directory_with_a_term_out_of_bounds_is_refused_with_the_command_that_
     with pytest.raises(DataLoss, match=said):
         group.start("n2")
     with pytest.raises(DataLoss, match=said):
-        force_single_writes(GROUP, sorted(group.disks["n2"].items()), members(1)[0])
+        force_single_writes(GROUP, group.disks["n2"].stored(), members(1)[0])
 
 
 def test_a_group_whose_terms_were_all_taken_out_of_bounds_goes_on_after_a_reset_and_keeps_everything() -> None:
@@ -265,9 +264,10 @@ def test_a_group_whose_terms_were_all_taken_out_of_bounds_goes_on_after_a_reset_
     for node_id in ("n1", "n2"):
         hard_state(group, node_id, UINT64_MAX)
     # One replica took an entry, too, that is not known to be committed.
-    group.disks["n1"][entry_key(GROUP, kept.index + 1)] = record(kept.index + 1, UINT64_MAX)
+    out_of_bounds = Record(KIND_DATA, Encoded(b"forged"), kept.index + 1, UINT64_MAX)
+    group.disks["n1"].write([out_of_bounds.log_record(GROUP)])
     for node_id, dropped in (("n1", 1), ("n2", 0)):
-        stored = sorted(group.disks[node_id].items())
+        stored = group.disks[node_id].stored()
         writes, report = reset_term_writes(GROUP, stored, group.place(node_id))
         assert (report.old_term, report.new_term, report.dropped) == (UINT64_MAX, 2 + TERM_AHEAD_MAX // 2, dropped)
         group.write(node_id, writes)
@@ -282,11 +282,10 @@ def test_a_group_whose_terms_were_all_taken_out_of_bounds_goes_on_after_a_reset_
 
 def test_a_reset_refuses_a_term_in_bounds_and_what_was_applied_out_of_bounds() -> None:
     group = led()
-    stored = sorted(group.disks["n1"].items())
+    stored = group.disks["n1"].stored()
     with pytest.raises(InvalidArgument, match="its term, 2, is in bounds"):
         reset_term_writes(GROUP, stored, group.place("n1"))
     hard_state(group, "n1", UINT64_MAX)
-    group.disks["n1"][entry_key(GROUP, 5)] = record(5, UINT64_MAX)
+    group.disks["n1"].write([Record(KIND_DATA, Encoded(b"forged"), 5, UINT64_MAX).log_record(GROUP)])
     with pytest.raises(InvalidArgument, match="out of bounds: take another node's"):
-        reset_term_writes(GROUP, sorted(group.disks["n1"].items()), (5, UINT64_MAX))
-    assert hard_key(GROUP) in group.disks["n1"]
+        reset_term_writes(GROUP, group.disks["n1"].stored(), (5, UINT64_MAX))

@@ -11,7 +11,7 @@ from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration
 from cortado.raft.group import RaftLog
 from cortado.raft.journal import Journal
-from cortado.raft.log import Encoded
+from cortado.raft.log import Encoded, Entry, SnapshotMeta
 from cortado.raft.records import KIND_DATA, HardState, Record, decode_stored
 from support.raft_hand import GROUP, Hand, members
 
@@ -23,7 +23,7 @@ def broken(what: str) -> pytest.RaisesExc[Internal]:
 def a_journal(term: int = 5) -> Journal:
     """After entry 2 of term 1, with entries 3 and 4 of term 5."""
     start = HardState(term, "", 2, 1, Configuration(members(3)))
-    journal = Journal(GROUP, decode_stored(GROUP, [start.write(GROUP)]), (2, 1))
+    journal = Journal(GROUP, decode_stored(GROUP, start.log_record(GROUP), ()), (2, 1))
     for index in (3, 4):
         journal.add(a_record(index, term), index, term)
     return journal
@@ -76,75 +76,111 @@ def test_what_the_log_begins_after_is_not_truncated() -> None:
 
 def test_writes_become_durable_once_and_one_at_a_time() -> None:
     journal = a_journal()
-    with broken("a Ready's writes become durable once"):
+    with broken("writes become durable once"):
         journal.synced()
-    journal.take_writes(keeps_entries=True)
-    with broken("one Ready's writes are outstanding at a time"):
-        journal.take_writes(keeps_entries=True)
-
-
-def test_an_entry_is_stored_where_it_was_appended() -> None:
-    journal = a_journal()
-    journal.record_at(4).index = 3
-    with broken("an entry is stored where it was appended"):
-        journal.take_writes(keeps_entries=True)
+    journal.take_writes()
+    with broken("writes are outstanding once at a time"):
+        journal.take_writes()
 
 
 def test_a_stored_term_is_not_below_the_entries() -> None:
     journal = a_journal()
     journal.term, journal.is_hard_state_dirty = 4, True
     with broken("the stored term is the last entry's, or later"):
-        journal.take_writes(keeps_entries=True)
+        journal.take_writes()
 
 
 def test_what_is_durable_lies_within_the_log() -> None:
     journal = a_journal()
-    journal.take_writes(keeps_entries=True)
+    journal.take_writes()
     journal.durable_index = 9
     with broken("what is durable lies within the log"):
         journal.synced()
 
 
-def test_a_ready_becomes_durable_once() -> None:
+def test_the_writes_that_become_durable_are_those_that_were_taken() -> None:
     log = committed_by(Hand(1))
     log.append(Encoded(b"b"))
     log.tick(1.0)
-    ready = log.ready()
-    log.synced(ready)
-    for again in (ready, replace(ready)):
-        with broken("the Ready that became durable is the outstanding one"):
+    writes = log.ready()
+    log.synced(writes)
+    for again in (writes, list(writes)):
+        with broken("the writes that became durable are the outstanding ones"):
             log.synced(again)
-        with broken("the Ready that is withdrawn is the outstanding one"):
+        with broken("the writes that are withdrawn are the outstanding ones"):
             log.withdraw(again)
 
 
-def test_what_is_applied_advances_by_the_entries_of_the_ready() -> None:
-    log = committed_by(Hand(1))
-    log.append(Encoded(b"b"))
+def to_apply() -> tuple[RaftLog, Entry]:
+    """An entry that is committed and durable, and not handed over."""
+    group = Hand(1)
+    log = committed_by(group)
+    entry = group.append("n1", b"b")
     log.tick(1.0)
-    ready = log.ready()
-    assert ready.committed
+    group.sync("n1")
+    return log, entry
+
+
+def test_what_is_applied_advances_by_the_entries_that_were_taken() -> None:
+    log, _ = to_apply()
+    entries = log.committed()
+    assert entries
     log._core.applied = log._core.applied[0] - 1, log._core.applied[1]
-    with broken("what is applied advances by the entries of the Ready"):
-        log.synced(ready)
+    with broken("what is applied advances by the entries that were taken"):
+        log.was_applied(entries)
+
+
+def test_what_was_applied_once_is_not_applied_again() -> None:
+    log, _ = to_apply()
+    entries = log.committed()
+    log.was_applied(entries)
+    with broken("what is applied advances by the entries that were taken"):
+        log.was_applied(entries)
+
+
+def test_some_of_what_was_taken_is_not_all_of_it() -> None:
+    group = Hand(1)
+    log = committed_by(group)
+    for body in (b"b", b"c"):
+        group.append("n1", body)
+    log.tick(1.0)
+    group.sync("n1")
+    with broken("what is applied advances by the entries that were taken"):
+        log.was_applied(log.committed()[:1])
+
+
+def test_what_is_applied_is_durable() -> None:
+    log, _ = to_apply()
+    entries = log.committed()
+    log._core.journal.durable_index -= 1
+    with broken("what is applied is durable, and above the log's base"):
+        log.was_applied(entries)
 
 
 def test_entries_are_handed_over_one_after_the_other() -> None:
-    log = committed_by(Hand(1))
-    entry = log.append(Encoded(b"b"))
-    log.tick(1.0)
+    log, entry = to_apply()
     record = log._core.journal.record_at(entry.index)
-    assert record.entry is not None
-    record.entry = replace(record.entry, index=entry.index + 1)
+    record._stored = None
+    record.entry = replace(entry, index=entry.index + 1)
     with broken("entries are handed over one after the other"):
-        log.ready()
+        log.committed()
 
 
-def test_what_is_decided_is_in_the_log() -> None:
-    log = committed_by(Hand(1))
-    log._core.engine.set_applied(log.applied[0], commit_index=log.last[0] + 1)
-    with broken("what is handed over is committed, and that is in the log"):
-        log.ready()
+def test_a_snapshot_is_installed_where_nothing_is_outstanding_and_it_is_ahead() -> None:
+    log, entry = to_apply()
+    meta = SnapshotMeta("s", entry.index + 5, entry.term, log.configuration, 1)
+    with broken("a snapshot that is installed is ahead of what is applied"):
+        log.window.install(replace(meta, index=log.applied[0]))
+    entries = log.committed()
+    with broken("nothing is applied where a snapshot is installed"):
+        log.window.install(meta)
+    log.was_applied(entries)
+    log.append(Encoded(b"c"))
+    writes = log.ready()
+    with broken("nothing is stored where a snapshot is installed"):
+        log.window.install(meta)
+    log.synced(writes)
+    log.window.install(meta)
 
 
 def test_voters_change_one_at_a_time_and_never_all_go() -> None:
@@ -164,5 +200,5 @@ def test_a_vote_that_is_sent_is_the_one_that_is_stored() -> None:
 
 def test_a_message_waits_for_the_next_ready_at_most() -> None:
     log = committed_by(Hand(3))
-    with broken("a message waits for the next Ready at most"):
+    with broken("a message waits for the next writes at most"):
         log._core.send("n2", pb.RaftMessage(), log._core.journal.open_sequence + 1)

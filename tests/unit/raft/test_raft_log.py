@@ -7,9 +7,11 @@ import pysyncobj.syncobj
 import pytest
 
 from cortado.errors import NotLeader
+from cortado.proto.internal import raft_pb2 as pb
+from cortado.raft import applying
 from cortado.raft.configuration import Configuration
 from cortado.raft.engine import _SYNCOBJ
-from cortado.raft.log import Encoded, Nothing, SnapshotMeta
+from cortado.raft.log import Encoded, Entry, Nothing, RecordKind, SnapshotMeta
 from cortado.raft.settings import RaftSettings
 from support.raft_hand import Hand, members
 
@@ -21,37 +23,171 @@ def test_a_group_of_one_leads_at_its_first_tick_and_decides_with_its_sync() -> N
     with pytest.raises(NotLeader):
         group.append("n1", b"too early")
     group.pass_ms(1)
-    ready = group.take("n1")
-    assert [type(entry.payload) for entry in ready.committed] == [Nothing]
+    assert not group.take_committed("n1"), "its own log files come first"
+    group.sync("n1")
+    assert [type(entry.payload) for entry in group.take_committed("n1")] == [Nothing]
     assert not log.is_leader
-    group.store("n1")
+    group.apply("n1")
     assert log.is_leader
     assert (log.term, log.leader, log.durable_commit_index, log.last) == (2, "n1", 3, (3, 2))
     payload = Encoded(b"a")
     entry = log.append(payload)
     group.pass_ms(1)
-    ready = group.take("n1")
-    assert ready.committed == [entry]
-    assert ready.committed[0].payload is payload
-    assert not ready.writes
+    writes = group.take("n1")
+    assert [(each.kind, each.index, each.term) for each in writes] == [(RecordKind.ENTRY, 4, 2)]
     assert log.durable_commit_index == 3
-    group.store("n1")
+    assert (log.backlog, group.take_committed("n1")) == (0, ())
+    group.sync("n1")
     assert log.durable_commit_index == 4
+    assert log.backlog == 1
+    assert group.take_committed("n1") == [entry]
+    assert group.applying["n1"][0].payload is payload
+    assert log.applied == (3, 2)
+    group.apply("n1")
+    assert log.applied == (4, 2)
 
 
-def test_one_ready_at_a_time_and_each_entry_once() -> None:
+def test_writes_are_taken_once_and_beside_them_entries_to_apply_each_once() -> None:
     group = Hand(1)
     group.pass_ms(1)
     group.store("n1")
-    first = group.append("n1", b"a")
+    log, first = group.logs["n1"], group.append("n1", b"a")
     group.pass_ms(1)
-    ready = group.take("n1")
+    group.sync("n1")
+    applying = group.take_committed("n1")
     second = group.append("n1", b"b")
     group.pass_ms(1)
-    assert not group.logs["n1"].ready()
+    assert group.take("n1")
+    assert not log.ready()
+    assert not log.committed()
+    third = group.append("n1", b"c")
+    group.pass_ms(1)
+    # Each goes on while the other is outstanding.
+    group.sync("n1")
+    assert log.durable_commit_index == third.index
+    assert (log.applied[0], log.backlog, log.committed()) == (3, 2, ())
+    group.apply("n1")
+    assert [each.index for each in group.applied["n1"]] == [3, first.index, second.index, third.index]
+    assert applying == [first]
+    assert log.backlog == 0
+
+
+def test_a_follower_applies_what_is_committed_when_its_own_log_files_have_it() -> None:
+    group = Hand(3)
+    leader = group.elect("n1")
+    entry = group.append("n1", b"a")
+    group.send("n1")
+    late = group.keep(to="n3", kind="append")
+    group.settle(without=("n3",))
+    assert leader.durable_commit_index == entry.index
+    log = group.logs["n3"]
+    for letter in late:
+        letter.message.append.commit_index = entry.index
+        log.step("n1", letter.message.SerializeToString())
+    assert log.durable_commit_index == entry.index
+    assert [each.index for each in group.take_committed("n3")] == [entry.index - 1]
+    group.apply("n3")
+    group.take("n3")
+    assert not group.take_committed("n3")
+    group.sync("n3")
+    assert [each.index for each in group.take_committed("n3")] == [entry.index]
+
+
+def test_entries_that_wait_to_be_applied_are_handed_over_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applying, "_ENTRIES_MAX", 3)
+    group = Hand(1)
+    group.pass_ms(1)
     group.store("n1")
-    assert [each.index for each in group.applied["n1"]] == [3, first.index, second.index]
-    assert ready.committed == [first]
+    for place in range(7):
+        group.append("n1", b"%d" % place)
+    group.pass_ms(1)
+    group.sync("n1")
+    assert [each.index for each in group.take_committed("n1")] == [4, 5, 6]
+    monkeypatch.setattr(applying, "_ENTRIES_MAX", 99)
+    monkeypatch.setattr(applying, "_BYTES_MAX", 1)
+    group.apply("n1")
+    assert [each.index for each in group.applied["n1"]] == list(range(3, 11))
+    assert group.logs["n1"].committed() == ()
+
+
+def test_a_group_of_one_that_restarts_with_its_log_ahead_of_its_data_applies_all_of_it() -> None:
+    group = Hand(1)
+    group.pass_ms(1)
+    group.store("n1")
+    for body in (b"a", b"b", b"c"):
+        group.append("n1", body)
+    group.pass_ms(1)
+    group.sync("n1")
+    assert group.logs["n1"].durable_commit_index == 6, "callers were answered"
+    group.append("n1", b"not stored")
+    log = group.start("n1")
+    assert (log.applied, log.durable_commit_index, log.backlog) == ((3, 2), 6, 3)
+    group.apply("n1")
+    assert [each.payload.encode() for each in group.applied["n1"]] == [b"", b"a", b"b", b"c"]
+    group.pass_ms(1)
+    group.store("n1")
+    assert (log.is_leader, log.last, log.applied) == (True, (7, 3), (7, 3))
+
+
+@pytest.mark.parametrize("applied", [3, 4, 5, 6])
+def test_a_crash_loses_what_was_on_its_way_to_the_data_and_it_is_applied_again(applied: int) -> None:
+    group = Hand(3)
+    group.elect("n1")
+    for body in (b"a", b"b", b"c"):
+        group.append("n1", body)
+    group.settle()
+    group.run(300)
+    group.applied["n2"] = [each for each in group.applied["n2"] if each.index <= applied]
+    log = group.start("n2")
+    assert (log.applied[0], log.backlog) == (applied, 0), "who is not alone must be told what is committed"
+    group.run(300)
+    assert [each.index for each in group.applied["n2"]] == [3, 4, 5, 6]
+
+
+def test_compaction_stops_at_what_is_applied() -> None:
+    group = Hand(1)
+    group.pass_ms(1)
+    group.store("n1")
+    log = group.logs["n1"]
+    for place in range(10):
+        group.append("n1", b"%d" % place)
+        group.pass_ms(1)
+        group.sync("n1")
+    assert (log.durable_commit_index, log.applied[0]) == (13, 3)
+    log.window.compact(13)
+    assert log.window.base == log.applied == (3, 2)
+    taken = group.take_committed("n1")
+    log.window.compact(13)
+    assert log.window.base[0] == 3, "what is on its way to the data is not there yet"
+    assert len(taken) == 10
+    group.store("n1")
+    log.window.compact(13)
+    group.store("n1")
+    assert (group.disks["n1"].base, group.disks["n1"].entries) == ((13, 2), {})
+    assert group.start("n1").last == (13, 2)
+
+
+def test_nothing_is_handed_over_while_the_log_is_reset_to_a_snapshot() -> None:
+    """The writes of the reset name the term and the vote: others, written between, would be lost."""
+    group = Hand(3)
+    log = group.logs["n2"]
+    meta = SnapshotMeta("s", 50, 1, log.configuration, 1)
+    writes = log.window.install(meta)
+    group.now_ms += 5_000
+    log.tick(group.now_ms)
+    request = pb.VoteRequest(term=4, last_index=99, last_term=3)
+    group.forge("n3", "n2", term=4, vote_request=request)
+    assert log.term == 4
+    assert log.ready() == []
+    assert log.committed() == ()
+    group.write("n2", writes)
+    group.applied["n2"] = [Entry(50, 1, Nothing())]
+    log.window.installed(meta)
+    assert not [each for each in group.send("n2") if each.kind == "vote_response"], "the vote is not stored yet"
+    group.store("n2")
+    state = group.disks["n2"].state
+    assert (state.term, state.voted_for, state.base_index) == (4, "n3", 50)
+    assert [each.message.vote_response.is_granted for each in group.send("n2")] == [True]
 
 
 def test_three_replicas_apply_the_same_entries_after_the_leader_decided_them() -> None:
@@ -117,7 +253,7 @@ def test_what_is_compacted_is_deleted_and_a_restart_goes_on_from_there() -> None
         group.settle()
     log.window.compact(log.applied[0])
     group.store("n1")
-    assert len(group.disks["n1"]) == 1 + log.last[0] - log.window.base[0]
+    assert len(group.disks["n1"].entries) == log.last[0] - log.window.base[0]
     again = group.start("n1")
     assert (again.window.base, again.last) == (log.window.base, log.last)
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from cortado.errors import DataLoss, InvalidArgument, NotLeader, Unavailable
 from cortado.raft.bootstrap import bootstrap_writes, force_single_writes
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.log import SnapshotMeta
-from cortado.raft.records import decode_stored, entry_key, hard_key
+from cortado.raft.log import RecordKind, SnapshotMeta
+from cortado.raft.records import StoredLog
 from cortado.raft.settings import RaftSettings
+from support.raft_disks import LogDisk
 from support.raft_hand import GROUP, Hand, members
 
 N4 = Member("n4", "host:4")
@@ -120,9 +122,7 @@ def test_a_learner_becomes_a_voter_when_it_joined_answers_and_has_caught_up() ->
     offer = group.logs["n4"].window.snapshot_offer
     assert offer is not None
     assert (offer.sender, offer.meta.index) == ("n1", index)
-    group.write("n4", group.logs["n4"].window.install(offer.meta))
-    group.applied["n4"] = list(group.applied["n1"])
-    group.logs["n4"].window.installed(offer.meta)
+    group.install("n4", offer.meta, group.applied["n1"])
     group.run(300)
     log.members.promote("n4")
     group.run(300)
@@ -162,7 +162,7 @@ def test_a_removed_member_is_heard_by_nobody_and_begins_no_term() -> None:
     assert group.logs["n3"].election_counts.pre_vote_rounds > 10, "it still believes to be a voter"
 
 
-def test_a_group_grows_from_one_and_shrinks_to_one_that_keeps_no_log() -> None:
+def test_a_group_grows_from_one_and_shrinks_to_one() -> None:
     group = Hand(1)
     group.pass_ms(1)
     group.store("n1")
@@ -170,10 +170,9 @@ def test_a_group_grows_from_one_and_shrinks_to_one_that_keeps_no_log() -> None:
     for place in range(3):
         group.append("n1", b"%d" % place)
         group.settle()
-    assert list(group.disks["n1"]) == [hard_key(GROUP)]
     log.members.add_learner(Member("n2", "host:2"))
     group.settle()
-    assert set(group.disks["n1"]) == {hard_key(GROUP), entry_key(GROUP, 7)}
+    assert set(group.disks["n1"].entries) == set(range(3, 8)), "what it kept alone is there for who comes"
     group.append("n1", b"kept")
     group.settle()
     restarted = group.start("n1")
@@ -182,7 +181,6 @@ def test_a_group_grows_from_one_and_shrinks_to_one_that_keeps_no_log() -> None:
     assert restarted.configuration.member("n2") is not None
     restarted.members.remove("n2")
     group.settle()
-    assert list(group.disks["n1"]) == [hard_key(GROUP)]
     group.append("n1", b"alone")
     group.settle()
     again = group.start("n1")
@@ -192,26 +190,160 @@ def test_a_group_grows_from_one_and_shrinks_to_one_that_keeps_no_log() -> None:
     assert [entry.index for entry in group.applied["n1"]] == list(range(3, again.last[0] + 1))
 
 
-def test_what_had_no_room_is_taken_back_in_a_group_of_one_alone() -> None:
+def test_who_joins_a_group_of_one_is_brought_to_all_of_it_and_counts_from_then_on() -> None:
+    group = alone()
+    log = group.logs["n1"]
+    for place in range(3):
+        group.append("n1", b"%d" % place)
+    # Counted alone, and on no disk yet, when others come.
+    group.pass_ms(1)
+    log.members.add_learner(Member("n2", "host:2"))
+    group.send("n1")
+    assert log.durable_commit_index == 3
+    group.settle()
+    log.members.bind(Member("n2", "host:2", "s2", "for-clients:2"))
+    group.settle()
+    group.add_empty("n2")
+    group.run(300)
+    assert log.window.snapshot_needs == ["n2"]
+    index, term = log.applied
+    meta = SnapshotMeta("s1", index, term, log.window.configuration_at(index), 1)
+    log.window.offer_snapshot("n2", meta)
+    group.settle()
+    group.install("n2", meta, group.applied["n1"])
+    group.run(300)
+    log.members.promote("n2")
+    group.run(300)
+    entry = group.append("n1", b"both")
+    group.settle(without=("n2",))
+    assert log.durable_commit_index < entry.index, "n1 is not alone any more"
+    group.run(500)
+    assert log.durable_commit_index == entry.index
+    restarted = group.start("n1")
+    assert restarted.durable_commit_index == restarted.applied[0]
+    group.run(3_000)
+    assert [each.payload.encode() for each in group.applied["n2"]][-1] in (b"both", b"")
+    assert group.logs["n2"].last == group.logs["n1"].last
+
+
+# --- what had no room ---------------------------------------------------------------------------------------------
+
+
+def alone() -> Hand:
     group = Hand(1)
     group.pass_ms(1)
-    assert not group.logs["n1"].withdraw(group.take("n1"))
     group.store("n1")
+    return group
+
+
+def test_what_had_no_room_is_taken_back_in_a_group_of_one_alone() -> None:
+    group = alone()
     log = group.logs["n1"]
     before = log.last
     group.append("n1", b"a")
     group.pass_ms(1)
-    ready = group.take("n1")
+    writes = group.take("n1")
     group.append("n1", b"b")
-    assert log.withdraw(ready)
+    assert log.withdraw(writes)
     assert log.last == log.applied == before
+    assert log._core.engine.commit_index == before[0], "nothing else in its place is committed by that"
     group.outstanding.clear()
     entry = group.append("n1", b"c")
     group.settle()
-    assert group.applied["n1"][-1] == entry
+    assert [each.payload.encode() for each in group.applied["n1"]] == [b"", b"c"]
+    assert group.disks["n1"].last == (entry.index, entry.term)
     several = led()
     several.append("n1", b"a")
     assert not several.logs["n1"].withdraw(several.take("n1"))
+
+
+def test_what_is_durable_and_not_applied_is_not_taken_back() -> None:
+    group = alone()
+    log, kept = group.logs["n1"], group.append("n1", b"kept")
+    group.pass_ms(1)
+    group.sync("n1")
+    on_its_way = group.append("n1", b"on its way to the data")
+    group.pass_ms(1)
+    group.sync("n1")
+    group.take_committed("n1")
+    group.append("n1", b"no room")
+    group.pass_ms(1)
+    assert log.withdraw(group.take("n1"))
+    group.outstanding.clear()
+    assert log.last == (on_its_way.index, 2)
+    assert log.durable_commit_index == on_its_way.index
+    after = group.append("n1", b"after")
+    assert after.index == on_its_way.index + 1
+    group.settle()
+    bodies = [each.payload.encode() for each in group.applied["n1"]]
+    assert bodies == [b"", b"kept", b"on its way to the data", b"after"]
+    assert kept.index in group.disks["n1"].entries
+    assert group.start("n1").last == log.last
+
+
+def test_a_base_that_moved_with_what_was_taken_back_is_written_again() -> None:
+    group = alone()
+    log = group.logs["n1"]
+    group.append("n1", b"a")
+    group.settle()
+    log.window.compact(log.applied[0])
+    group.append("n1", b"no room")
+    group.pass_ms(1)
+    writes = group.take("n1")
+    assert [each.kind for each in writes] == [RecordKind.HARD_STATE, RecordKind.ENTRY]
+    assert log.withdraw(writes)
+    group.outstanding.clear()
+    assert group.disks["n1"].base == (2, 1)
+    assert log.has_writes
+    group.store("n1")
+    assert group.disks["n1"].base == log.window.base == (4, 2)
+    assert group.start("n1").last == (4, 2)
+
+
+def test_a_term_a_vote_and_a_leaders_first_entry_are_never_taken_back() -> None:
+    group = Hand(1)
+    group.pass_ms(1)
+    log = group.logs["n1"]
+    writes = group.take("n1")
+    assert [each.kind for each in writes] == [RecordKind.HARD_STATE, RecordKind.ENTRY]
+    assert not log.withdraw(writes)
+    group.store("n1")
+    assert log.is_leader
+    # Nor before its first entry is applied, whatever the writes hold.
+    group.start("n1")
+    group.pass_ms(1)
+    group.sync("n1")
+    log = group.logs["n1"]
+    log.window.compact(log.applied[0])
+    assert not log.withdraw(group.take("n1"))
+
+
+def test_a_configuration_is_never_taken_back() -> None:
+    """n2 was sent what stands before its removal; and the removal counts from when it is appended."""
+    group = Hand(1, learners=1)
+    group.elect("n1")
+    log = group.logs["n1"]
+    entry = group.append("n1", b"sent to n2")
+    group.send("n1")
+    log.members.remove("n2")
+    group.pass_ms(1, "n1")
+    writes = group.take("n1")
+    assert log.configuration.is_alone("n1")
+    assert [each.index for each in writes] == [entry.index, entry.index + 1]
+    assert not log.withdraw(writes)
+    # Nor what was on its way when the change was appended behind it.
+    group = Hand(1, learners=1)
+    group.elect("n1")
+    log = group.logs["n1"]
+    group.append("n1", b"sent to n2")
+    group.send("n1")
+    writes = group.take("n1")
+    log.members.remove("n2")
+    assert not log.withdraw(writes)
+    group.store("n1")
+    group.append("n1", b"alone")
+    group.pass_ms(1, "n1")
+    assert log.withdraw(group.take("n1"))
 
 
 def test_a_node_that_should_not_lead_hands_over_or_leads_on_where_nobody_takes_it() -> None:
@@ -236,7 +368,7 @@ def test_a_group_without_its_majority_begins_again_with_one() -> None:
     group.settle()
     group.append("n1", b"not committed")
     group.store("n1")
-    writes, report = force_single_writes(GROUP, sorted(group.disks["n1"].items()), members(1)[0])
+    writes, report = force_single_writes(GROUP, group.disks["n1"].stored(), members(1)[0])
     assert (report.last_index, report.last_term) == (5, 2)
     assert [each.node_id for each in report.removed] == ["n2", "n3"]
     group.write("n1", writes)
@@ -246,10 +378,10 @@ def test_a_group_without_its_majority_begins_again_with_one() -> None:
     assert log.is_leader
     assert [entry.payload.encode() for entry in group.applied["n1"]][1:3] == [b"committed", b"not committed"]
     assert log.configuration == Configuration(members(1))
-    again, nothing_lost = force_single_writes(GROUP, sorted(group.disks["n1"].items()), members(1)[0])
-    assert (len(again), nothing_lost.removed) == (1, ())
+    again, nothing_lost = force_single_writes(GROUP, group.disks["n1"].stored(), members(1)[0])
+    assert ([each.kind for each in again], nothing_lost.removed) == ([RecordKind.HARD_STATE, RecordKind.ENTRY], ())
     with pytest.raises(InvalidArgument):
-        force_single_writes(GROUP, [], members(1)[0])
+        force_single_writes(GROUP, LogDisk().stored(), members(1)[0])
 
 
 def test_a_disk_that_contradicts_itself_is_data_loss() -> None:
@@ -257,29 +389,25 @@ def test_a_disk_that_contradicts_itself_is_data_loss() -> None:
     for place in range(3):
         group.append("n1", b"%d" % place)
         group.settle()
-    whole = dict(group.disks["n1"])
+    whole = group.disks["n1"].copy()
 
-    def refused(says: str, **place: tuple[int, int]) -> None:
-        if "applied" in place:
-            group.applied["n1"], applied = [], place["applied"]
-            group.place = lambda _: applied
+    def refused(says: str, *, applied: tuple[int, int] = (6, 2)) -> None:
+        group.place = lambda _: applied  # type: ignore[method-assign]
         with pytest.raises(DataLoss, match=says):
             group.start("n1")
-        group.disks["n1"] = dict(whole)
-        del group.__dict__["place"]
+        group.disks["n1"] = whole.copy()
 
-    group.place = lambda _: (6, 2)
-    del group.disks["n1"][entry_key(GROUP, 4)]
+    del group.disks["n1"].entries[4]
     refused("entry 4 is missing: 5 follows 3")
-    del group.disks["n1"][hard_key(GROUP)]
-    refused("it has entries, but no hard state", applied=(6, 2))
-    group.disks["n1"][entry_key(GROUP, 5)] = whole[entry_key(GROUP, 4)]
-    refused("entry 5 of group 1 .its checksum does not match", applied=(6, 2))
+    group.disks["n1"].hard_state = None
+    refused("it has entries, but no hard state")
+    group.disks["n1"].entries[5] = replace(whole.entries[4], index=5)
+    refused("entry 5 of group 1 .its checksum does not match")
     refused("it ends at entry 6, but entry 9 is applied", applied=(9, 2))
     refused("entry 5 is of term 2, but was applied as one of 1", applied=(5, 1))
     refused("it begins after entry 2, but only 1 is applied", applied=(1, 1))
-    group.disks["n1"] = {}
-    refused("it is empty, but entry 6 is applied", applied=(6, 2))
+    group.disks["n1"] = LogDisk()
+    refused("it is empty, but entry 6 is applied")
 
 
 def test_settings_are_refused_by_name() -> None:
@@ -298,6 +426,6 @@ def test_settings_are_refused_by_name() -> None:
 
 
 def test_a_founded_group_is_stored_as_one_hard_state() -> None:
-    stored = decode_stored(GROUP, bootstrap_writes(GROUP, members(1)[0]))
-    assert stored.last == (2, 1)
+    stored: StoredLog = LogDisk(*bootstrap_writes(GROUP, members(1)[0])).stored()
+    assert (stored.last, stored.is_empty) == ((2, 1), False)
     assert stored.configuration == Configuration(members(1))

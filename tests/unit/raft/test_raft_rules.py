@@ -14,6 +14,7 @@ import pytest
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, NotLeader, TooLarge, Unavailable
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft import engine, following
+from cortado.raft.applying import Applying
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.core import Core
 from cortado.raft.elections import Elections
@@ -21,11 +22,10 @@ from cortado.raft.engine import Engine
 from cortado.raft.following import Following
 from cortado.raft.group import RaftLog
 from cortado.raft.journal import Journal
-from cortado.raft.log import Encoded, SnapshotMeta
+from cortado.raft.log import Encoded, RecordKind, SnapshotMeta
 from cortado.raft.membership import Membership
 from cortado.raft.outbox import Outbox
 from cortado.raft.progress import Progress
-from cortado.raft.records import hard_key
 from cortado.raft.replication import Replication
 from cortado.raft.settings import RaftSettings
 from cortado.raft.storing import Storing
@@ -730,10 +730,7 @@ def _behind_the_snapshot() -> tuple[Hand, SnapshotMeta]:
 def _suffix_kept() -> None:
     group, meta = _behind_the_snapshot()
     log = group.logs["n2"]
-    writes = log.window.install(meta)
-    group.write("n2", writes)
-    group.applied["n2"] = [group.logs["n1"]._core.journal.record_at(5).taken_entry()]
-    log.window.installed(meta)
+    group.install("n2", meta, [group.logs["n1"]._core.journal.record_at(5).taken_entry()])
     assert log.last == (6, 2)
     group.store("n2")
     assert group.start("n2").last == (6, 2)
@@ -788,7 +785,12 @@ def _empty_follower() -> None:
     assert [each.WhichOneof("outcome") for each in answers] == ["wanted_index"] * 4
 
 
-@rule("amnesia: a restart applies nothing twice", replaced(Storing, "_first_to_hand_over", lambda self: 2))
+def _apply_from_the_beginning(self, core, original=Applying.__init__) -> None:
+    original(self, core)
+    core.applied, self.handed_index = core.journal.base, core.journal.base[0]
+
+
+@rule("amnesia: a restart applies nothing twice", replaced(Applying, "__init__", _apply_from_the_beginning))
 def _restart() -> None:
     group = Hand(3)
     group.elect("n1")
@@ -805,7 +807,8 @@ def test_a_group_begins_above_what_an_empty_replica_seems_to_hold() -> None:
 
     with pytest.raises(InvalidArgument):
         bootstrap_writes(GROUP, Member("n1", "host:1"), index=1)
-    assert bootstrap_writes(GROUP, Member("n1", "host:1"))[0][0] == hard_key(GROUP)
+    (record,) = bootstrap_writes(GROUP, Member("n1", "host:1"))
+    assert (record.kind, record.index, record.term) == (RecordKind.HARD_STATE, 2, 1)
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -58,25 +58,17 @@ def test_a_leader_whose_disk_alone_is_slow_gives_way(slow_ms: float) -> None:
     assert world.counts["acknowledged"] - before > 10
 
 
-def test_a_leader_whose_disk_hangs_while_it_only_applies_gives_way() -> None:
-    group = Hand(3)
-    group.elect("n1")
-    group.append("n1", b"a")
-    group.store("n1")
-    group.send("n1")
-    for other in ("n2", "n3"):
-        group.deliver(to=other)
-        group.store(other)
-        group.send(other)
-    group.deliver(to="n1")
-    group.pass_ms(1, "n1")
-    ready = group.take("n1")
-    assert ready.committed
-    assert not ready.writes
-    group.run(1_600, without=("n1",))
-    for _ in range(20):
-        group.pass_ms(100, "n1")
-    assert not group.logs["n1"].is_leader
+def test_data_that_hangs_costs_no_leadership_and_no_commit() -> None:
+    world = World(9, rates=quiet_rates(propose_ms=50.0), settings=RaftSettings())
+    world.run(5_000)
+    led = world.leader()
+    assert led is not None
+    world.data_delay_ms = lambda replica: 10_000.0 if replica is led else 1.0  # type: ignore[method-assign]
+    before = world.counts["acknowledged"]
+    world.run_until(world.now_ms + 8_000)
+    assert world.leader() is led
+    assert world.counts["acknowledged"] - before > 100
+    assert led.log.backlog > 100  # type: ignore[union-attr]
 
 
 def test_what_a_leader_counted_alone_and_had_not_stored_is_not_decided_once_it_leads_no_more() -> None:

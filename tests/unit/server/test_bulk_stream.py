@@ -17,7 +17,7 @@ from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.schemas_service import SchemasService
 from cortado.store.server.tables_service import TablesService
-from support.nodes import TrickyEngine, run, running_node, until
+from support.nodes import NodeDisk, run, running_node, until
 
 ROW = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}, {"name": "n", "type": "long"}]}
 TABLE = documents_pb2.TableName(database="d", table="t")
@@ -45,9 +45,10 @@ def chunk(schema_id: int, sequence: int) -> documents_pb2.BulkRequest:
 
 def test_a_chunk_behind_one_that_had_no_room_is_not_written_before_it() -> None:
     async def scenario() -> None:
-        engine = TrickyEngine()
-        async with running_node(engine) as node:
+        disk = NodeDisk()
+        async with running_node(disk) as node:
             schema_id = await make_table(node)
+            await node.caught_up()
             before = node.applied.index
             more = asyncio.Event()
 
@@ -59,15 +60,15 @@ def test_a_chunk_behind_one_that_had_no_room_is_not_written_before_it() -> None:
                     yield chunk(schema_id, sequence)
                 await asyncio.Event().wait()
 
-            engine.hold()
-            engine.failures.append(ResourceExhausted("the disk is full", 1, "disk"))
+            disk.hold()
+            disk.failures.append(ResourceExhausted("the disk is full", 1, "disk"))
             replies = BulkStream(DocumentsService(node)).replies(requests())
             first = asyncio.ensure_future(anext(replies))
-            await until(lambda: engine.held == 1, "the first chunk is being stored")
+            await until(lambda: disk.held == 1, "the first chunk is being stored")
             more.set()
             await until(lambda: node.host.writes.use().count == 4, "the others are evaluated on top of it")
             await asyncio.sleep(0)
-            engine.release()
+            disk.release()
             with pytest.raises(ResourceExhausted):
                 await first
             await until(lambda: node.host.writes.use().count == 0, "everything has its answer")

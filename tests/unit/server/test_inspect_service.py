@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,20 @@ import pytest
 from cortado.errors import InvalidArgument, ResourceExhausted, Unavailable, Unsupported
 from cortado.proto.v1 import cluster_pb2, common_pb2, kv_pb2
 from cortado.proto.v1 import inspect_pb2 as pb
+from cortado.store.log_files.segments import segment_name
+from cortado.store.node.node import Node
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.inspect_service import InspectService
 from cortado.store.server.kv_service import KeyValueService
+from support.inspected import flipped
+from support.log_disk import LogDisk
 from support.node_world import World
 
 PAIR = pb.ReadVersionsRequest(kv=pb.KvTarget(namespace="a", key=b"k"))
+
+
+def service_of(world: World, node: Node) -> InspectService:
+    return InspectService(node, lambda: world.places[node.identity.node_id].log_disk)
 
 
 def test_every_node_answers_for_itself_and_alike() -> None:
@@ -25,7 +34,7 @@ def test_every_node_answers_for_itself_and_alike() -> None:
         put = kv_pb2.KvPutRequest(namespace="a", key=b"k", value=b"v")
         written = kv_pb2.KvPutResponse.FromString(await KeyValueService(nodes[0]).put(put)).header.timestamp
         await world.sleep(1_000)
-        services = [InspectService(node) for node in nodes]
+        services = [service_of(world, node) for node in nodes]
         versions = [await each.read_versions(PAIR) for each in services]
         assert [reply.header.node_id for reply in versions] == ["n1", "n2", "n3"]
         assert len({reply.versions[0].SerializeToString() for reply in versions}) == 1
@@ -44,7 +53,7 @@ def test_a_node_does_not_speak_for_a_time_that_it_has_not_applied() -> None:
 
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
-        service = InspectService(n1)
+        service = service_of(world, n1)
         later = common_pb2.Timestamp(wall_ms=n1.host.clock.now().wall_ms + 1_000)
         for call in (
             service.verify_range(pb.VerifyRangeRequest(up_to=later)),
@@ -52,6 +61,67 @@ def test_a_node_does_not_speak_for_a_time_that_it_has_not_applied() -> None:
         ):
             with pytest.raises(Unavailable, match="has applied up to"):
                 await call
+
+    world.run(scenario)
+
+
+def test_the_log_is_read_from_memory_as_far_as_it_is_durable() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        put = kv_pb2.KvPutRequest(namespace="a", key=b"k", value=b"v")
+        await KeyValueService(n1).put(put)
+        service, disk = service_of(world, n1), world.places["n1"].disk
+        before = (await service.read_log(pb.ReadLogRequest())).state
+        disk.hold()
+        writing = asyncio.ensure_future(KeyValueService(n1).put(put))
+        await world.until(lambda: n1.status().last_index > before.last_index, "it is in the log")
+        reply = await service.read_log(pb.ReadLogRequest())
+        assert (reply.state.last_index, reply.entries[-1].index) == (before.last_index, before.last_index)
+        disk.release()
+        await writing
+        reply = await service.read_log(pb.ReadLogRequest())
+        assert reply.state.last_index == reply.entries[-1].index == before.last_index + 1
+        assert [each.index for each in reply.entries] == list(range(reply.state.first_index, before.last_index + 2))
+        part = pb.ReadLogRequest(from_index=before.last_index, to_index=before.last_index + 1)
+        assert [each.index for each in (await service.read_log(part)).entries] == [before.last_index]
+
+    world.run(scenario)
+
+
+def test_what_the_log_let_go_of_is_not_shown() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        window = n1.parts.log.window
+        put = kv_pb2.KvPutRequest(namespace="a", key=b"k", value=b"v")
+        for _ in range(5):
+            await KeyValueService(n1).put(put)
+        await n1.caught_up()
+        window.compact(n1.applied.index - 1)
+        state = (await service_of(world, n1).read_log(pb.ReadLogRequest())).state
+        assert state.base_index == window.base[0]
+        assert state.first_index in (0, state.base_index + 1)
+
+    world.run(scenario)
+
+
+def test_the_log_files_of_a_node_that_runs_are_verified_beside_it() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        (n1,) = await world.grow("n1")
+        service = service_of(world, n1)
+        request = pb.VerifyRangeRequest(space=pb.STORED_SPACE_LOG)
+        reply = await service.verify_range(request)
+        assert (list(reply.problems), reply.resume) == ([], b"")
+        assert reply.bytes == n1.parts.log_files.durable_end[1]
+        disk, name = world.places["n1"].log_disk, segment_name(1)
+        rotten = LogDisk({name: bytearray(flipped(disk.read(name, 0, disk.size(name)), 100))})
+        [problem] = (await InspectService(n1, lambda: rotten).verify_range(request)).problems
+        assert (problem.kind, problem.key.text) == ("CHECKSUM", "log file 0000000000000001 byte 96")
 
     world.run(scenario)
 
@@ -64,7 +134,7 @@ def test_inspection_takes_a_place_among_the_scans() -> None:
         for _ in range(n1.host.limits.scans_max):
             n1.host.scans.enter()
         with pytest.raises(ResourceExhausted):
-            await InspectService(n1).read_versions(PAIR)
+            await service_of(world, n1).read_versions(PAIR)
 
     world.run(scenario)
 

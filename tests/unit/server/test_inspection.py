@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from cortado.errors import InvalidArgument, InvalidPageToken, NotFound
+from cortado.errors import DataLoss, InvalidArgument, InvalidPageToken, NotFound
 from cortado.proto.v1 import common_pb2
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.client.values import timestamp_to_proto
@@ -12,8 +14,9 @@ from cortado.store.clock.timestamp import LARGEST
 from cortado.store.engine import memory
 from cortado.store.engine.interface import Page, Space
 from cortado.store.keys.keyspace import kv_key
+from cortado.store.log_files.walk import walk
 from cortado.store.server.inspection.state import Stored
-from support.inspected import PAIRS, REQUEST_ID, Replica, flipped, make_engine, replace
+from support.inspected import PAIRS, REQUEST_ID, Replica, damage_log, flipped, log_disk, make_engine, replace
 
 
 @pytest.fixture
@@ -47,12 +50,20 @@ def test_the_log_is_shown_with_its_commands_put_together_again(replica: Replica)
     assert (state.first_index, state.last_index, len(state.base_configuration.voters)) == (3, 5, 3)
 
 
-def test_a_damaged_entry_is_shown_as_one_and_ends_nothing(replica: Replica) -> None:
-    key, value = items(replica, Space.LOG)[1]
-    replace(replica.engine, Space.LOG, key, key, flipped(value, 8))
+def test_an_entry_that_was_damaged_before_it_was_stored_is_shown_as_one_and_ends_nothing(replica: Replica) -> None:
+    """What the log files find themselves is no log any more."""
+    records = [each.record for each in walk(replica.log) if each.record is not None]
+    records[2] = dataclasses.replace(records[2], payload=flipped(records[2].payload, 8))
+    replica.log = log_disk(records)
     shown = replica.read_log(pb.ReadLogRequest()).entries
     assert [entry.kind for entry in shown] == ["nothing", "damaged", "data"]
     assert "checksum" in shown[1].problem
+
+
+def test_a_log_whose_files_are_damaged_is_not_shown_as_a_log(replica: Replica) -> None:
+    damage_log(replica.log, 1, b"n2:7621")
+    with pytest.raises(DataLoss, match=r"the log file 0000000000000001 \(byte"):
+        replica.read_log(pb.ReadLogRequest())
 
 
 def test_pages_of_the_log_follow_one_another_and_belong_to_their_request(replica: Replica) -> None:
@@ -78,6 +89,7 @@ def test_a_node_that_never_joined_shows_an_empty_log() -> None:
     with stored.engine.write() as txn:
         for space in Space:
             txn.delete_range(space, b"\0", b"\xff" * 20)
+    stored.log = log_disk()
     shown = stored.read_log(pb.ReadLogRequest())
     assert (len(shown.entries), shown.state.term, shown.state.last_index) == (0, 0, 0)
 
@@ -135,7 +147,7 @@ def test_a_piece_of_work_ends_when_its_time_is_over() -> None:
     [
         (pb.ReadVersionsRequest(), InvalidArgument, "target"),
         (pb.ReadVersionsRequest(key=b""), InvalidArgument, "key"),
-        (pb.ReadVersionsRequest(key=b"\0\0\0\1h"), InvalidArgument, "hard state"),
+        (pb.ReadVersionsRequest(key=b"applied\0\0\0\1"), InvalidArgument, "applied state"),
         (pb.ReadVersionsRequest(key=b"k", page_size=1_001), InvalidArgument, "page_size"),
         (pb.ReadVersionsRequest(key=b"k", payload_bytes_max=1 << 21), InvalidArgument, "payload_bytes_max"),
         (pb.ReadVersionsRequest(row=pb.RowTarget(database="shop", table="none")), NotFound, "shop.none"),
@@ -203,7 +215,7 @@ def test_pieces_cover_everything_once(replica: Replica) -> None:
 
 @pytest.mark.parametrize(
     ("space", "kind"),
-    [(Space.LOG, pb.STORED_SPACE_LOG), (Space.REQUESTS, pb.STORED_SPACE_REQUESTS), (Space.META, pb.STORED_SPACE_META)],
+    [(Space.REQUESTS, pb.STORED_SPACE_REQUESTS), (Space.META, pb.STORED_SPACE_META)],
 )
 def test_damage_beside_the_data_is_found(replica: Replica, space: Space, kind: pb.StoredSpace) -> None:
     assert not verify(replica, space=kind).problems
@@ -211,13 +223,6 @@ def test_damage_beside_the_data_is_found(replica: Replica, space: Space, kind: p
     replace(replica.engine, space, key, key, flipped(value, -1))
     [problem] = verify(replica, space=kind).problems
     assert (problem.kind, problem.key.key) == ("CHECKSUM", key)
-
-
-def test_an_entry_that_is_gone_from_the_log_is_found(replica: Replica) -> None:
-    with replica.engine.write() as txn:
-        txn.delete(Space.LOG, items(replica, Space.LOG)[1][0])
-    [problem] = verify(replica, space=pb.STORED_SPACE_LOG).problems
-    assert (problem.kind, problem.message) == ("SEQUENCE", "entry 5 of term 2 follows entry 3 of term 2")
 
 
 def test_a_key_that_stands_out_of_order_is_found_and_the_end_is_reached(

@@ -12,7 +12,6 @@ from cortado.errors import DataDirectoryError, InvalidArgument, PeerRefused, Una
 from cortado.proto.internal.peers_pb2 import JoinResponse
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.records import HardState
-from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.peers.addresses import Addresses
@@ -20,7 +19,8 @@ from cortado.store.peers.certificates import load_authority, make_authority, mak
 from cortado.store.server import joining, serve
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.exits import EXIT_CONFIG, EXIT_UNAVAILABLE, StartRefused
-from cortado.store.server.joining import join_cluster, joined_members, open_engine
+from cortado.store.server.joining import join_cluster, joined_members, open_stores
+from cortado.store.server.stores import Stores
 from support.nodes import run
 
 ADDRESSES = Addresses("127.0.0.1:3", "127.0.0.1:2")
@@ -47,42 +47,42 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: JoinResponse | Exception)
     return asked
 
 
-def joined(settings: ServerConfig, engine: LmdbEngine) -> None:
-    run(lambda: join_cluster(settings, engine, ADDRESSES, None))
+def joined(settings: ServerConfig, stores: Stores) -> None:
+    run(lambda: join_cluster(settings, stores, ADDRESSES, None))
 
 
 def test_a_first_start_without_join_begins_a_cluster(tmp_path: Path) -> None:
-    engine = open_engine(config(tmp_path, node_id="n1", cluster_id="mine"))
-    assert (engine.identity.cluster_id, engine.identity.node_id) == ("mine", "n1")
-    assert engine.identity.storage_id
-    assert joined_members(engine) is None
-    engine.close()
+    stores = open_stores(config(tmp_path, node_id="n1", cluster_id="mine"))
+    assert (stores.engine.identity.cluster_id, stores.engine.identity.node_id) == ("mine", "n1")
+    assert stores.engine.identity.storage_id
+    assert joined_members(stores.engine) is None
+    stores.close()
 
 
 def test_a_first_start_with_join_belongs_to_nobody_until_it_was_let_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = open_engine(joins(tmp_path))
-    first = engine.identity
+    stores = open_stores(joins(tmp_path))
+    first = stores.engine.identity
     assert first.cluster_id == ""
     asked = answering(monkeypatch, JoinResponse(cluster_id="theirs"))
-    joined(joins(tmp_path), engine)
+    joined(joins(tmp_path), stores)
     assert asked == [(("127.0.0.1:1",), "n2", ADDRESSES)]
-    assert joined_members(engine) is not None
-    engine.close()
-    engine = open_engine(joins(tmp_path))
-    assert engine.identity.cluster_id == "theirs"
-    assert engine.identity.storage_id == first.storage_id
-    joined(joins(tmp_path), engine)
+    assert joined_members(stores.engine) is not None
+    stores.close()
+    stores = open_stores(joins(tmp_path))
+    assert stores.engine.identity.cluster_id == "theirs"
+    assert stores.engine.identity.storage_id == first.storage_id
+    joined(joins(tmp_path), stores)
     assert len(asked) == 1, "once is enough"
-    engine.close()
+    stores.close()
 
 
 def test_a_crash_while_joining_never_leaves_what_could_begin_a_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the cluster's id and without the mark, an empty node would begin a group of one under that id."""
-    engine = open_engine(joins(tmp_path))
+    stores = open_stores(joins(tmp_path))
     answering(monkeypatch, JoinResponse(cluster_id="theirs"))
 
     def crash(_: LmdbEngine, __: str) -> None:
@@ -91,11 +91,11 @@ def test_a_crash_while_joining_never_leaves_what_could_begin_a_cluster(
     with monkeypatch.context() as crashing:
         crashing.setattr(LmdbEngine, "join_cluster", crash)
         with pytest.raises(OSError, match="the power went"):
-            joined(joins(tmp_path), engine)
-    assert joined_members(engine) is not None
-    joined(joins(tmp_path), engine)
-    assert engine.identity.cluster_id == "theirs"
-    engine.close()
+            joined(joins(tmp_path), stores)
+    assert joined_members(stores.engine) is not None
+    joined(joins(tmp_path), stores)
+    assert stores.engine.identity.cluster_id == "theirs"
+    stores.close()
 
 
 @pytest.mark.parametrize(
@@ -112,28 +112,28 @@ def test_a_join_that_fails_ends_the_start_with_a_code_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: JoinResponse | Exception, exit_code: int
 ) -> None:
     settings = joins(tmp_path, cluster_id="mine")
-    engine = open_engine(settings)
+    stores = open_stores(settings)
     answering(monkeypatch, answer)
     with pytest.raises(StartRefused) as refused:
-        joined(settings, engine)
+        joined(settings, stores)
     assert refused.value.exit_code == exit_code
-    assert engine.identity.cluster_id == ""
-    assert joined_members(engine) is None
-    engine.close()
+    assert stores.engine.identity.cluster_id == ""
+    assert joined_members(stores.engine) is None
+    stores.close()
 
 
 def test_names_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="node-id: must be given with --join"):
-        open_engine(config(tmp_path, join=("127.0.0.1:1",)))
-    open_engine(config(tmp_path, node_id="n1")).close()
+        open_stores(config(tmp_path, join=("127.0.0.1:1",)))
+    open_stores(config(tmp_path, node_id="n1")).close()
     with pytest.raises(InvalidArgument, match=r"node-id: the data directory is that of node n1 \(got n2\)"):
-        open_engine(config(tmp_path, node_id="n2"))
+        open_stores(config(tmp_path, node_id="n2"))
     with pytest.raises(InvalidArgument, match="cluster-id: the data directory belongs to cluster"):
-        open_engine(config(tmp_path, cluster_id="other"))
-    engine = open_engine(config(tmp_path))
+        open_stores(config(tmp_path, cluster_id="other"))
+    stores = open_stores(config(tmp_path))
     with pytest.raises(DataDirectoryError, match="in use"):
-        open_engine(config(tmp_path))
-    engine.close()
+        open_stores(config(tmp_path))
+    stores.close()
 
 
 def test_a_wrong_certificate_ends_the_start_before_a_directory_is_made(tmp_path: Path) -> None:
@@ -161,31 +161,31 @@ def test_a_directory_that_began_a_cluster_does_not_join_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = answering(monkeypatch, JoinResponse(cluster_id="theirs"))
-    engine = open_engine(config(tmp_path, cluster_id="mine"))
+    stores = open_stores(config(tmp_path, cluster_id="mine"))
     with pytest.raises(StartRefused) as refused:
-        joined(config(tmp_path, join=("127.0.0.1:1",)), engine)
+        joined(config(tmp_path, join=("127.0.0.1:1",)), stores)
     assert refused.value.exit_code == EXIT_CONFIG
     assert "began a cluster of its own, mine, and joins no other" in refused.value.error.message()
-    joined(config(tmp_path, join=("127.0.0.1:1", "127.0.0.1:2")), engine)  # A list that all nodes have.
+    joined(config(tmp_path, join=("127.0.0.1:1", "127.0.0.1:2")), stores)  # A list that all nodes have.
     n1, n2 = Member("n1", "127.0.0.1:2", "disk"), Member("n2", "127.0.0.1:1", "another")
-    has(engine, n1)
+    stores = has(stores, n1)
     with pytest.raises(StartRefused):
-        joined(config(tmp_path, join=("127.0.0.1:1",)), engine)
-    has(engine, n1, n2)
-    joined(config(tmp_path, join=("127.0.0.1:1",)), engine)
+        joined(config(tmp_path, join=("127.0.0.1:1",)), stores)
+    stores = has(stores, n1, n2)
+    joined(config(tmp_path, join=("127.0.0.1:1",)), stores)
     assert asked == []
-    engine.close()
+    stores.close()
 
 
-def has(engine: LmdbEngine, *members: Member) -> None:
+def has(stores: Stores, *members: Member) -> Stores:
     """The directory's group is of these members."""
-    key, value = HardState(3, "", 9, 2, Configuration(voters=members), keeps_entries=True).write(GROUP_ID)
-    with engine.write() as txn:
-        txn.put(Space.LOG, key, value)
+    stores.log_files.append([HardState(3, "", 9, 2, Configuration(voters=members)).log_record(GROUP_ID)])
+    stores.close()
+    return Stores.beside(LmdbEngine.open(stores.engine.path, new_identity=lambda: pytest.fail("it is made")))
 
 
 def test_a_drawn_name_is_not_left_in_a_directory_whose_certificate_has_another(tmp_path: Path) -> None:
     file = tmp_path / "file"
     with pytest.raises(InvalidArgument, match="node-id: must be given with tls-cert, at the first start"):
-        open_engine(config(tmp_path, tls_cert=file, tls_key=file, tls_ca=file))
-    open_engine(config(tmp_path, node_id="n1", tls_cert=file, tls_key=file, tls_ca=file)).close()
+        open_stores(config(tmp_path, tls_cert=file, tls_key=file, tls_ca=file))
+    open_stores(config(tmp_path, node_id="n1", tls_cert=file, tls_key=file, tls_ca=file)).close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,66 +11,120 @@ import pytest
 from cortado.errors import DataDirectoryError, DataLoss, InvalidArgument, Unsupported
 from cortado.raft.bootstrap import bootstrap_writes
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.records import HardState, decode_stored
+from cortado.raft.records import HardState, StoredLog, Writes, nothing
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Space
-from cortado.store.engine.lmdb_engine import LmdbEngine
+from cortado.store.log_files.log_files import LogFiles
+from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
-from cortado.store.server.recovery import GROUP_ID, force_new_cluster, open_stopped, reset_term, stored_log, survey
+from cortado.store.node.opening import stored_log
+from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key, reset_key
+from cortado.store.server.recovery import force_new_cluster, reset_term, survey
+from cortado.store.server.stores import read_log_groups
+from support.engines import open_stores
 
 N1, N2, N3 = (Member(f"n{i}", f"127.0.0.1:{i}", f"disk-{i}") for i in (1, 2, 3))
 THREE = Configuration(voters=(N1, N2, N3))
+N1_OLD = Identity("old", "n1", "disk-1")
+APPLIED = AppliedState(index=9, term=2)
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[LmdbEngine]:
-    """The stopped node n1 of three."""
-    opened = LmdbEngine.open(
-        tmp_path / "data", new_identity=lambda: Identity("old", "n1", "disk-1"), map_bytes=16 << 20
-    )
-    _write(opened, THREE)
-    yield opened
-    opened.close()
+def stopped(tmp_path: Path) -> Path:
+    """The directory of n1 of three: entry 9 is applied, 10 and 11 are in the log."""
+    return make(tmp_path / "data", THREE)
 
 
-def _write(engine: LmdbEngine, configuration: Configuration) -> None:
-    key, value = HardState(3, "n2", 9, 2, configuration, keeps_entries=True).write(GROUP_ID)
-    with engine.write() as txn:
-        txn.put(Space.LOG, key, value)
-        txn.put(Space.META, applied_key(GROUP_ID), AppliedState(index=9, term=2).encode())
+def make(
+    path: Path,
+    configuration: Configuration = THREE,
+    *,
+    identity: Identity = N1_OLD,
+    log: Writes | None = None,
+    applied: AppliedState | None = APPLIED,
+) -> Path:
+    stores = open_stores(path, identity)
+    if log is None:
+        state = HardState(3, "n2", 9, 2, configuration).log_record(GROUP_ID)
+        log = [state, *(nothing(index, 3).log_record(GROUP_ID) for index in (10, 11))]
+    stores.log_files.append(log)
+    if applied is not None:
+        with stores.engine.write() as txn:
+            txn.put(Space.META, applied_key(GROUP_ID), applied.encode())
+    stores.close()
+    return path
 
 
-def test_it_says_what_there_is_and_whom_it_leaves_behind(engine: LmdbEngine) -> None:
-    found = survey(engine, engine.path, engine.identity)
+def in_meta(path: Path, key: bytes, value: bytes) -> None:
+    stores = open_stores(path)
+    with stores.engine.write() as txn:
+        txn.put(Space.META, key, value)
+    stores.close()
+
+
+def identity_of(path: Path) -> Identity:
+    stores = open_stores(path)
+    stores.close()
+    return stores.engine.identity
+
+
+def log_of(path: Path) -> StoredLog:
+    return stored_log(read_log_groups(path), GROUP_ID)
+
+
+def contents(path: Path) -> dict[Path, bytes]:
+    return {each: each.read_bytes() for each in path.rglob("*") if each.is_file()}
+
+
+def test_it_says_what_there_is_and_whom_it_leaves_behind(stopped: Path) -> None:
+    found = survey(stopped)
     assert (found.cluster_id, found.member, found.removed) == ("old", N1, (N2, N3))
-    assert (found.applied_index, found.last_index, found.unapplied) == (9, 9, 0)
+    assert (found.applied_index, found.last_index, found.unapplied) == (9, 11, 2)
 
 
-def test_afterwards_it_is_alone_under_a_new_cluster_id(engine: LmdbEngine) -> None:
-    cluster_id = force_new_cluster(engine, survey(engine, engine.path, engine.identity), dry_run=False)
-    assert engine.identity == Identity(cluster_id, "n1", "disk-1")
+def test_afterwards_it_is_alone_under_a_new_cluster_id_with_all_of_its_log(stopped: Path) -> None:
+    cluster_id = force_new_cluster(stopped, dry_run=False)
+    assert identity_of(stopped) == Identity(cluster_id, "n1", "disk-1")
     assert cluster_id != "old"
-    assert survey(engine, engine.path, engine.identity).removed == ()
+    assert survey(stopped).removed == ()
+    log = log_of(stopped)
+    assert [(each.index, each.term) for each in log.records] == [(10, 3), (11, 3), (12, 4)]
+    assert (log.hard_state.term, log.hard_state.voted_for, log.configuration.members) == (4, "", (N1,))
 
 
-def test_a_crash_half_way_leaves_a_node_that_only_waits_and_can_be_recovered_again(
-    engine: LmdbEngine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ask", [survey, lambda path: force_new_cluster(path, dry_run=True)])
+def test_who_only_asks_changes_not_a_byte(stopped: Path, ask: Callable[[Path], object]) -> None:
+    before = contents(stopped)
+    ask(stopped)
+    assert contents(stopped) == before
+
+
+def test_a_crash_between_the_two_stores_leaves_a_node_that_only_waits_and_can_be_recovered_again(
+    stopped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one voter and the old cluster's id, it could decide things in the old cluster's name."""
 
-    def crash(_: LmdbEngine) -> None:
+    def crash(_: LogFiles, _records: Writes) -> None:
         raise OSError("the power went")
 
     with monkeypatch.context() as crashing:
-        crashing.setattr(LmdbEngine, "write", crash)
+        crashing.setattr(LogFiles, "append", crash)
         with pytest.raises(OSError, match="the power went"):
-            force_new_cluster(engine, survey(engine, engine.path, engine.identity), dry_run=False)
-    assert engine.identity.cluster_id != "old"
-    again = survey(engine, engine.path, engine.identity)
-    assert again.removed == (N2, N3)
-    force_new_cluster(engine, again, dry_run=False)
-    assert survey(engine, engine.path, engine.identity).removed == ()
+            force_new_cluster(stopped, dry_run=False)
+    assert identity_of(stopped).cluster_id != "old"
+    assert survey(stopped).removed == (N2, N3)
+    force_new_cluster(stopped, dry_run=False)
+    assert survey(stopped).removed == ()
+
+
+def test_a_snapshot_that_was_installed_and_not_yet_in_the_log_is_where_the_log_begins(stopped: Path) -> None:
+    """The data is the snapshot's at entry 40; the log still says 9 to 11. A start would reset it first."""
+    in_meta(stopped, applied_key(GROUP_ID), AppliedState(index=40, term=5).encode())
+    in_meta(stopped, reset_key(GROUP_ID), HardState(5, "", 40, 5, THREE).log_record(GROUP_ID).payload)
+    assert survey(stopped).last_index == 40
+    force_new_cluster(stopped, dry_run=False)
+    log = log_of(stopped)
+    assert (log.hard_state.base_index, [each.index for each in log.records]) == (40, [41])
 
 
 @pytest.mark.parametrize(
@@ -80,55 +135,89 @@ def test_a_crash_half_way_leaves_a_node_that_only_waits_and_can_be_recovered_aga
     ],
     ids=["learner", "removed"],
 )
-def test_who_has_no_vote_is_no_survivor(engine: LmdbEngine, configuration: Configuration, problem: str) -> None:
-    _write(engine, configuration)
+def test_who_has_no_vote_is_no_survivor(tmp_path: Path, configuration: Configuration, problem: str) -> None:
     with pytest.raises(Unsupported, match=problem):
-        survey(engine, engine.path, engine.identity)
+        survey(make(tmp_path / "data", configuration))
 
 
-def test_half_a_snapshot_is_no_state(engine: LmdbEngine) -> None:
-    with engine.write() as txn:
-        txn.put(Space.META, marker_key(GROUP_ID), Marker("snapshot", 20, 3).encode())
+def test_half_a_snapshot_is_no_state(stopped: Path) -> None:
+    in_meta(stopped, marker_key(GROUP_ID), Marker("snapshot", 20, 3).encode())
     with pytest.raises(Unsupported, match="was receiving a snapshot when it stopped"):
-        survey(engine, engine.path, engine.identity)
+        survey(stopped)
+
+
+def test_a_log_that_does_not_reach_to_what_is_applied_is_no_survivors(stopped: Path) -> None:
+    in_meta(stopped, applied_key(GROUP_ID), AppliedState(index=12, term=3).encode())
+    with pytest.raises(DataLoss, match="it ends at entry 11, but entry 12 is applied"):
+        survey(stopped)
+
+
+def test_a_damaged_log_is_no_survivors(stopped: Path) -> None:
+    [file] = (stopped / "log").iterdir()
+    content = bytearray(file.read_bytes())
+    content[content.index(b"disk-2")] ^= 1
+    file.write_bytes(content)
+    before = contents(stopped)
+    for ask in (survey, lambda path: force_new_cluster(path, dry_run=False)):
+        with pytest.raises(DataLoss, match=r"the log file 0000000000000001 \(byte"):
+            ask(stopped)
+    assert contents(stopped).keys() == before.keys()
+    assert contents(stopped)[file] == before[file]
 
 
 def test_what_never_held_the_data_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataDirectoryError, match="holds no node's data"):
-        open_stopped(tmp_path / "nothing")
+    for ask in (survey, lambda path: force_new_cluster(path, dry_run=False)):
+        with pytest.raises(DataDirectoryError, match="holds no node's data"):
+            ask(tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()
     for name, cluster_id, problem in (("a", "", "never joined a cluster"), ("b", "c", "never received")):
-        engine = LmdbEngine.open(tmp_path / name, new_identity=lambda: Identity(cluster_id, "n4", "d"))  # noqa: B023
+        path = make(tmp_path / name, identity=Identity(cluster_id, "n4", "d"), log=[], applied=None)
         with pytest.raises(Unsupported, match=problem):
-            survey(engine, engine.path, engine.identity)
-        engine.close()
+            survey(path)
+
+
+def test_a_node_that_runs_is_refused(stopped: Path) -> None:
+    stores = open_stores(stopped)
+    for ask in (
+        survey,
+        lambda path: force_new_cluster(path, dry_run=False),
+        lambda path: reset_term(path, dry_run=False),
+    ):
+        with pytest.raises(DataDirectoryError, match=f"in use by process {os.getpid()}"):
+            ask(stopped)
+    stores.close()
 
 
 def test_a_group_of_one_has_nobody_to_leave_behind(tmp_path: Path) -> None:
-    engine = LmdbEngine.open(tmp_path / "one", new_identity=lambda: Identity("c", "n1", "disk-1"))
-    with engine.write() as txn:
-        for key, value in bootstrap_writes(GROUP_ID, N1):
-            assert value is not None
-            txn.put(Space.LOG, key, value)
-        txn.put(Space.META, applied_key(GROUP_ID), AppliedState(index=2, term=1).encode())
-    assert survey(engine, engine.path, engine.identity).removed == ()
-    engine.close()
+    state = AppliedState(index=2, term=1)
+    path = make(tmp_path / "one", log=bootstrap_writes(GROUP_ID, N1), applied=state)
+    assert survey(path).removed == ()
+    with pytest.raises(InvalidArgument, match="a cluster of one already"):
+        force_new_cluster(path, dry_run=False)
 
 
-def test_a_term_that_no_elections_reach_is_taken_back_and_nothing_else_is_changed(engine: LmdbEngine) -> None:
-    key, value = HardState((1 << 64) - 1, "n3", 9, 2, THREE, keeps_entries=True).write(GROUP_ID)
-    with engine.write() as txn:
-        txn.put(Space.LOG, key, value)
+def test_a_term_that_no_elections_reach_is_taken_back_and_nothing_else_is_changed(tmp_path: Path) -> None:
+    log = [HardState((1 << 64) - 1, "n3", 9, 2, THREE).log_record(GROUP_ID)]
+    path = make(tmp_path / "data", log=log)
     with pytest.raises(DataLoss, match="cortado recover --reset-term"):
-        force_new_cluster(engine, survey(engine, engine.path, engine.identity), dry_run=False)
-    report = reset_term(engine, dry_run=True)
-    assert stored_term(engine) == report.old_term == (1 << 64) - 1
-    assert reset_term(engine, dry_run=False) == report
-    assert stored_term(engine) == report.new_term == 2 + (1 << 23)
-    assert survey(engine, engine.path, engine.identity).removed == (N2, N3)
+        force_new_cluster(path, dry_run=False)
+    before = contents(path)
+    report = reset_term(path, dry_run=True)
+    assert contents(path) == before
+    assert log_of(path).hard_state.term == report.old_term == (1 << 64) - 1
+    assert reset_term(path, dry_run=False) == report
+    assert log_of(path).hard_state.term == report.new_term == 2 + (1 << 23)
+    assert survey(path).removed == (N2, N3)
     with pytest.raises(InvalidArgument, match="is in bounds"):
-        reset_term(engine, dry_run=False)
+        reset_term(path, dry_run=False)
 
 
-def stored_term(engine: LmdbEngine) -> int:
-    return decode_stored(GROUP_ID, stored_log(engine)).hard_state.term
+def test_a_term_is_taken_back_also_where_the_log_still_has_what_a_snapshot_replaced(stopped: Path) -> None:
+    """Its entry 10 is of another term than the snapshot's: neither that nor what follows it may stay."""
+    in_meta(stopped, applied_key(GROUP_ID), AppliedState(index=10, term=5).encode())
+    state = HardState((1 << 64) - 1, "", 10, 5, THREE)
+    in_meta(stopped, reset_key(GROUP_ID), state.log_record(GROUP_ID).payload)
+    report = reset_term(stopped, dry_run=False)
+    log = log_of(stopped)
+    assert (log.hard_state.base_index, log.hard_state.base_term, list(log.records)) == (10, 5, [])
+    assert log.hard_state.term == report.new_term

@@ -10,13 +10,11 @@ import pytest
 
 from cortado.errors import ResourceExhausted
 from cortado.raft.log import SnapshotOffer
-from cortado.store.engine.interface import Space
 from cortado.store.node.snapshots.files import DiskSnapshotFiles, MemorySnapshotFiles
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from support.engines import open_lmdb
 from support.nodes import run
 from support.snapshots import (
-    LOG_KEY,
     SMALL,
     CountingEngine,
     Network,
@@ -43,11 +41,6 @@ def pair(network: Network, settings: SnapshotSettings = SMALL) -> tuple[Replica,
     return leader, Replica(network, "n2", engine=follower_engine, settings=settings)
 
 
-def log_base(replica: Replica) -> bytes | None:
-    with replica.engine.read() as txn:
-        return txn.get(Space.LOG, LOG_KEY)
-
-
 def has_installed(replica: Replica) -> bool:
     return bool(replica.driver.resumed) and not replica.snapshots.is_installing and replica.is_readable()
 
@@ -59,7 +52,7 @@ def test_a_follower_gets_the_leaders_state_and_its_log_goes_on_behind_it() -> No
         await until(lambda: has_installed(follower), follower)
         assert contents(follower.engine) == contents(leader.engine)
         assert (meta.index, meta.term) == (NEW, 3)
-        assert log_base(follower) == b"%d" % NEW
+        assert follower.log_files.base_index == NEW
         assert follower.log.installs == [meta]
         assert follower.driver.resumed == [stored_state(leader.engine)]
         await until(lambda: follower.files.names() == [], follower)
@@ -298,7 +291,7 @@ def test_a_fetch_ends_where_the_log_caught_up() -> None:
 
 
 @pytest.mark.parametrize("is_durable", [False, True])
-@pytest.mark.parametrize("commit", range(1, 23))
+@pytest.mark.parametrize("commit", range(1, 24))
 def test_killed_at_any_transaction_it_has_the_old_state_or_gets_the_new_one(commit: int, is_durable: bool) -> None:
     """The last numbers are behind the end, which the test checks: every transaction was hit."""
 
@@ -327,7 +320,27 @@ def test_killed_at_any_transaction_it_has_the_old_state_or_gets_the_new_one(comm
             assert follower.driver.is_paused == (contents(engine) != after)
             await until(lambda: follower.is_readable() and not follower.driver.is_paused, follower)
             assert contents(engine) == after
-            assert log_base(follower) == b"%d" % NEW
+            assert follower.log_files.base_index == NEW
+        await until(lambda: follower.files.names() == [], follower)
+        await stop_all(follower)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_killed_while_the_log_is_reset_the_next_start_resets_it(is_durable: bool) -> None:
+    async def scenario() -> None:
+        network = Network()
+        leader, follower = pair(network)
+        follower.log_files.crash_at_append, follower.log_files.is_durable = True, is_durable
+        await offer(leader, follower)
+        await until(lambda: follower.storage.crashed.is_set(), follower)
+        assert contents(follower.engine) == contents(leader.engine), "the data comes first"
+        assert follower.log_files.base_index == (NEW if is_durable else 0)
+        del network.members["n1"]
+        await follower.restart()
+        assert follower.is_readable()
+        assert follower.log_files.base_index == NEW
         await until(lambda: follower.files.names() == [], follower)
         await stop_all(follower)
 

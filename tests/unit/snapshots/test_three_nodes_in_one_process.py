@@ -228,6 +228,7 @@ def test_the_damage_of_a_group_of_one_stays_where_it_is() -> None:
         only = cluster.members["n1"]
         await only.start()
         await cluster.write_many(5)
+        await only.node.caught_up()
         damage(only, "row 00003")
         with pytest.raises(CortadoError):
             only.value("row 00003")

@@ -1,0 +1,71 @@
+"""What the data is given: committed entries in the order of the log, some at a time.
+
+::
+
+    applied        handed over    durable commit index       last
+       | outstanding   |  the next to apply  |                 |
+
+Applying follows the log files, and never leads: an entry is handed over once it is committed *and* durable here. So
+after a crash the log reaches at least as far as the data (:meth:`RaftLog.__init__` refuses anything else), and what the
+data lacks is applied again from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from cortado.invariants import invariant
+from cortado.raft.core import Core
+from cortado.raft.log import Entry
+
+# What is handed over at once: a replica that learns of many committed entries applies them in steps.
+_BYTES_MAX: Final = 4 << 20
+_ENTRIES_MAX: Final = 4096
+
+
+class Applying:
+    """``handed_index`` is the last entry that was handed over."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        # After a restart: what the data contains is not applied again.
+        self.handed_index = core.applied[0]
+
+    @property
+    def backlog(self) -> int:
+        """How many entries may be applied and are not handed over."""
+        return self._core.appliable_index - self.handed_index
+
+    def take(self) -> Sequence[Entry]:
+        """The next entries to apply; empty where there are none, or those taken last are not applied yet."""
+        core = self._core
+        first, last = self.handed_index + 1, min(core.appliable_index, self.handed_index + _ENTRIES_MAX)
+        if self.handed_index > core.applied[0] or core.is_installing or first > last:
+            return ()
+        taken: list[Entry] = []
+        size = 0
+        for record in core.journal.records(first, last):
+            taken.append(record.taken_entry())
+            size += len(record)
+            if size >= _BYTES_MAX:
+                break
+        self.handed_index += len(taken)
+        is_next = (taken[0].index, taken[-1].index) == (first, self.handed_index)
+        invariant(is_next, "entries are handed over one after the other", first, self.handed_index)
+        return taken
+
+    def applied(self, entries: Sequence[Entry]) -> None:
+        """What was taken last is durably applied."""
+        core = self._core
+        (index, term), last = core.applied, entries[-1]
+        is_next = last.index == index + len(entries) == self.handed_index and last.term >= term
+        invariant(is_next, "what is applied advances by the entries that were taken", core.applied, last.index)
+        core.applied = last.index, last.term
+        is_within = core.journal.base[0] <= last.index <= core.journal.durable_index
+        invariant(is_within, "what is applied is durable, and above the log's base", core.journal.base, last.index)
+        core.freshness.applied(last.index)
+
+    def installed(self, index: int) -> None:
+        """A snapshot brought the data to ``index``."""
+        self.handed_index = index

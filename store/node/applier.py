@@ -1,0 +1,89 @@
+"""The data's side of a replica's disk: committed entries are applied behind the log, some in one transaction.
+
+::
+
+    committed, and durable in the log files ──► taken, after a moment ──► one transaction ──► readers, watches
+
+It waits for company, since many sorted items cost little more than few, but for nobody who needs it done
+(:meth:`GroupCommit.may_apply_later`). Until then the leader reads it from memory. Where there is no room for it,
+nothing new is taken into the log: what is committed stands, and is tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from cortado.errors import ResourceExhausted
+from cortado.invariants import invariant
+from cortado.raft.log import Entry
+from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.changefeed.feed import ChangeFeed
+from cortado.store.node.group_commit import GroupCommit
+from cortado.store.node.group_context import GroupContext
+from cortado.store.node.outstanding import Outstanding
+from cortado.store.node.pipeline import Pipeline
+
+_LOG: Final = logging.getLogger(__name__)
+
+Committed: TypeAlias = "tuple[AppliedState, Sequence[Entry]]"
+"""Entries to be applied, and the state that they follow."""
+
+
+class Applier(Outstanding[Committed, AppliedState]):
+    """``on_applied`` is called when all know it, ``on_refused`` after there was no room."""
+
+    def __init__(
+        self,
+        group: GroupContext,
+        pipeline: Pipeline,
+        *,
+        on_applied: Callable[[], None],
+        on_refused: Callable[[], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        super().__init__(group.storage, group.host.monotonic_ms, on_failure=on_failure)
+        self._log = group.log
+        self._machine = group.machine
+        self._clock = group.host.clock
+        self._pipeline = pipeline
+        self._on_applied = on_applied
+        self._on_refused = on_refused
+        self.feed: ChangeFeed = ChangeFeed(group.machine.state.last_ts, group.host.limits)
+        """What watches are told of: everything that is applied, in the order of the log."""
+
+    def apply(self, now_ms: float, group_commit: GroupCommit, *, is_wanted: bool) -> None:
+        """Begin a transaction, if the thread is free and what is committed need not wait."""
+        if self.is_free:
+            is_wanted = is_wanted or self._pipeline.awaits_applying or self.feed.ranges > 0
+            entries, size_bytes = self._log.backlog, self._pipeline.appended_bytes
+            if group_commit.may_apply_later(entries, size_bytes, now_ms, is_wanted=is_wanted):
+                return
+        self.begin(now_ms)
+
+    def take(self) -> Committed | None:
+        entries = self._log.committed()
+        return (self._pipeline.applied, entries) if entries else None
+
+    def run(self, work: Committed) -> AppliedState:
+        return self._machine.apply(*work)
+
+    def done(self, work: Committed, outcome: AppliedState) -> None:
+        (before, entries), state = work, outcome
+        is_next = state.index == before.index + len(entries) and state.is_after(before)
+        invariant(is_next, "the state that was stored is the next one", before, state)
+        committed = self._log.durable_commit_index
+        invariant(state.index <= committed, "what is applied is committed", state.index, committed)
+        self._log.was_applied(entries)
+        self._clock.observe_log(state.last_ts)
+        self._pipeline.advance(state)
+        self.feed.applied(self._machine.newly_applied, state.last_ts)
+        self._on_applied()
+
+    def no_room(self, _work: Committed, error: ResourceExhausted) -> bool:
+        if not self.refused_for:
+            _LOG.warning("what is committed cannot be applied: %s", error)
+        self._pipeline.refuse_waiting(error)
+        self._on_refused()
+        return False

@@ -1,0 +1,80 @@
+"""The log's side of a replica's disk: one batch of writes at a time goes to the log files, and becomes durable.
+
+Nothing that a vote, an acknowledgement or an answer says waits for anything else. Where there is no room, a group of
+one takes its last entries back, since nobody else holds them: their callers are refused, and what was evaluated on top
+of them is evaluated again. In a larger group they stand, and are tried again, whole.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from cortado.errors import ResourceExhausted
+from cortado.raft.log import RecordKind
+from cortado.raft.records import Writes
+from cortado.store.node.compaction import Compaction
+from cortado.store.node.group_context import GroupContext
+from cortado.store.node.outstanding import Outstanding
+from cortado.store.node.pipeline import Pipeline
+from cortado.store.node.read_index import ReadIndex
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class LogWriter(Outstanding[Writes, None]):
+    """``on_durable`` is called when the log and the pipeline know it, ``on_refused`` after there was no room."""
+
+    def __init__(
+        self,
+        group: GroupContext,
+        pipeline: Pipeline,
+        read_index: ReadIndex,
+        *,
+        on_durable: Callable[[], None],
+        on_refused: Callable[[], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        super().__init__(group.log_thread, group.host.monotonic_ms, on_failure=on_failure)
+        self._log = group.log
+        self._log_files = group.log_files
+        self._limits = group.host.limits
+        self._pipeline = pipeline
+        self._read_index = read_index
+        self._on_durable = on_durable
+        self._on_refused = on_refused
+        self.compaction = Compaction(
+            group.log,
+            group.settings,
+            held_bytes_max=group.host.limits.held_bytes_max,
+            applied_index=group.machine.state.index,
+        )
+        """When what is applied may be dropped from the log."""
+
+    def take(self) -> Writes | None:
+        return self._log.ready() or None
+
+    def run(self, work: Writes) -> None:
+        self._log_files.append(work)
+
+    def done(self, work: Writes, _outcome: None) -> None:
+        self._log.synced(work)
+        self._pipeline.stored()
+        self.compaction.durable(sum([len(each.payload) for each in work]), self._pipeline.applied.index)
+        self._pipeline.batch_bytes_max = self.compaction.pacing.batch_bytes(self._limits.batch_bytes_max)
+        self._on_durable()
+
+    def no_room(self, work: Writes, error: ResourceExhausted) -> bool:
+        if not self.refused_for:
+            _LOG.warning("nothing can be stored: %s", error)
+        log = self._log
+        is_taken_back = log.withdraw(work)
+        if is_taken_back:
+            refused_to = max([each.index for each in work if each.kind is RecordKind.ENTRY], default=0)
+            self._pipeline.take_back(refused_to, self._read_index.withdraw(), error)
+        elif len(log.configuration.voters) == 1:
+            # Nobody takes over, so nothing in line would be stored before there is room.
+            self._pipeline.refuse_waiting(error)
+        self._on_refused()
+        return is_taken_back

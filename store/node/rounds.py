@@ -1,0 +1,53 @@
+"""What a round of the driver does, and in which order.
+
+The order is what makes it safe, and it is the same for every kind of round: a shorter one leaves phases out, and never
+turns two around::
+
+    STEP         peers' messages go into the log
+    LEAD         whether this node leads by what the log says now
+    EVALUATE     waiting writes, into the open batch; that is appended where it may be
+    TICK         time goes into the log, and leadership is looked at again
+    SEND         messages leave: those that need nothing durable, and those whose writes are
+    STORE        the log's next writes go to the log thread
+    ANSWER       callers and reads that the log's progress settles
+    APPLY        committed entries go to the storage thread
+    FOLLOW_UP    the snapshots look at what the log needs
+    ALARM        when the next round is due
+
+Nothing that a vote, an acknowledgement or an answer promises leaves before STORE has made it durable in an earlier
+round: the log holds those messages back. ANSWER comes behind LEAD, since what was appended in a term that is over must
+never be answered from the commit index, which may speak of other entries by now.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+
+class Phase(Enum):
+    """One step of a round."""
+
+    STEP = auto()
+    LEAD = auto()
+    EVALUATE = auto()
+    TICK = auto()
+    SEND = auto()
+    STORE = auto()
+    ANSWER = auto()
+    APPLY = auto()
+    FOLLOW_UP = auto()
+    ALARM = auto()
+
+
+WHOLE: Final = tuple(Phase)
+"""Everything: a message came, a timer is due, or somebody asked."""
+
+DURABLE: Final = (Phase.SEND, Phase.STORE, Phase.ANSWER, Phase.APPLY, Phase.ALARM)
+"""The log thread reports: what waited for the disk leaves, and callers are answered. Whoever waits for more asks for a
+whole round behind it."""
+
+APPLIED: Final = (Phase.APPLY, Phase.ALARM)
+"""The storage thread reports."""
+
+ROUNDS: Final = {"whole": WHOLE, "durable": DURABLE, "applied": APPLIED}

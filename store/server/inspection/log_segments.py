@@ -1,0 +1,202 @@
+"""Are the log files what was written? A segment at a time, each by itself, and where nobody writes, all together.
+
+Of a segment every frame's checksums are verified, of every record in it those of the entry or hard state that it holds,
+and that each record follows what its group had before. A problem is named by the segment and the byte where the frame
+begins (``cortado.store.keys.decoded.log_file_key``).
+
+Beside a node that writes, what is durable is verified and nothing else: of the current segment the part up to where the
+last append ended (:attr:`~cortado.store.log_files.log_files.LogFiles.durable_end`), since what stands behind it may be
+a frame that is being written. A segment that the node drops meanwhile is passed over. Each piece opens the files anew:
+a descriptor that stayed open would keep a dropped segment on the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cortado.errors import DataLoss, InvalidArgument
+from cortado.raft.log import LogRecord, RecordKind
+from cortado.raft.records import decode_hard_state, decode_record
+from cortado.store.engine.failures import StorageFailed
+from cortado.store.keys.decoded import KeyKind, decode_key, log_file_key
+from cortado.store.log_files.files import FolderFiles, LogDirectory
+from cortado.store.log_files.frames import Frame, Purpose
+from cortado.store.log_files.ledger import Held, Ledger
+from cortado.store.log_files.log_files import LogFiles
+from cortado.store.log_files.recovery import examine
+from cortado.store.log_files.segments import (
+    Ending,
+    Segment,
+    decode_segment,
+    nothing_there,
+    read_segment,
+    segment_name,
+    segment_numbers,
+)
+from cortado.store.server.inspection.problems import CHECKSUM, SEQUENCE, Problems
+
+_FIRST: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegments:
+    """Where the segments lie: ``open_files`` to read them, and, beside a node that runs, its ``writer``."""
+
+    open_files: Callable[[], LogDirectory]
+    writer: LogFiles | None = None
+
+    @classmethod
+    def of_folder(cls, folder: Path, writer: LogFiles | None = None) -> LogSegments:
+        return cls(lambda: FolderFiles(folder, may_write=False), writer)
+
+
+@dataclass(slots=True)
+class Verified:
+    """What a piece came to; ``resume`` is where the next one begins, empty at the end."""
+
+    records: int = 0
+    size_bytes: int = 0
+    resume: bytes = b""
+
+
+def verify_segment(log: LogSegments, start: bytes, end: bytes, found: Problems) -> Verified:
+    """Verify the first segment at or after ``start`` and before ``end``, both empty or keys of log files. Raises
+    InvalidArgument where they are not."""
+    first, before = _segment_of("start", start) or 0, _segment_of("end", end)
+    with closing(log.open_files()) as files:
+        oldest, newest = _held(log, files)
+        number = max(first, oldest)
+        if number > newest or (before is not None and number >= before):
+            if log.writer is None and not newest:
+                found.add(log_file_key(_FIRST, 0), SEQUENCE, nothing_there().message())
+            return Verified()
+        verified = _verify(log, files, number, found)
+        if number < newest and (before is None or number + 1 < before):
+            verified.resume = log_file_key(number + 1, 0)
+        elif number == newest and log.writer is None:
+            _check_together(files, number, found)
+        return verified
+
+
+def _segment_of(field_: str, key: bytes) -> int | None:
+    """The segment that a key of a log file names; None for an empty one. Raises InvalidArgument."""
+    if not key:
+        return None
+    decoded = decode_key(key)
+    if decoded.kind is not KeyKind.LOG_FILE:
+        raise InvalidArgument(field_, "must be empty or the resume of another reply: a place in a log file", key.hex())
+    return decoded.segment
+
+
+def _held(log: LogSegments, files: LogDirectory) -> tuple[int, int]:
+    """The oldest and the newest segment that should be there; of a directory all between those that are."""
+    if log.writer is not None:
+        return log.writer.oldest_needed, log.writer.durable_end[0]
+    numbers = segment_numbers(files)
+    return (numbers[0], numbers[-1]) if numbers else (1, 0)
+
+
+def _verify(log: LogSegments, files: LogDirectory, number: int, found: Problems) -> Verified:
+    name, writer = segment_name(number), log.writer
+    # Taken before the file is read: what was durable then is there.
+    durable = None if writer is None else writer.durable_end
+    try:
+        if name not in files.names():
+            raise DataLoss(f"the log file {name}", "it is missing, and others that follow it are there")
+        size = files.size(name)
+        end = durable[1] if durable is not None and durable[0] == number else None
+        # What is not durable reads as if nothing stood there.
+        content = files.read(name, 0, size if end is None else end).ljust(size, b"\0")
+    except (DataLoss, StorageFailed) as error:
+        if writer is None or writer.oldest_needed <= number:
+            kind = CHECKSUM if name in files.names() else SEQUENCE
+            found.add(log_file_key(number, 0), kind, error.message() if isinstance(error, DataLoss) else str(error))
+        return Verified()
+    segment = decode_segment(number, content)
+    _check_end(segment, end, found, may_be_open=end is not None or writer is None)
+    _check_records(segment, found)
+    return Verified(sum(len(each.records) for each in segment.frames), end or len(content))
+
+
+def _check_end(segment: Segment, durable_end: int | None, found: Problems, *, may_be_open: bool) -> None:
+    problem = segment.problem if segment.ending is Ending.DAMAGED else ""
+    if not problem and durable_end is not None and segment.end != durable_end:
+        problem = f"it ends there, and was durable up to byte {durable_end}"
+    if not problem and not may_be_open and segment.ending is not Ending.SEALED:
+        problem = "it ends there, but other segments follow it"
+    if problem:
+        found.add(log_file_key(segment.number, segment.end), CHECKSUM, problem)
+
+
+def _check_together(files: LogDirectory, newest: int, found: Problems) -> None:
+    """Where every segment is whole by itself, whether they are a log: as a start looks at them."""
+    try:
+        if any(read_segment(files, each).ending is Ending.DAMAGED for each in segment_numbers(files)):
+            return
+        examine(files)
+    except DataLoss as error:
+        if found.is_empty:
+            found.add(log_file_key(newest, 0), SEQUENCE, error.message())
+
+
+# --- records ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Followed:
+    """What the groups have, as far as the segment's records tell; until one of them does not follow."""
+
+    ledger: Ledger = field(default_factory=Ledger)
+    terms: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By group, index and term of the entry that came last."""
+
+    def take(self, segment: Segment, frame: Frame) -> None:
+        """Raises ValueError."""
+        if frame.purpose is Purpose.STATE:
+            self.ledger.begin(frame.records)
+            self.ledger.segments.append(Held(segment.number, segment.size_bytes))
+            return
+        self.ledger.make(self.ledger.after(frame.records))
+        for record in frame.records:
+            if record.kind is RecordKind.ENTRY:
+                index, term = self.terms.get(record.group_id, (0, 0))
+                if record.index == index + 1 and record.term < term:
+                    place = f"entry {record.index} of group {record.group_id} is of term {record.term}"
+                    raise ValueError(f"{place}, and follows one of term {term}")
+                self.terms[record.group_id] = record.index, record.term
+
+
+def _check_records(segment: Segment, found: Problems) -> None:
+    followed: _Followed | None = _Followed()
+    for frame in segment.frames:
+        place = log_file_key(segment.number, frame.offset)
+        for record in frame.records:
+            try:
+                _check_record(record)
+            except DataLoss as damage:
+                found.add(place, CHECKSUM, damage.message())
+        if followed is not None:
+            try:
+                followed.take(segment, frame)
+            except ValueError as problem:
+                found.add(place, SEQUENCE, str(problem))
+                followed = None
+
+
+def _check_record(record: LogRecord) -> None:
+    """Raises DataLoss where the entry or hard state in it is damaged, or another than the record says."""
+    if record.kind is RecordKind.ENTRY:
+        term = decode_record(record.group_id, record.index, record.payload).term
+        if term != record.term:
+            what = f"entry {record.index} of group {record.group_id}"
+            raise DataLoss(what, f"it is of term {term}, and its record says {record.term}")
+    elif record.kind is RecordKind.HARD_STATE:
+        state = decode_hard_state(record.group_id, record.payload)
+        if (state.base_index, state.base_term) != (record.index, record.term):
+            base = f"{state.base_index} of term {state.base_term}"
+            problem = f"its base is {base}, and its record says {record.index} of term {record.term}"
+            raise DataLoss(f"the hard state of group {record.group_id}", problem)

@@ -1,0 +1,18 @@
+"""Log files in memory, for nodes whose disk is not what a test is about."""
+
+from __future__ import annotations
+
+import random
+
+from cortado.store.log_files.log_files import LogFiles
+from support.simulation.log_disk import LogDisk
+
+
+def memory_log_files(disk: LogDisk | None = None) -> LogFiles:
+    """On ``disk``, or on an empty one: durable at once."""
+    return LogFiles.open(disk or memory_log_disk())
+
+
+def memory_log_disk() -> LogDisk:
+    """What outlives a process."""
+    return LogDisk(random.Random(0))

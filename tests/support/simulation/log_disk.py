@@ -1,0 +1,207 @@
+"""The folder of a host's log files: what was not synced may be there after a crash, or a part of it, by sectors.
+
+::
+
+    append ──► write, sync [, create, write, sync ...]   a job of the log thread; its sync takes its time
+                                       crash here: a prefix of these happened; of the write whose sync did not end, any
+                                       sectors of 512 bytes did
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cortado.errors import ResourceExhausted
+from cortado.raft.log import LogRecord
+from cortado.store.engine.failures import StorageFailed, disk_full
+from cortado.store.log_files.log_files import LogFiles
+
+SECTOR_BYTES = 512
+SEGMENT_BYTES = 32 << 10
+
+
+@dataclass
+class _Write:
+    name: str
+    offset: int
+    data: bytes
+
+
+@dataclass
+class _Create:
+    name: str
+    size_bytes: int
+
+
+@dataclass
+class _Remove:
+    name: str
+
+
+@dataclass
+class _Sync:
+    name: str
+
+
+class LogDisk:
+    """See :class:`~cortado.store.log_files.files.LogDirectory`; one for all lives of a host."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._random = source
+        self._seen: dict[str, bytearray] = {}
+        self._durable: dict[str, bytearray] = {}
+        self._operations: list[_Write | _Create | _Remove | _Sync] = []
+        self._appending: Sequence[LogRecord] = ()
+        self.on_logged: Callable[[Sequence[LogRecord]], None] = lambda _records: None
+        """Hears of records that became durable."""
+        self.is_in_job = False
+        self.is_full = False
+        self.fails_next_sync = False
+        self.appends = self.torn_kept = self.torn_lost = self.refused = 0
+        self.is_in_doubt = False
+
+    # --- what a node calls -------------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        return list(self._seen)
+
+    def create(self, name: str, size_bytes: int) -> None:
+        if self.is_full:
+            self.refused += 1
+            raise disk_full(0, "simulated")
+        assert name not in self._seen
+        self._do(_Create(name, size_bytes))
+
+    def write(self, name: str, offset: int, data: bytes) -> None:
+        # There is room for it: blocks were promised when the file was created.
+        self._do(_Write(name, offset, bytes(data)))
+
+    def sync(self, name: str) -> None:
+        if self.fails_next_sync:
+            self.fails_next_sync = False
+            self.is_in_doubt = True
+            raise StorageFailed("simulated")
+        self._do(_Sync(name))
+
+    def read(self, name: str, offset: int, size: int) -> bytes:
+        return bytes(self._seen[name][offset : offset + size])
+
+    def size(self, name: str) -> int:
+        return len(self._seen[name])
+
+    def remove(self, name: str) -> None:
+        self._do(_Remove(name))
+
+    def close(self) -> None:
+        """The process ends; the files stay."""
+
+    def _do(self, operation: _Write | _Create | _Remove | _Sync) -> None:
+        _perform(self._seen, operation)
+        self._operations.append(operation)
+        if not self.is_in_job:
+            self.finish_sync()
+
+    # --- what becomes of it ------------------------------------------------------------------------------------
+
+    def appending(self, records: Sequence[LogRecord]) -> None:
+        """These are about to be written."""
+        self._appending = records
+
+    def finish_sync(self) -> None:
+        """The job's syncs ended. What it wrote and did not sync waits on."""
+        last = max((at for at, each in enumerate(self._operations) if not isinstance(each, _Write)), default=-1)
+        for each in self._operations[: last + 1]:
+            _perform(self._durable, each)
+        del self._operations[: last + 1]
+        if self._appending and not any(isinstance(each, _Write) for each in self._operations):
+            self.appends += 1
+            self._logged()
+
+    def refused_append(self) -> None:
+        """It had no room: nothing of it is there."""
+        self._appending = ()
+
+    def crash(self) -> None:
+        """Power is lost, at some moment since the last sync that ended."""
+        operations, self._operations = self._operations, []
+        appending, self._appending = self._appending, ()
+        self.is_in_doubt = self.is_in_job = False
+        happened = self._random.randint(0, len(operations))
+        is_whole = happened == len(operations)
+        unsynced: list[_Write] = []
+        for each in operations[:happened]:
+            if isinstance(each, _Write):
+                unsynced.append(each)
+                continue
+            for write in unsynced:
+                _perform(self._durable, write)
+            unsynced.clear()
+            _perform(self._durable, each)
+        for write in unsynced:
+            is_whole = self._tear(write) and is_whole
+        self._seen = {name: bytearray(content) for name, content in self._durable.items()}
+        if appending and operations:
+            self.torn_kept += is_whole
+            self.torn_lost += not is_whole
+            if is_whole:
+                self.on_logged(appending)
+
+    def wipe(self) -> None:
+        """An empty disk takes its place."""
+        self._seen, self._durable, self._operations, self._appending = {}, {}, [], ()
+
+    def _logged(self) -> None:
+        records, self._appending = self._appending, ()
+        self.on_logged(records)
+
+    def _tear(self, write: _Write) -> bool:
+        """Any of its sectors are there. True where all are."""
+        chance = self._random.choice((0.0, 0.5, 1.0))
+        is_whole = True
+        at, end = write.offset, write.offset + len(write.data)
+        while at < end:
+            next_at = min((at // SECTOR_BYTES + 1) * SECTOR_BYTES, end)
+            if self._random.random() < chance:
+                part = write.data[at - write.offset : next_at - write.offset]
+                _perform(self._durable, _Write(write.name, at, part))
+            else:
+                is_whole = False
+            at = next_at
+        return is_whole
+
+
+def _perform(files: dict[str, bytearray], operation: _Write | _Create | _Remove | _Sync) -> None:
+    match operation:
+        case _Write(name, offset, data):
+            files[name][offset : offset + len(data)] = data
+        case _Create(name, size_bytes):
+            files[name] = bytearray(size_bytes)
+        case _Remove(name):
+            del files[name]
+        case _Sync():
+            pass
+
+
+class WatchedLogFiles(LogFiles):
+    """A life's log files, of which the disk is told what is about to be appended."""
+
+    disk: LogDisk
+
+    def append(self, records: Sequence[LogRecord]) -> None:
+        self.disk.appending(records)
+        try:
+            super().append(records)
+        except ResourceExhausted:
+            # After a failed sync, what was written may be there.
+            self.disk.refused_append()
+            raise
+
+
+def open_log_files(disk: LogDisk) -> LogFiles:
+    """Raises DataLoss, as the real ones."""
+    log_files = WatchedLogFiles.open(disk, segment_bytes_max=SEGMENT_BYTES)
+    assert isinstance(log_files, WatchedLogFiles)
+    log_files.disk = disk
+    return log_files
