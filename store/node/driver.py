@@ -267,6 +267,9 @@ class Driver:
         watcher = self._conditions.wait(condition)
         self.schedule()
         await watcher
+        if self.failure is not None:
+            # What was in flight was given up, and may be on the disk: the condition holds for the wrong reason.
+            self.check_running()
 
     async def applied_at(self, index: int, term: int) -> None:
         """Return once the entry at ``index``, which this node appended in ``term``, is applied.

@@ -499,12 +499,9 @@ class Node:
     ) -> WriteResult:
         """Begin the epoch after ``from_epoch``; it has begun when this returns. Raises InvalidArgument where that is
         not the current one."""
-        result = await self.write(
+        return await self.write(
             epoch_after(from_epoch), request_id=request_id, request_hash=request_hash, encode_reply=encode_reply
         )
-        # The clock follows what is applied.
-        await self.caught_up()
-        return result
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
         """Housekeeping: it is not counted as a write, and may use the reserve."""

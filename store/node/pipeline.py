@@ -17,8 +17,8 @@
   :attr:`Pipeline.requests`, where a retry finds it.
 - *What changes nothing rests.* A refusal stands for the state that it was worked out from: it leaves with its batch,
   if that is appended after it, or else through a round (:mod:`cortado.store.node.read_index`).
-- *A new epoch* closes its batch, and nothing is evaluated until it is applied: the clock must not enter an epoch that a
-  full disk then takes back.
+- *A new epoch* closes its batch, and nothing is evaluated until it is applied. The clock enters it when it is
+  committed, and not before: a full disk may take it back.
 - *Leadership lost*: what was appended and is not committed may happen or not (OutcomeUnknown); the rest did not
   (NotLeader). Nothing is kept: whoever leads next has applied everything before it evaluates.
 """
@@ -341,7 +341,7 @@ class Pipeline:
         return Seen()
 
     def _first_of_epoch(self, epoch: int) -> Timestamp:
-        """The first timestamp of the next epoch. The clock follows when it is applied."""
+        """The first timestamp of the next epoch. The clock follows when it is committed."""
         current = self._clock.epoch
         if epoch != current + 1 or epoch > EPOCH_MAX:
             raise InvalidArgument("epoch", f"must be {current + 1}, the one after the current epoch", str(epoch))
@@ -358,6 +358,9 @@ class Pipeline:
             invariant(self.acknowledged_ts < batch.last_ts, "commits are acknowledged in their order", batch.last_ts)
             self._answered += 1
             self.acknowledged_ts = batch.last_ts
+            if batch.epoch:
+                # Whoever reads it now may come back with a time of the new epoch.
+                self._clock.observe_log(batch.last_ts)
             callers += len(batch.answers)
             batch.times.committed_ms = self._monotonic_ms()
             self.measures.committing.observe((batch.times.committed_ms - batch.times.appended_ms) / 1000)

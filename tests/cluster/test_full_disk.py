@@ -14,7 +14,7 @@ from support.small_disk import mounted_disk
 
 pytestmark = pytest.mark.process
 
-DISK_MIB = 80
+DISK_MIB = 96
 VALUE = b"v" * 20_000
 
 
@@ -56,7 +56,7 @@ def take_all(path: Path) -> None:
 def test_a_full_disk_refuses_writes_and_loses_nothing_over_a_kill(small_disk: Path, tmp_path: Path) -> None:
     stored: dict[bytes, bytes] = {}
     ballast, more_ballast = small_disk / "ballast", small_disk / "more"
-    ballast.write_bytes(b"b" * (4 << 20))
+    ballast.write_bytes(b"b" * (16 << 20))
     # The data alone is on the small disk; log and port file are not.
     (small_disk / "data").mkdir()
     (tmp_path / "data").symlink_to(small_disk / "data", target_is_directory=True)

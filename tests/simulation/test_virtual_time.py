@@ -12,7 +12,7 @@ import pytest
 from cortado.errors import ResourceExhausted
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Space
-from support.simulation.disk import Changes, Disk, SimulatedEngine, SimulatedStorage
+from support.simulation.disk import Changes, Disk, SimulatedEngine, SimulatedThread
 from support.simulation.loop import NodeLoop, Scheduler
 
 # --- the loop --------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class Machine:
         self.loop = NodeLoop(self.scheduler, "n", self.outcomes.append)
         self.io = NodeLoop(self.scheduler, "n/disk", self.outcomes.append)
         self.engine = SimulatedEngine(self.disk)
-        self.storage = SimulatedStorage(self.loop, self.io, self.engine, self.disk)
+        self.storage = SimulatedThread(self.loop, self.io, self.disk, self.engine)
 
     def put(self, key: bytes, value: bytes) -> None:
         def job() -> str:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from cortado.raft.configuration import Configuration, Member
-from cortado.raft.log import Encoded, Payload
-from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Record, entry_key
+from cortado.raft.log import Encoded, LogRecord, Payload, RecordKind
+from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Record
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.node.applied_state import AppliedState
@@ -78,13 +78,16 @@ class Scene:
         disk.commit(list(changes))
         disk.finish_sync()
 
+    def logged(self, node_id: str, record: LogRecord) -> None:
+        self.cluster.hosts[node_id].disk.log.on_logged([record])
+
     def entry(self, node_id: str, index: int, term: int, body: bytes = b"x", *, payload: Payload | None = None) -> None:
         kind = KIND_DATA if payload is None else KIND_CONFIGURATION
         record = Record(kind, payload or Encoded(body), index, term)
-        self.write(node_id, (Space.LOG, entry_key(1, index), record.stored(1)))
+        self.logged(node_id, record.log_record(1))
 
     def cut(self, node_id: str, index: int) -> None:
-        self.write(node_id, (Space.LOG, entry_key(1, index), None))
+        self.logged(node_id, LogRecord(RecordKind.TRUNCATE, 1, index, 0))
 
     def apply(self, node_id: str, index: int, term: int, value: bytes = b"v") -> None:
         state = AppliedState(index=index, term=term, last_ts=Timestamp(0, 1_000 + index, 0))
@@ -129,8 +132,7 @@ def test_a_term_that_two_lives_of_one_node_lead() -> None:
     scene.restart("a")
     scene.says("a", term=2, leader="a")
     assert scene.cluster.violations == []
-    key, value = HardState(term=2).write(1)
-    scene.write("a", (Space.LOG, key, value))
+    scene.logged("a", HardState(term=2).log_record(1))
     scene.restart("a")
     scene.says("a", term=2, leader="a")
     assert scene.found("two leaders in term 2")

@@ -155,6 +155,11 @@ class Disk:
         return self._syncing is not None
 
     @property
+    def is_data_in_doubt(self) -> bool:
+        """A sync of the data failed."""
+        return self._in_doubt
+
+    @property
     def is_in_doubt(self) -> bool:
         """A sync failed: nobody may write before a new process has read what is there."""
         return self._in_doubt or self.log.is_in_doubt
@@ -309,6 +314,11 @@ class SimulatedEngine:
     def disk_free_bytes(self) -> int:
         return 0 if self._disk.is_full else _MAP_BYTES
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """A sync of the data failed."""
+        return self._disk.is_data_in_doubt
+
     def finish_sync(self) -> None:
         """A job's sync ended."""
         self._disk.finish_sync()
@@ -361,7 +371,7 @@ class SimulatedThread:
         self._io.call_later(delay_ms / 1000, self._end, done, outcome)
 
     def _end(self, done: Done, outcome: object) -> None:
-        if not self._disk.is_in_doubt:
+        if not self._store.is_in_doubt:
             self._store.finish_sync()
         self._is_busy = False
         self._loop.call_soon(done, outcome)
@@ -372,5 +382,9 @@ class Syncing(Protocol):
     """One store of a life, to a thread that writes there."""
 
     is_in_job: bool
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Its own sync failed."""
 
     def finish_sync(self) -> None: ...

@@ -19,7 +19,7 @@ from cortado.store.engine.failures import StorageFailed, disk_full
 from cortado.store.log_files.log_files import LogFiles
 
 SECTOR_BYTES = 512
-SEGMENT_BYTES = 32 << 10
+SEGMENT_BYTES = 4 << 10
 
 
 @dataclass

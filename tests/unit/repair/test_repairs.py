@@ -207,6 +207,7 @@ def test_alone_everything_beside_a_damaged_version_is_read_and_written_and_so_is
         await n1.write(put("k20", b"beside it"), size_bytes=1)
         await n1.write(put("k2", b"written again"), size_bytes=1)
         assert value_of(n1, "k2") == b"written again"
+        await n1.caught_up()
         pairs = dict(n1.reader(n1.read_ts()).scan(key("k"), key("l")))
         assert pairs[key("k2")].payload == b"written again"
         assert len(pairs) == 6

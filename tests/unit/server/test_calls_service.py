@@ -106,7 +106,7 @@ def key_of(reply: calls_pb2.CallReply) -> bytes:
 
 def test_calls_that_wait_for_nothing_are_answered_in_one_message() -> None:
     async def test() -> None:
-        stream = Stream(service(echo))
+        stream = Stream(service(echo, slice_ms=60_000.0))
         stream.send(b"a", b"b", b"c")
         replies = await stream.receive()
         assert [(reply.id, key_of(reply)) for reply in replies] == [(1, b"a"), (2, b"b"), (3, b"c")]
