@@ -54,6 +54,7 @@ class LogDisk:
         self._durable: dict[str, bytearray] = {}
         self._operations: list[_Write | _Create | _Remove | _Sync] = []
         self._appending: Sequence[LogRecord] = ()
+        self._is_frame_next = False
         self.on_logged: Callable[[Sequence[LogRecord]], None] = lambda _records: None
         """Hears of records that became durable."""
         self.is_in_job = False
@@ -106,8 +107,12 @@ class LogDisk:
     # --- what becomes of it ------------------------------------------------------------------------------------
 
     def appending(self, records: Sequence[LogRecord]) -> None:
-        """These are about to be written."""
-        self._appending = records
+        """These are about to be written, perhaps behind the beginning of a new segment."""
+        self._appending, self._is_frame_next = records, False
+
+    def frame_is_next(self) -> None:
+        """What is written now holds them."""
+        self._is_frame_next = True
 
     def finish_sync(self) -> None:
         """The job's syncs ended. What it wrote and did not sync waits on."""
@@ -142,7 +147,7 @@ class LogDisk:
         for write in unsynced:
             is_whole = self._tear(write) and is_whole
         self._seen = {name: bytearray(content) for name, content in self._durable.items()}
-        if appending and operations:
+        if appending and operations and self._is_frame_next:
             self.torn_kept += is_whole
             self.torn_lost += not is_whole
             if is_whole:
@@ -188,6 +193,10 @@ class WatchedLogFiles(LogFiles):
     """A life's log files, of which the disk is told what is about to be appended."""
 
     disk: LogDisk
+
+    def _make_room(self, body_bytes: int) -> None:
+        super()._make_room(body_bytes)
+        self.disk.frame_is_next()
 
     def append(self, records: Sequence[LogRecord]) -> None:
         self.disk.appending(records)
