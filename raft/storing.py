@@ -21,7 +21,7 @@ from cortado.raft.replication import Replication
 # A disk hangs where a write takes so many times as long as the others', or as the slowest of late where they are not
 # asked for the same; or so many election timeouts.
 _SLOWER_THAN_USUAL: Final = 3
-_HUNG_ELECTIONS: Final = 10
+HUNG_ELECTIONS: Final = 10
 _USUAL_FADES: Final = 0.9
 
 
@@ -101,7 +101,7 @@ class Storing:
         if core.is_leading and core.journal.storing_to is not None:
             # The others' disks tell: they were sent the same entries.
             usual_ms = waits_ms if self._others_stored_ms is None else self._others_stored_ms
-        return waits_ms > min(_SLOWER_THAN_USUAL * usual_ms, _HUNG_ELECTIONS * election_ms)
+        return waits_ms > min(_SLOWER_THAN_USUAL * usual_ms, HUNG_ELECTIONS * election_ms)
 
     def _see_how_others_store(self) -> None:
         """How long a majority without us took for what our disk still works on."""

@@ -40,6 +40,7 @@ from typing import Final
 from cortado.errors import CortadoError, DataLoss, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
+from cortado.raft.storing import HUNG_ELECTIONS
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.applier import Applier
@@ -53,7 +54,7 @@ from cortado.store.node.outstanding import RETRY_MS_MAX
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.proposals import Proposal
 from cortado.store.node.read_index import ReadIndex
-from cortado.store.node.rounds import APPLIED, DURABLE, WHOLE, Phase
+from cortado.store.node.rounds import ROUNDS, Phase
 from cortado.store.node.scheduler import Scheduler
 from cortado.store.observe.call import CURRENT
 from cortado.store.observe.measures import RoundMeasures, TransactionMeasures
@@ -61,8 +62,6 @@ from cortado.store.observe.measures import RoundMeasures, TransactionMeasures
 _LOG: Final = logging.getLogger(__name__)
 
 
-HUNG_ELECTIONS: Final = 10
-"""A transaction of the data that takes so many election timeouts hangs: another node can do better."""
 _DATA_STUCK: Final = "data stuck"
 
 
@@ -104,7 +103,7 @@ class Driver:
             group,
             self.pipeline,
             self._read_index,
-            on_durable=lambda: self._go_on(DURABLE),
+            on_durable=lambda: self._go_on(self._durable),
             on_refused=self.schedule,
             on_failure=self.fail,
         )
@@ -112,12 +111,13 @@ class Driver:
         self._applier = Applier(
             group,
             self.pipeline,
-            on_applied=lambda: self._go_on(APPLIED),
+            on_applied=lambda: self._go_on(self._applied),
             on_refused=self.schedule,
             on_failure=self.fail,
         )
         self.feed = self._applier.feed
-        self._phases = self._phase_table()
+        phases = self._phase_table()
+        self._whole, self._durable, self._applied = ([phases[each] for each in round_] for round_ in ROUNDS)
         self._wants_storing = False
         self._group_commit = GroupCommit()
         self._is_paused = False
@@ -352,7 +352,7 @@ class Driver:
         self.measures.rounds += 1
         self._scheduler.wants_whole = False
         self._group_commit.round_begins()
-        self._run(WHOLE)
+        self._run(self._whole)
 
     def _phase_table(self) -> dict[Phase, Callable[[float], None]]:
         return {
@@ -368,10 +368,10 @@ class Driver:
             Phase.ALARM: lambda _now_ms: self._set_alarm(),
         }
 
-    def _run(self, round_: Sequence[Phase]) -> None:
+    def _run(self, steps: Sequence[Callable[[float], None]]) -> None:
         now_ms = self._monotonic_ms()
-        for phase in round_:
-            self._phases[phase](now_ms)
+        for step in steps:
+            step(now_ms)
 
     def _step(self, now_ms: float) -> None:
         if not self._inbox.step(self.log.step, now_ms + self._group.host.limits.evaluate_slice_ms):
@@ -487,9 +487,9 @@ class Driver:
                 due_ms = min(due_ms, each.retry_at_ms)
         self._scheduler.want_at(due_ms)
 
-    def _go_on(self, round_: Sequence[Phase]) -> None:
+    def _go_on(self, steps: Sequence[Callable[[float], None]]) -> None:
         """A thread reported. Where somebody waits for more than a short round does, a whole one follows."""
-        self._run(round_)
+        self._run(steps)
         if not (self._inbox.is_empty and self._nobody_waits() and self.leadership.is_up_to_date):
             self._scheduler.run_whole()
 

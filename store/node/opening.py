@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import Final
 
-from cortado.raft.bootstrap import bootstrap_writes
+from cortado.raft.bootstrap import FIRST_INDEX, FIRST_TERM, bootstrap_writes
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.records import StoredLog, decode_hard_state, decode_stored, reset_to
@@ -23,10 +22,6 @@ from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.state_machine import StateMachine
-
-# Where a group begins: an empty replica stands at 0, and so never matches it.
-FIRST_INDEX: Final = 2
-FIRST_TERM: Final = 1
 
 
 def stored_log(groups: Mapping[int, StoredGroup], group_id: int) -> StoredLog:

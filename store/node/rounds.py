@@ -50,4 +50,4 @@ whole round behind it."""
 APPLIED: Final = (Phase.APPLY, Phase.ALARM)
 """The storage thread reports."""
 
-ROUNDS: Final = {"whole": WHOLE, "durable": DURABLE, "applied": APPLIED}
+ROUNDS: Final = (WHOLE, DURABLE, APPLIED)
