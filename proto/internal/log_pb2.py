@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n cortado/proto/internal/log.proto\x12\x10\x63ortado.internal\"\xb2\x01\n\x07\x43ontrol\x12\x31\n\nbump_epoch\x18\x01 \x01(\x0b\x32\x1b.cortado.internal.BumpEpochH\x00\x12\x37\n\rraise_ceiling\x18\x02 \x01(\x0b\x32\x1e.cortado.internal.RaiseCeilingH\x00\x12\x33\n\x0b\x61\x63\x63\x65pt_loss\x18\x03 \x01(\x0b\x32\x1c.cortado.internal.AcceptLossH\x00\x42\x06\n\x04kind\"\x1a\n\tBumpEpoch\x12\r\n\x05\x65poch\x18\x01 \x01(\r\"!\n\x0cRaiseCeiling\x12\x11\n\ttimestamp\x18\x01 \x01(\x0c\"/\n\nAcceptLoss\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x14\n\x0cis_key_right\x18\x02 \x01(\x08\"\xb5\x03\n\x08LogEntry\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x13\n\x0b\x61\x66ter_index\x18\x02 \x01(\x04\x12\x12\n\nafter_term\x18\x03 \x01(\x04\x12\x17\n\x0f\x66irst_timestamp\x18\x04 \x01(\x0c\x12\x16\n\x0elast_timestamp\x18\x05 \x01(\x0c\x12\x0c\n\x04keys\x18\x06 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x07 \x01(\x0c\x12\x0e\n\x06values\x18\x08 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\t \x01(\x0c\x12\x13\n\x0brequest_ids\x18\n \x01(\x0c\x12\x0f\n\x07results\x18\x0b \x01(\x0c\x12\x16\n\x0eresult_lengths\x18\x0c \x01(\x0c\x12\x15\n\rrequest_floor\x18\r \x01(\x0c\x12+\n\x08\x63ontrols\x18\x0e \x03(\x0b\x32\x19.cortado.internal.Control\x12\x11\n\tread_keys\x18\x10 \x01(\x0c\x12\x18\n\x10read_key_lengths\x18\x11 \x01(\x0c\x12\x15\n\rread_versions\x18\x12 \x01(\x0c\x12\x13\n\x0bread_ranges\x18\x13 \x01(\x0c\x12\x1a\n\x12read_range_lengths\x18\x16 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n cortado/proto/internal/log.proto\x12\x10\x63ortado.internal\"\xf6\x01\n\x07\x43ontrol\x12\x31\n\nbump_epoch\x18\x01 \x01(\x0b\x32\x1b.cortado.internal.BumpEpochH\x00\x12\x37\n\rraise_ceiling\x18\x02 \x01(\x0b\x32\x1e.cortado.internal.RaiseCeilingH\x00\x12\x33\n\x0b\x61\x63\x63\x65pt_loss\x18\x03 \x01(\x0b\x32\x1c.cortado.internal.AcceptLossH\x00\x42\x06\n\x04kindJ\x04\x08\x04\x10\nR\x0fraise_safepointR\x05splitR\x06\x66reezeR\x08unfreezeR\x06\x61\x62sorbR\ndescriptor\"\x1a\n\tBumpEpoch\x12\r\n\x05\x65poch\x18\x01 \x01(\r\"!\n\x0cRaiseCeiling\x12\x11\n\ttimestamp\x18\x01 \x01(\x0c\"/\n\nAcceptLoss\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x14\n\x0cis_key_right\x18\x02 \x01(\x08\"\xb1\x04\n\x08LogEntry\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x13\n\x0b\x61\x66ter_index\x18\x02 \x01(\x04\x12\x12\n\nafter_term\x18\x03 \x01(\x04\x12\x17\n\x0f\x66irst_timestamp\x18\x04 \x01(\x0c\x12\x16\n\x0elast_timestamp\x18\x05 \x01(\x0c\x12\x0c\n\x04keys\x18\x06 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x07 \x01(\x0c\x12\x0e\n\x06values\x18\x08 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\t \x01(\x0c\x12\x13\n\x0brequest_ids\x18\n \x01(\x0c\x12\x0f\n\x07results\x18\x0b \x01(\x0c\x12\x16\n\x0eresult_lengths\x18\x0c \x01(\x0c\x12\x15\n\rrequest_floor\x18\r \x01(\x0c\x12+\n\x08\x63ontrols\x18\x0e \x03(\x0b\x32\x19.cortado.internal.Control\x12\x11\n\tread_keys\x18\x10 \x01(\x0c\x12\x18\n\x10read_key_lengths\x18\x11 \x01(\x0c\x12\x15\n\rread_versions\x18\x12 \x01(\x0c\x12\x13\n\x0bread_ranges\x18\x13 \x01(\x0c\x12\x1a\n\x12read_range_lengths\x18\x16 \x01(\x0cJ\x04\x08\x0f\x10\x10J\x04\x08\x14\x10\x15J\x04\x08\x15\x10\x16J\x04\x08\x17\x10\x1cR\x0cregion_epochR\x07removedR\x0fremoved_lengthsR\x05movedR\x08\x66inishedR\x07\x63learedR\x0f\x63leared_lengthsR\x0f\x63ollected_belowb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -22,13 +22,13 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.internal.log_
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_CONTROL']._serialized_start=55
-  _globals['_CONTROL']._serialized_end=233
-  _globals['_BUMPEPOCH']._serialized_start=235
-  _globals['_BUMPEPOCH']._serialized_end=261
-  _globals['_RAISECEILING']._serialized_start=263
-  _globals['_RAISECEILING']._serialized_end=296
-  _globals['_ACCEPTLOSS']._serialized_start=298
-  _globals['_ACCEPTLOSS']._serialized_end=345
-  _globals['_LOGENTRY']._serialized_start=348
-  _globals['_LOGENTRY']._serialized_end=785
+  _globals['_CONTROL']._serialized_end=301
+  _globals['_BUMPEPOCH']._serialized_start=303
+  _globals['_BUMPEPOCH']._serialized_end=329
+  _globals['_RAISECEILING']._serialized_start=331
+  _globals['_RAISECEILING']._serialized_end=364
+  _globals['_ACCEPTLOSS']._serialized_start=366
+  _globals['_ACCEPTLOSS']._serialized_end=413
+  _globals['_LOGENTRY']._serialized_start=416
+  _globals['_LOGENTRY']._serialized_end=977
 # @@protoc_insertion_point(module_scope)

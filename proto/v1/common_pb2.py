@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63ortado/proto/v1/common.proto\x12\ncortado.v1\"<\n\tTimestamp\x12\r\n\x05\x65poch\x18\x01 \x01(\r\x12\x0f\n\x07wall_ms\x18\x02 \x01(\x04\x12\x0f\n\x07logical\x18\x03 \x01(\r\"e\n\x06Header\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\x12\x0c\n\x04term\x18\x03 \x01(\x04\x12(\n\ttimestamp\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\"\xe1\x01\n\x05Value\x12%\n\x04null\x18\x01 \x01(\x0e\x32\x15.cortado.v1.NullValueH\x00\x12\x0e\n\x04\x62ool\x18\x02 \x01(\x08H\x00\x12\x0f\n\x05int64\x18\x03 \x01(\x03H\x00\x12\x11\n\x07\x66loat64\x18\x04 \x01(\x01H\x00\x12\x0f\n\x05\x62ytes\x18\x05 \x01(\x0cH\x00\x12\x10\n\x06string\x18\x06 \x01(\tH\x00\x12\x1a\n\x10timestamp_micros\x18\x07 \x01(\x12H\x00\x12\x11\n\x07\x64\x65\x63imal\x18\x08 \x01(\tH\x00\x12\x0e\n\x04uuid\x18\t \x01(\x0cH\x00\x12\x13\n\tdate_days\x18\n \x01(\x11H\x00\x42\x06\n\x04kind\"\'\n\x03Key\x12 \n\x05parts\x18\x01 \x03(\x0b\x32\x11.cortado.v1.Value\"k\n\x08KeyRange\x12\x1e\n\x05lower\x18\x01 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x1e\n\x05upper\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x1f\n\x06prefix\x18\x03 \x01(\x0b\x32\x0f.cortado.v1.Key\"Y\n\tCondition\x12\x10\n\x06\x61\x62sent\x18\x01 \x01(\x08H\x00\x12\x11\n\x07present\x18\x02 \x01(\x08H\x00\x12\x0e\n\x04\x65tag\x18\x03 \x01(\tH\x00\x12\x0f\n\x05value\x18\x04 \x01(\x0cH\x00\x42\x06\n\x04kind\"c\n\x06ReadAt\x12*\n\ttimestamp\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TimestampH\x00\x12\x11\n\x07wall_ms\x18\x02 \x01(\x04H\x00\x12\x12\n\x08stale_ms\x18\x03 \x01(\rH\x00\x42\x06\n\x04kind\"E\n\x08\x44ocument\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0e\n\x04\x61vro\x18\x02 \x01(\x0cH\x00\x12\x0e\n\x04json\x18\x03 \x01(\tH\x00\x42\x06\n\x04\x62ody\"P\n\x08RowBatch\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0e\n\x06\x62odies\x18\x02 \x01(\x0c\x12\x0f\n\x07lengths\x18\x03 \x01(\x0c\x12\x10\n\x08versions\x18\x04 \x01(\x0c\"\x9f\x01\n\x08RowError\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x34\n\x08metadata\x18\x04 \x03(\x0b\x32\".cortado.v1.RowError.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*\x1b\n\tNullValue\x12\x0e\n\nNULL_VALUE\x10\x00*D\n\x0e\x44ocumentFormat\x12\x18\n\x14\x44OCUMENT_FORMAT_AVRO\x10\x00\x12\x18\n\x14\x44OCUMENT_FORMAT_JSON\x10\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63ortado/proto/v1/common.proto\x12\ncortado.v1\"<\n\tTimestamp\x12\r\n\x05\x65poch\x18\x01 \x01(\r\x12\x0f\n\x07wall_ms\x18\x02 \x01(\x04\x12\x0f\n\x07logical\x18\x03 \x01(\r\"\x8e\x01\n\x06Header\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\x12\x0c\n\x04term\x18\x03 \x01(\x04\x12(\n\ttimestamp\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Timestamp\x12\x11\n\tregion_id\x18\x05 \x01(\r\x12\x14\n\x0cregion_epoch\x18\x06 \x01(\x04\"\xe1\x01\n\x05Value\x12%\n\x04null\x18\x01 \x01(\x0e\x32\x15.cortado.v1.NullValueH\x00\x12\x0e\n\x04\x62ool\x18\x02 \x01(\x08H\x00\x12\x0f\n\x05int64\x18\x03 \x01(\x03H\x00\x12\x11\n\x07\x66loat64\x18\x04 \x01(\x01H\x00\x12\x0f\n\x05\x62ytes\x18\x05 \x01(\x0cH\x00\x12\x10\n\x06string\x18\x06 \x01(\tH\x00\x12\x1a\n\x10timestamp_micros\x18\x07 \x01(\x12H\x00\x12\x11\n\x07\x64\x65\x63imal\x18\x08 \x01(\tH\x00\x12\x0e\n\x04uuid\x18\t \x01(\x0cH\x00\x12\x13\n\tdate_days\x18\n \x01(\x11H\x00\x42\x06\n\x04kind\"\'\n\x03Key\x12 \n\x05parts\x18\x01 \x03(\x0b\x32\x11.cortado.v1.Value\"k\n\x08KeyRange\x12\x1e\n\x05lower\x18\x01 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x1e\n\x05upper\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x1f\n\x06prefix\x18\x03 \x01(\x0b\x32\x0f.cortado.v1.Key\"Y\n\tCondition\x12\x10\n\x06\x61\x62sent\x18\x01 \x01(\x08H\x00\x12\x11\n\x07present\x18\x02 \x01(\x08H\x00\x12\x0e\n\x04\x65tag\x18\x03 \x01(\tH\x00\x12\x0f\n\x05value\x18\x04 \x01(\x0cH\x00\x42\x06\n\x04kind\"c\n\x06ReadAt\x12*\n\ttimestamp\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TimestampH\x00\x12\x11\n\x07wall_ms\x18\x02 \x01(\x04H\x00\x12\x12\n\x08stale_ms\x18\x03 \x01(\rH\x00\x42\x06\n\x04kind\"E\n\x08\x44ocument\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0e\n\x04\x61vro\x18\x02 \x01(\x0cH\x00\x12\x0e\n\x04json\x18\x03 \x01(\tH\x00\x42\x06\n\x04\x62ody\"P\n\x08RowBatch\x12\x11\n\tschema_id\x18\x01 \x01(\r\x12\x0e\n\x06\x62odies\x18\x02 \x01(\x0c\x12\x0f\n\x07lengths\x18\x03 \x01(\x0c\x12\x10\n\x08versions\x18\x04 \x01(\x0c\"\x9f\x01\n\x08RowError\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x34\n\x08metadata\x18\x04 \x03(\x0b\x32\".cortado.v1.RowError.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*\x1b\n\tNullValue\x12\x0e\n\nNULL_VALUE\x10\x00*D\n\x0e\x44ocumentFormat\x12\x18\n\x14\x44OCUMENT_FORMAT_AVRO\x10\x00\x12\x18\n\x14\x44OCUMENT_FORMAT_JSON\x10\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -23,30 +23,30 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_ROWERROR_METADATAENTRY']._options = None
   _globals['_ROWERROR_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_NULLVALUE']._serialized_start=1095
-  _globals['_NULLVALUE']._serialized_end=1122
-  _globals['_DOCUMENTFORMAT']._serialized_start=1124
-  _globals['_DOCUMENTFORMAT']._serialized_end=1192
+  _globals['_NULLVALUE']._serialized_start=1137
+  _globals['_NULLVALUE']._serialized_end=1164
+  _globals['_DOCUMENTFORMAT']._serialized_start=1166
+  _globals['_DOCUMENTFORMAT']._serialized_end=1234
   _globals['_TIMESTAMP']._serialized_start=45
   _globals['_TIMESTAMP']._serialized_end=105
-  _globals['_HEADER']._serialized_start=107
-  _globals['_HEADER']._serialized_end=208
-  _globals['_VALUE']._serialized_start=211
-  _globals['_VALUE']._serialized_end=436
-  _globals['_KEY']._serialized_start=438
-  _globals['_KEY']._serialized_end=477
-  _globals['_KEYRANGE']._serialized_start=479
-  _globals['_KEYRANGE']._serialized_end=586
-  _globals['_CONDITION']._serialized_start=588
-  _globals['_CONDITION']._serialized_end=677
-  _globals['_READAT']._serialized_start=679
-  _globals['_READAT']._serialized_end=778
-  _globals['_DOCUMENT']._serialized_start=780
-  _globals['_DOCUMENT']._serialized_end=849
-  _globals['_ROWBATCH']._serialized_start=851
-  _globals['_ROWBATCH']._serialized_end=931
-  _globals['_ROWERROR']._serialized_start=934
-  _globals['_ROWERROR']._serialized_end=1093
-  _globals['_ROWERROR_METADATAENTRY']._serialized_start=1046
-  _globals['_ROWERROR_METADATAENTRY']._serialized_end=1093
+  _globals['_HEADER']._serialized_start=108
+  _globals['_HEADER']._serialized_end=250
+  _globals['_VALUE']._serialized_start=253
+  _globals['_VALUE']._serialized_end=478
+  _globals['_KEY']._serialized_start=480
+  _globals['_KEY']._serialized_end=519
+  _globals['_KEYRANGE']._serialized_start=521
+  _globals['_KEYRANGE']._serialized_end=628
+  _globals['_CONDITION']._serialized_start=630
+  _globals['_CONDITION']._serialized_end=719
+  _globals['_READAT']._serialized_start=721
+  _globals['_READAT']._serialized_end=820
+  _globals['_DOCUMENT']._serialized_start=822
+  _globals['_DOCUMENT']._serialized_end=891
+  _globals['_ROWBATCH']._serialized_start=893
+  _globals['_ROWBATCH']._serialized_end=973
+  _globals['_ROWERROR']._serialized_start=976
+  _globals['_ROWERROR']._serialized_end=1135
+  _globals['_ROWERROR_METADATAENTRY']._serialized_start=1088
+  _globals['_ROWERROR_METADATAENTRY']._serialized_end=1135
 # @@protoc_insertion_point(module_scope)

@@ -29,16 +29,20 @@ class Timestamp(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., wall_ms: _Optional[int] = ..., logical: _Optional[int] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("cluster_id", "node_id", "term", "timestamp")
+    __slots__ = ("cluster_id", "node_id", "term", "timestamp", "region_id", "region_epoch")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    REGION_ID_FIELD_NUMBER: _ClassVar[int]
+    REGION_EPOCH_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     node_id: str
     term: int
     timestamp: Timestamp
-    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., term: _Optional[int] = ..., timestamp: _Optional[_Union[Timestamp, _Mapping]] = ...) -> None: ...
+    region_id: int
+    region_epoch: int
+    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[str] = ..., term: _Optional[int] = ..., timestamp: _Optional[_Union[Timestamp, _Mapping]] = ..., region_id: _Optional[int] = ..., region_epoch: _Optional[int] = ...) -> None: ...
 
 class Value(_message.Message):
     __slots__ = ("null", "bool", "int64", "float64", "bytes", "string", "timestamp_micros", "decimal", "uuid", "date_days")

@@ -30,6 +30,7 @@ class Route:
         self._now_s = now_s
         self._lock = threading.Lock()
         self._failed_s: dict[str, float] = {}
+        # Of region 1, as Members tells it: terms of two regions do not compare.
         self._term = 0
         self._any = 0
         self.addresses = endpoints

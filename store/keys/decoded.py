@@ -4,7 +4,7 @@ Where :mod:`~cortado.store.keys.dump` makes a line of a key, for errors and logs
 knows all spaces of the engine, not only that of versions; their first bytes tell them apart::
 
     "k" "m" "t" ...                            versions: a pair, the catalogue, a row or an index entry
-    group id 4 (below 6b000000), request id 20 the remembered result of a request
+    segment 4 (below 6b000000), request id 20  the remembered result of a request
     "applied" group id 4                       the applied state
     "installing" group id 4                    the mark that the data is no state
     "log reset" group id 4                     how the log is to be reset after a snapshot was installed
@@ -40,7 +40,7 @@ from cortado.store.keys.keyspace import (
 from cortado.store.keys.types import KeyType, KeyValue
 
 REQUEST_ID_BYTES: Final = 20
-_GROUP_BYTES: Final = 4
+_SEGMENT_BYTES: Final = 4
 _NUMBER_BYTES: Final = 8
 _JOINED: Final = b"joined"
 _LET_IN: Final = b"let in by"
@@ -110,7 +110,8 @@ class DecodedKey:
     parts: tuple[DecodedPart, ...] = ()
     ts: Timestamp | None = None
     group_id: int | None = None
-    segment: int | None = None
+    log_segment: int | None = None
+    request_segment: int | None = None
     offset: int | None = None
     request_id: bytes = b""
 
@@ -125,9 +126,9 @@ class DecodedKey:
             case KeyKind.PAIR | KeyKind.CATALOG:
                 named = f"{'kv' if self.kind is KeyKind.PAIR else 'meta'} {parts}"
             case KeyKind.LOG_FILE:
-                named = f"log file {self.segment:016d} byte {self.offset}"
+                named = f"log file {self.log_segment:016d} byte {self.offset}"
             case KeyKind.REQUEST:
-                return f"request {self.request_id.hex()} of group {self.group_id}"
+                return f"request {self.request_id.hex()} of segment {self.request_segment}"
             case KeyKind.APPLIED | KeyKind.INSTALLING | KeyKind.LOG_RESET:
                 named = f"{self.kind} of group {self.group_id}"
             case KeyKind.JOINED | KeyKind.LET_IN:
@@ -176,13 +177,13 @@ def _decode_other_space(key: bytes) -> DecodedKey | None:
         return DecodedKey(_MARKS[mark[1]], key, group_id=int.from_bytes(mark[2]))
     if key.startswith(_LOG_FILE) and len(key) == len(_LOG_FILE) + 2 * _NUMBER_BYTES:
         segment, offset = key[-2 * _NUMBER_BYTES : -_NUMBER_BYTES], key[-_NUMBER_BYTES:]
-        return DecodedKey(KeyKind.LOG_FILE, key, segment=int.from_bytes(segment), offset=int.from_bytes(offset))
-    group_id, rest = int.from_bytes(key[:_GROUP_BYTES]), key[_GROUP_BYTES:]
-    if key[:1] >= KV_SPACE or len(key) <= _GROUP_BYTES:
+        return DecodedKey(KeyKind.LOG_FILE, key, log_segment=int.from_bytes(segment), offset=int.from_bytes(offset))
+    if key[:1] >= KV_SPACE:
         return None
+    segment, rest = key[:_SEGMENT_BYTES], key[_SEGMENT_BYTES:]
     if len(rest) == REQUEST_ID_BYTES:
         ts = Timestamp.from_bytes(rest[:TIMESTAMP_BYTES])
-        return DecodedKey(KeyKind.REQUEST, key, ts=ts, group_id=group_id, request_id=rest)
+        return DecodedKey(KeyKind.REQUEST, key, ts=ts, request_segment=int.from_bytes(segment), request_id=rest)
     return None
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import ScanChunk, logical_of, suffix_from
-from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND
+from cortado.store.mvcc.versions import DELETE_KIND, PAYLOAD, PUT_KIND, check_deleted
 
 payload_of: Final[Callable[[bytes], bytes]] = itemgetter(PAYLOAD)
 kind_of: Final[Callable[[bytes], int]] = itemgetter(0)
@@ -46,7 +46,12 @@ def select_rows(
         rows = newest_visible(engine_keys, read_suffix)
         if not all(payloads):
             # A delete has no payload, and few puts have none.
-            rows &= np.frombuffer(bytes(map(kind_of, engine_values)), np.uint8) == PUT_KIND
+            kinds = np.frombuffer(bytes(map(kind_of, engine_values)), np.uint8)
+            puts = kinds == PUT_KIND
+            strange = np.flatnonzero(rows & ~puts & (kinds != DELETE_KIND))
+            if strange.size:
+                check_deleted(engine_keys[strange[0]], engine_values[strange[0]])
+            rows &= puts
         if not rows.all():
             chosen = rows.tolist()
             engine_keys = list(compress(engine_keys, chosen))

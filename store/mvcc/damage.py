@@ -19,11 +19,12 @@ from cortado.store.keys.dump import dump
 from cortado.store.mvcc.versions import RESET, RESIDUE, checksum
 
 GROUP_BYTES: Final = 4
-"""Before a request's id: the checksum of a remembered request does not cover them."""
 GROUP_ID: Final = 1
-"""Of the one group that a node is of. The bytes before an id are compared with it: another group's record is a damaged
-one of ours."""
-_GROUP: Final = GROUP_ID.to_bytes(GROUP_BYTES)
+"""Of the one group that a node is of."""
+SEGMENT: Final = (1).to_bytes(4)
+"""What stands before the ids of the requests that group 1 remembers. The checksum of such a record does not cover it,
+so keys are compared with it: a record of another segment is a damaged one of ours."""
+SEGMENT_BYTES: Final = len(SEGMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +65,19 @@ class Damage:
 
 def item_text(space: Space, key: bytes) -> str:
     """A stored key of the data or of the remembered requests, for people."""
-    return dump(key) if space is Space.DATA else f"the remembered request {key[GROUP_BYTES:].hex()}"
+    return dump(key) if space is Space.DATA else f"the remembered request {key[SEGMENT_BYTES:].hex()}"
 
 
 def damaged_keys(space: Space, keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
     """Of items of the data or of the remembered requests, the keys of those whose checksum is wrong, in their order."""
-    covered = keys if space is Space.DATA else [key[GROUP_BYTES:] for key in keys]
+    covered = keys if space is Space.DATA else [key[SEGMENT_BYTES:] for key in keys]
     pieces = [RESET] * (3 * len(keys))
     pieces[0::3] = covered
     pieces[1::3] = values
-    is_ours = space is Space.DATA or all(key.startswith(_GROUP) for key in keys)
+    is_ours = space is Space.DATA or all(key.startswith(SEGMENT) for key in keys)
     if is_ours and checksum(b"".join(pieces)) == 0:
         return []
     wrong = [checksum(each) != RESIDUE for each in map(add, covered, values)]
     if not is_ours:
-        wrong = [each or not key.startswith(_GROUP) for each, key in zip(wrong, keys, strict=True)]
+        wrong = [each or not key.startswith(SEGMENT) for each, key in zip(wrong, keys, strict=True)]
     return list(compress(keys, wrong))

@@ -39,6 +39,7 @@ from cortado.store.mvcc.versions import (
     PAYLOAD,
     PUT_KIND,
     RESIDUE,
+    check_deleted,
     checksum,
     damaged,
     decode_version,
@@ -308,7 +309,10 @@ class Snapshot:
             raise damaged(engine_key, engine_value)
         if self._seen is not None:
             self._seen.note(key, engine_key[-TIMESTAMP_BYTES:])
-        return Version(engine_key, engine_value[PAYLOAD]) if engine_value[0] == PUT_KIND else None
+        if engine_value[0] == PUT_KIND:
+            return Version(engine_key, engine_value[PAYLOAD])
+        check_deleted(engine_key, engine_value)
+        return None
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
         return self._store.get_many(keys, self._read_ts, max_bytes=max_bytes, seen=self._seen)

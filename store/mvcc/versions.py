@@ -5,11 +5,13 @@
     engine key    logical key | inverted timestamp 12            newest first: each byte of the timestamp ^ 0xFF
     engine value  kind 1 | payload | CRC of the key 4 | CRC 4    kind: "P" put, "D" delete (its payload is empty)
 
-Both are CRC-32C, little-endian. The last one covers engine key, kind, payload and the key's CRC, so a value under a
-wrong key is found too. It stands behind what it covers, and then the CRC over everything, itself included, is one
-constant, whatever the data: a version is checked without being taken apart. Four more constant bytes bring the CRC's
-register back to where it began; with those between them, a whole run of versions is checked by one call over their
-concatenation. Any single damaged version is still found for certain, since nothing that follows can undo a wrong
+Some other kinds are reserved (docs/formats/values.md); a reader that meets one refuses it by name.
+
+Both checksums are CRC-32C, little-endian. The last one covers engine key, kind, payload and the key's CRC, so a value
+under a wrong key is found too. It stands behind what it covers, and then the CRC over everything, itself included, is
+one constant, whatever the data: a version is checked without being taken apart. Four more constant bytes bring the
+CRC's register back to where it began; with those between them, a whole run of versions is checked by one call over
+their concatenation. Any single damaged version is still found for certain, since nothing that follows can undo a wrong
 register.
 
 The key's own CRC is looked at where the last one is wrong, and then tells what is lost. Where it holds, the version
@@ -39,6 +41,7 @@ Item: TypeAlias = tuple[bytes, bytes]
 PUT: Final = b"P"
 DELETE: Final = b"D"
 PUT_KIND: Final = PUT[0]
+DELETE_KIND: Final = DELETE[0]
 
 PAYLOAD: Final = slice(1, -8)
 """Of an engine value."""
@@ -83,10 +86,21 @@ def encode_version(key: LogicalKey, payload: bytes | None, ts: Timestamp) -> Ite
 
 
 def decode_version(engine_key: bytes, engine_value: bytes) -> Version | None:
-    """A stored version; None for a delete. Raises DataLoss, naming the key, where its checksum is wrong."""
+    """A stored version; None for a delete. Raises DataLoss, naming the key, where its checksum is wrong or its kind is
+    not known."""
     if checksum(engine_key + engine_value) != RESIDUE:
         raise damaged(engine_key, engine_value)
-    return Version(engine_key, engine_value[PAYLOAD]) if engine_value[0] == PUT_KIND else None
+    if engine_value[0] == PUT_KIND:
+        return Version(engine_key, engine_value[PAYLOAD])
+    check_deleted(engine_key, engine_value)
+    return None
+
+
+def check_deleted(engine_key: bytes, engine_value: bytes) -> None:
+    """Of a version that is no put. Raises DataLoss where it is no delete either."""
+    if engine_value[0] != DELETE_KIND:
+        kind = repr(engine_value[:1].decode("latin-1"))
+        raise DataLoss(dump(engine_key), f"a stored version is of the kind {kind}, which this version does not know")
 
 
 def damaged(engine_key: bytes, engine_value: bytes) -> DataLoss:

@@ -1,11 +1,12 @@
 """Where a node stands: the record that is written in the same transaction as everything that it speaks of.
 
-Format 2, numbers big-endian (golden files pin it)::
+Format 3, numbers big-endian (golden files pin it)::
 
     format 1 | index 8 | term 8 | last_ts 12 | ceiling 12 | epoch_began 12 | request_floor 20 | requests 8
-    | request_bytes 8 | CRC-32C 4
+    | request_bytes 8 | reserved 24 | CRC-32C 4
 
-The checksum is little-endian, as everywhere, and covers all bytes before it.
+The reserved bytes are for a safepoint and a resolved timestamp (docs/formats/node.md). They are zero: others would mean
+something that this version does not keep. The checksum is little-endian, as everywhere, and covers all bytes before it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import Final
 import google_crc32c
 
 from cortado.errors import DataLoss
-from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 
-FORMAT: Final = 2
-_LAYOUT: Final = struct.Struct(">BQQ12s12s12s20sQQ")
+FORMAT: Final = 3
+_RESERVED: Final = bytes(2 * TIMESTAMP_BYTES)
+_LAYOUT: Final = struct.Struct(">BQQ12s12s12s20sQQ24s")
 _CHECKSUM: Final = struct.Struct("<I")
 
 
@@ -68,18 +70,23 @@ class AppliedState:
             self.request_floor,
             self.requests,
             self.request_bytes,
+            _RESERVED,
         )
         return record + _CHECKSUM.pack(google_crc32c.value(record))
 
     @classmethod
     def decode(cls, encoded: bytes) -> AppliedState:
-        """Raises DataLoss on a wrong length, checksum or format."""
+        """Raises DataLoss on a wrong length, checksum or format, and where reserved bytes are used."""
         record, checksum = encoded[:-4], encoded[-4:]
-        if len(record) != _LAYOUT.size or _CHECKSUM.pack(google_crc32c.value(record)) != checksum:
-            raise DataLoss("the node's state", f"a record of {len(encoded)} bytes with a wrong length or checksum")
-        format_, index, term, last_ts, ceiling, epoch_began, request_floor, *counts = _LAYOUT.unpack(record)
-        if format_ != FORMAT:
-            raise DataLoss("the node's state", f"format {format_} is unknown, this version reads {FORMAT}")
+        if not record or _CHECKSUM.pack(google_crc32c.value(record)) != checksum:
+            raise DataLoss("the node's state", f"a record of {len(encoded)} bytes with a wrong checksum")
+        if record[0] != FORMAT:
+            raise DataLoss("the node's state", f"format {record[0]} is unknown, this version reads {FORMAT}")
+        if len(record) != _LAYOUT.size:
+            raise DataLoss("the node's state", f"a record of {len(encoded)} bytes, not of {_LAYOUT.size + 4}")
+        _, index, term, last_ts, ceiling, epoch_began, request_floor, *counts, reserved = _LAYOUT.unpack(record)
+        if reserved != _RESERVED:
+            raise DataLoss("the node's state", "a newer version wrote a safepoint or a resolved timestamp")
         return cls(
             index,
             term,

@@ -23,7 +23,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader, Version, suffix_from
 from cortado.store.mvcc.seen import Seen
-from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item
+from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, check_deleted
 
 
 class Layer:
@@ -129,4 +129,7 @@ def _live(key: LogicalKey, found: Item) -> Iterator[tuple[LogicalKey, Version]]:
 
 def _version(found: Item) -> Version | None:
     engine_key, engine_value = found
-    return Version(engine_key, engine_value[PAYLOAD]) if engine_value[0] == PUT_KIND else None
+    if engine_value[0] == PUT_KIND:
+        return Version(engine_key, engine_value[PAYLOAD])
+    check_deleted(engine_key, engine_value)
+    return None

@@ -24,7 +24,7 @@ from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
-from cortado.store.mvcc.damage import GROUP_BYTES, GROUP_ID, Damage, damaged_keys
+from cortado.store.mvcc.damage import GROUP_ID, SEGMENT, SEGMENT_BYTES, Damage, damaged_keys
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseCeiling
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
@@ -49,7 +49,6 @@ class StateMachine:
         """Raises DataLoss where the stored state is damaged."""
         self._engine = engine
         self._versions = versions
-        self._group = group_id.to_bytes(GROUP_BYTES)
         self._state_key, self._reset_key = applied_key(group_id), reset_key(group_id)
         self._record_left: bytes | None = None
         self._decoded: tuple[bytes, AppliedState] = b"", AppliedState()
@@ -74,7 +73,7 @@ class StateMachine:
         OutcomeUnknown where damage may hide what is remembered."""
         doubted = self._versions.suspect_requests
         with self._engine.read() as txn:
-            encoded = txn.get(Space.REQUESTS, self._group + request_id)
+            encoded = txn.get(Space.REQUESTS, SEGMENT + request_id)
             # The floor of the same transaction: in an older one it may be below what was just forgotten.
             floor = self._load_from(txn).request_floor if encoded is None else _FIRST_ID
         remembered = answer_of(request_id, request_hash, encoded, floor)
@@ -83,7 +82,7 @@ class StateMachine:
         return remembered
 
     def _check_not_hidden(self, request_id: bytes, doubted: Mapping[Damage, bytes]) -> None:
-        key = self._group + request_id
+        key = SEGMENT + request_id
         for damage, end in doubted.items():
             if damage.start <= key < end:
                 problem = f"what is remembered of requests is damaged beside this one ({damage.what})"
@@ -95,13 +94,13 @@ class StateMachine:
         A damaged record is passed over: with one bit turned its id may speak of the year 2100, and so may a floor above
         it, which would refuse every request until then, on every replica.
         """
-        start, bytes_max = self._group + from_id, _PAGE_BYTES
+        start, bytes_max = SEGMENT + from_id, _PAGE_BYTES
         with self._engine.read() as txn:
             while True:
                 page = txn.page(Space.REQUESTS, start, ABOVE_KEYS, max_items=count_max, max_bytes=bytes_max)
                 wrong = set(damaged_keys(Space.REQUESTS, page.keys, page.values))
                 whole = [
-                    (key[GROUP_BYTES:], len(record))
+                    (key[SEGMENT_BYTES:], len(record))
                     for key, record in zip(page.keys, page.values, strict=True)
                     if key >= start and key not in wrong
                 ]
@@ -191,7 +190,7 @@ class StateMachine:
                 assert_never(control)
 
     def _remember(self, txn: WriteTransaction, state: AppliedState, log_entry: LogEntry) -> AppliedState:
-        txn.put_many(Space.REQUESTS, [(self._group + request_id, record) for request_id, record in log_entry.results])
+        txn.put_many(Space.REQUESTS, [(SEGMENT + request_id, record) for request_id, record in log_entry.results])
         added_bytes = sum(len(record) for _, record in log_entry.results)
         return replace(
             state,
@@ -201,7 +200,7 @@ class StateMachine:
 
     def _forget(self, txn: WriteTransaction, state: AppliedState, floor: bytes) -> AppliedState:
         """Delete what is remembered below ``floor``, and count it."""
-        start, end = self._group + _FIRST_ID, self._group + floor
+        start, end = SEGMENT + _FIRST_ID, SEGMENT + floor
         requests, request_bytes, exhausted = state.requests, state.request_bytes, False
         while not exhausted:
             page = txn.page(Space.REQUESTS, start, end, max_items=_PAGE_ITEMS)

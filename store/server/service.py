@@ -13,10 +13,14 @@ from google.protobuf.message import Message
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.node.node import Node
 from cortado.store.node.request_table.records import HASH_BYTES
 from cortado.store.server.convert import read_at, timestamp_message
+
+REGION_EPOCH: Final = 1
+"""All keys are in one region, and its range never changed."""
 
 SLICE_ROWS_MAX: Final = 4_000
 SLICE_BYTES_MAX: Final = 1 << 20
@@ -45,6 +49,8 @@ class Service:
             node_id=identity.node_id,
             term=term,
             timestamp=timestamp_message(ts),
+            region_id=GROUP_ID,
+            region_epoch=REGION_EPOCH,
         )
         self._last_header = ts, header
         return header

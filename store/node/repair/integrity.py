@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
-from cortado.store.mvcc.damage import GROUP_BYTES, Damage
+from cortado.store.mvcc.damage import SEGMENT, Damage
 from cortado.store.node.driver import Driver
 from cortado.store.node.examining import Examiner, lost
 from cortado.store.node.group_context import GroupContext
@@ -55,7 +55,7 @@ class Integrity:
         """Reads all that is stored again and again."""
         self.examiner = Examiner(store, self._lacks)
         store.on_damage = self._met
-        store.newest_request = lambda: self._newest_request(group, driver)
+        store.newest_request = lambda: self._newest_request(driver)
         group.log.examine = self.examiner.examine
         driver.on_doubt = lambda stored_key: self._lacks(lost(stored_key), stored_key)
 
@@ -83,11 +83,11 @@ class Integrity:
         if not self._is_stopping:
             self.repairs.report(damage)
 
-    def _newest_request(self, group: GroupContext, driver: Driver) -> bytes:
+    def _newest_request(self, driver: Driver) -> bytes:
         """Behind what can be remembered of requests by now: an id is ahead of its commit by some clocks' bounds."""
         last = driver.applied.last_ts
         wall_ms = min(last.wall_ms + AHEAD_FACTOR * self._host.clock.max_offset_ms, WALL_MS_MAX)
-        return group.of.group_id.to_bytes(GROUP_BYTES) + bytes(Timestamp(last.epoch, wall_ms, LOGICAL_MAX))
+        return SEGMENT + bytes(Timestamp(last.epoch, wall_ms, LOGICAL_MAX))
 
     def _met(self, damage: Damage) -> None:
         """On the reader's thread."""

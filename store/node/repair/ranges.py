@@ -28,7 +28,7 @@ from typing import Final
 from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import Engine, ReadTransaction, Space, WriteTransaction
-from cortado.store.mvcc.damage import GROUP_BYTES, Damage, damaged_keys, item_text
+from cortado.store.mvcc.damage import SEGMENT_BYTES, Damage, damaged_keys, item_text
 from cortado.store.mvcc.reader import logical_of, suffix_from
 from cortado.store.mvcc.verifying import PAGE_ITEMS
 from cortado.store.mvcc.versions import Item, encode_version, is_key_right, suffix_of, timestamp_of
@@ -276,7 +276,7 @@ def _is_kept(space: Space, key: bytes, theirs: Answer, state: AppliedState) -> b
     """Whether the item was not forgotten here since. Requests are, where the floor rises: one that was in flight then
     is remembered below it until it rises again."""
     has_forgotten = state.request_floor != theirs.request_floor
-    return space is Space.DATA or not has_forgotten or key[GROUP_BYTES:] >= state.request_floor
+    return space is Space.DATA or not has_forgotten or key[SEGMENT_BYTES:] >= state.request_floor
 
 
 # --- walking -------------------------------------------------------------------------------------------------------

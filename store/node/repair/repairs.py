@@ -24,7 +24,7 @@ from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unavailable
 from cortado.raft.configuration import Member
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Space
-from cortado.store.mvcc.damage import GROUP_BYTES, Damage, item_text
+from cortado.store.mvcc.damage import SEGMENT_BYTES, Damage, item_text
 from cortado.store.mvcc.evaluation import AcceptLoss
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, Survey, differs, mend, own_slice, survey
@@ -215,7 +215,7 @@ class Repairs:
         if not ends:
             # Its id may have turned, and nobody has looked yet between which whole ones it stands.
             raise Unavailable(f"which requests {damage.what} may be is not known before the patrol's next pass")
-        below = max(ends)[GROUP_BYTES:][:REQUEST_ID_BYTES]
+        below = max(ends)[SEGMENT_BYTES:][:REQUEST_ID_BYTES]
         return AcceptLoss(engine_key, False, below.ljust(REQUEST_ID_BYTES, b"\0"))
 
     def _cases_of(self, space: Space, key: bytes) -> list[Case]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.store.engine.interface import ABOVE_KEYS, Space
-from cortado.store.mvcc.damage import GROUP_BYTES
+from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.mvcc.damage import SEGMENT
 from cortado.store.node.snapshots.marker import applied_key
 
 FIRST_KEY: Final = b"\x00"
@@ -14,14 +15,12 @@ FIRST_KEY: Final = b"\x00"
 
 @dataclass(frozen=True, slots=True)
 class GroupRange:
-    """``data`` is the half-open range of engine keys that the group holds; by default there is one group, with all."""
+    """``data`` is the half-open range of engine keys that the group holds, ``requests`` that of what it remembers of
+    requests; by default there is one group, with all."""
 
     group_id: int
     data: tuple[bytes, bytes] = (FIRST_KEY, ABOVE_KEYS)
-
-    @property
-    def requests(self) -> tuple[bytes, bytes]:
-        return self.group_id.to_bytes(GROUP_BYTES), (self.group_id + 1).to_bytes(GROUP_BYTES)
+    requests: tuple[bytes, bytes] = (SEGMENT, successor_of_prefix(SEGMENT))
 
     @property
     def applied(self) -> tuple[bytes, bytes]:

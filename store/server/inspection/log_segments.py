@@ -89,7 +89,7 @@ def _segment_of(field_: str, key: bytes) -> int | None:
     decoded = decode_key(key)
     if decoded.kind is not KeyKind.LOG_FILE:
         raise InvalidArgument(field_, "must be empty or the resume of another reply: a place in a log file", key.hex())
-    return decoded.segment
+    return decoded.log_segment
 
 
 def _held(log: LogSegments, files: LogDirectory) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import google_crc32c
 import pytest
 
 from cortado.errors import DataLoss
@@ -52,6 +53,24 @@ def test_a_cut_state_is_data_loss() -> None:
         AppliedState.decode(STATE.encode()[:-1])
     with pytest.raises(DataLoss):
         AppliedState.decode(b"")
+
+
+def test_another_format_of_the_state_is_refused_by_its_number() -> None:
+    older = _sealed(bytes([2]) + STATE.encode()[1:-28])
+    with pytest.raises(DataLoss, match="format 2 is unknown, this version reads 3"):
+        AppliedState.decode(older)
+
+
+@pytest.mark.parametrize("place", [89, 100, 101, 112])
+def test_what_is_reserved_in_the_state_is_refused_where_it_is_used(place: int) -> None:
+    record = bytearray(STATE.encode()[:-4])
+    record[place] = 1
+    with pytest.raises(DataLoss, match="a newer version wrote a safepoint or a resolved timestamp"):
+        AppliedState.decode(_sealed(bytes(record)))
+
+
+def _sealed(record: bytes) -> bytes:
+    return record + google_crc32c.value(record).to_bytes(4, "little")
 
 
 def test_states_differ_in_their_bytes() -> None:

@@ -18,7 +18,7 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import ScanChunk
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.mvcc.versions import encode_version, is_key_right, suffix_of
+from cortado.store.mvcc.versions import checksum, encode_version, is_key_right, suffix_of
 from support.engines import open_lmdb
 
 START, END = kv_range("n")
@@ -203,6 +203,27 @@ def test_a_flipped_byte_in_the_file_is_data_loss(tmp_path: Path) -> None:
         store.scan_chunk(START, END, at(9))
     assert store.get(key(2), at(9)) is not None
     engine.close()
+
+
+@pytest.mark.parametrize("kind", [b"E", b"p", b"d"])
+@pytest.mark.parametrize("read", ["get", "get_many", "scan"])
+def test_a_version_of_a_kind_that_is_not_known_is_refused_by_name(engine: Engine, kind: bytes, read: str) -> None:
+    store, ts = VersionStore(engine), at(5)
+    with engine.write() as txn:
+        txn.put(Space.DATA, *_of_kind(kind, encode_version(key(1), b"", ts)))
+    reads: dict[str, Callable[[], object]] = {
+        "get": lambda: store.get(key(1), ts),
+        "get_many": lambda: store.get_many([key(1)], ts),
+        "scan": lambda: store.scan_chunk(START, END, ts),
+    }
+    with pytest.raises(DataLoss, match=f"is of the kind '{kind.decode()}', which this version does not know"):
+        reads[read]()
+
+
+def _of_kind(kind: bytes, item: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    engine_key, engine_value = item
+    body = engine_key + kind + engine_value[1:-4]
+    return engine_key, body[len(engine_key) :] + checksum(body).to_bytes(4, "little")
 
 
 def test_below_the_safepoint_every_read_is_refused(engine: Engine) -> None:

@@ -87,11 +87,11 @@ def test_a_new_epoch_and_a_ceiling_are_in_the_state() -> None:
 
 def test_the_oldest_requests_are_found_behind_damaged_ones_that_fill_more_than_a_page() -> None:
     engine = MemoryEngine()
-    group = (1).to_bytes(4)
+    segment = (1).to_bytes(4)
     whole = bytes(at(9)) + bytes(8)
     with engine.write() as txn:
         for number in range(5):
-            txn.put(Space.REQUESTS, group + bytes(at(number + 1)) + bytes(8), bytes(600_000))
-        txn.put(Space.REQUESTS, group + whole, encode_remembered(whole, Remembered(bytes(16), at(9), b"reply")))
+            txn.put(Space.REQUESTS, segment + bytes(at(number + 1)) + bytes(8), bytes(600_000))
+        txn.put(Space.REQUESTS, segment + whole, encode_remembered(whole, Remembered(bytes(16), at(9), b"reply")))
     machine = StateMachine(engine, VersionStore(engine))
     assert [request_id for request_id, _ in machine.oldest_requests(bytes(20), 1)] == [whole]

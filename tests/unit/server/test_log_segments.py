@@ -59,7 +59,7 @@ def problems(log: LogSegments | LogDisk) -> list[tuple[int, str, str]]:
     """Segment, kind and message of each."""
     segments = log if isinstance(log, LogSegments) else LogSegments(lambda: log)
     shown = [each for _, found in pieces(segments) for each in found.shown]
-    return [(decode_key(each.key.key).segment or 0, each.kind, each.message) for each in shown]
+    return [(decode_key(each.key.key).log_segment or 0, each.kind, each.message) for each in shown]
 
 
 def test_every_segment_is_a_piece_and_sound_ones_have_no_problems(disk: LogDisk) -> None:

@@ -45,6 +45,7 @@ def test_followers_serve_stale_reads_and_times_that_are_closed_and_send_others_t
         for at in (stale(500), common_pb2.ReadAt(timestamp=written.header.timestamp)):
             found = await follower.get(kv_pb2.KvGetRequest(namespace="a", key=b"k", at=at))
             assert (found.pair.value, found.header.node_id) == (b"v", "n2")
+            assert (found.header.region_id, found.header.region_epoch) == (1, 1)
         with pytest.raises(NotLeader) as elsewhere:
             await follower.get(kv_pb2.KvGetRequest(namespace="a", key=b"k"))
         assert elsewhere.value.leader == "n1.test:7621"
