@@ -39,10 +39,13 @@ class Forked:
     def __init__(self, zygote: Zygote, pid: int) -> None:
         self._zygote = zygote
         self.pid = pid
+        self.returncode: int | None = None
 
     def poll(self) -> int | None:
         """Its exit code, or minus the signal that ended it; None while it runs."""
-        return self._zygote.exit_code(self.pid)
+        if self.returncode is None:
+            self._zygote.hear_who_ended()
+        return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code, once it ended. Raises subprocess.TimeoutExpired after ``timeout`` seconds."""
@@ -72,7 +75,8 @@ class Zygote:
         env = {**os.environ, "PYTHONPATH": path}
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=env)
         theirs.close()
-        self._exit_codes: dict[int, int] = {}
+        # By process id, while they run: the id of one that ended may come round again.
+        self._running: dict[int, Forked] = {}
         self._lock = threading.Lock()
 
     def start(self, arguments: Sequence[str], log: int) -> Forked:
@@ -84,15 +88,18 @@ class Zygote:
         with self._lock:
             socket.send_fds(self._socket, [json.dumps(wanted).encode()], [log])
             while "started" not in (told := self._hear()):
-                self._exit_codes[told["ended"]] = told["code"]
-        return Forked(self, told["started"])
+                self._ended(told)
+            started = self._running[told["started"]] = Forked(self, told["started"])
+        return started
 
-    def exit_code(self, pid: int) -> int | None:
+    def hear_who_ended(self) -> None:
+        """Give each that ended its exit code."""
         with self._lock:
             while select.select([self._socket], [], [], 0)[0]:
-                told = self._hear()
-                self._exit_codes[told["ended"]] = told["code"]
-            return self._exit_codes.get(pid)
+                self._ended(self._hear())
+
+    def _ended(self, told: dict[str, int]) -> None:
+        self._running.pop(told["ended"]).returncode = told["code"]
 
     def end(self) -> None:
         self._socket.close()
