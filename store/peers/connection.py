@@ -5,8 +5,10 @@
     read() ◄── FrameBuffer ◄── data_received      reading pauses above READ_AHEAD_BYTES that nobody asked for
     write() ── encode_frame ──► transport.write   and waits while the receiver is slow
 
-One task reads, and one writes. What a sender can make this side hold is bounded: by one frame of a kind that is
-expected, or by ``READ_AHEAD_BYTES``, and by what one read of the socket brings on top.
+One task reads, and one writes: Hellos, requests and their answers. Batches are told as they arrive instead
+(:class:`BatchStream`), since a task that waits for each costs more than all else that is done with it. What a sender
+can make this side hold is bounded: by one frame of a kind that is expected, or by ``READ_AHEAD_BYTES``, and by what one
+read of the socket brings on top.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any, Final, cast
 
 from cortado.errors import CortadoError, PeerRefused, Unavailable
 from cortado.store.peers.frames import ERROR_BYTES_MAX, PREAMBLE, BadFrame, Frame, FrameBuffer, Kind, encode_frame
+from cortado.store.peers.interface import Receiver
 from cortado.store.rpc_errors import from_status, rpc_status
 
 READ_AHEAD_BYTES: Final = 256 << 10
@@ -46,6 +49,7 @@ class Connection(asyncio.Protocol):
         self._arrived: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._stream: BatchStream | None = None
 
     # --- what asyncio calls --------------------------------------------------------------------------------------
 
@@ -57,7 +61,9 @@ class Connection(asyncio.Protocol):
         if self._is_ending:
             return
         self._frames.feed(data)
-        if self._arrived is not None and not self._arrived.done():
+        if self._stream is not None:
+            self._stream.look()
+        elif self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)
         elif len(self._frames) > READ_AHEAD_BYTES and self._is_reading:
             self._is_reading = False
@@ -66,6 +72,8 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         self._is_ended = True
         _wake(self._arrived)
+        if self._stream is not None:
+            self._stream.look()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -73,6 +81,8 @@ class Connection(asyncio.Protocol):
         self._lost = exc
         for waiter in (self._arrived, self._drained, self._gone):
             _wake(waiter)
+        if self._stream is not None:
+            self._stream.look()
 
     def pause_writing(self) -> None:
         self._drained = asyncio.get_running_loop().create_future()
@@ -80,6 +90,8 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         _wake(self._drained)
         self._drained = None
+        if self._stream is not None:
+            self._stream.writable()
 
     # --- what its user calls -------------------------------------------------------------------------------------
 
@@ -90,33 +102,39 @@ class Connection(asyncio.Protocol):
     async def read(self) -> Frame | None:
         """The next frame; None where the other side closed between two. Raises PeerRefused for what was not expected,
         and the error that the other side sent."""
-        while True:
-            try:
-                frame = self._frames.next(self._expected)
-            except BadFrame as bad:
-                kind = PeerRefused if self._frames.is_greeted else Unavailable
-                raise kind(f"{self.who} {bad}") from None
-            if frame is not None:
-                if frame.kind is Kind.ERROR:
-                    raise self._told(frame.payload)
-                return frame
+        while (frame := self.next()) is None:
             if self._is_ended:
-                self._check_end()
+                self.check_end()
                 return None
-            if not self._is_reading:
-                self._is_reading = True
-                self._made.resume_reading()
+            self._read_on()
             self._arrived = asyncio.get_running_loop().create_future()
             try:
                 await self._arrived
             finally:
                 self._arrived = None
+        return frame
+
+    def next(self) -> Frame | None:
+        """The next frame, where it is here whole. Raises as :meth:`read` does."""
+        try:
+            frame = self._frames.next(self._expected)
+        except BadFrame as bad:
+            kind = PeerRefused if self._frames.is_greeted else Unavailable
+            raise kind(f"{self.who} {bad}") from None
+        if frame is not None and frame.kind is Kind.ERROR:
+            raise self._told(frame.payload)
+        return frame
+
+    def tell(self, stream: BatchStream) -> None:
+        """From now on ``stream`` takes what arrives."""
+        self._stream = stream
+        self._read_on()
 
     async def write(self, kind: Kind, payload: bytes) -> None:
         """Returns when the frame is on its way, which waits for a slow receiver."""
         if self._is_ended:
             raise Unavailable("the connection is closed")
-        self._made.write(encode_frame(kind, payload))
+        self.send(kind, payload)
         if self._drained is not None:
             await self._drained
             if self._lost is not None:
@@ -125,6 +143,20 @@ class Connection(asyncio.Protocol):
     def told(self, name: str) -> Any:
         """What the transport knows: see :meth:`asyncio.BaseTransport.get_extra_info`."""
         return self._made.get_extra_info(name)
+
+    @property
+    def is_ended(self) -> bool:
+        """Nothing more arrives."""
+        return self._is_ended
+
+    @property
+    def is_writable(self) -> bool:
+        """False where the other side is slow, or gone."""
+        return self._drained is None and not self._is_ended
+
+    def send(self, kind: Kind, payload: bytes) -> None:
+        """Put a frame on its way, which waits for nobody."""
+        self._made.write(encode_frame(kind, payload))
 
     @property
     def is_made(self) -> bool:
@@ -149,10 +181,8 @@ class Connection(asyncio.Protocol):
         self._frames.drop()
         try:
             if not self._is_ended:
-                self._made.write(encode_frame(Kind.ERROR, rpc_status(error).SerializeToString()))
-                if not self._is_reading:
-                    self._is_reading = True
-                    self._made.resume_reading()
+                self.send(Kind.ERROR, rpc_status(error).SerializeToString())
+                self._read_on()
                 await asyncio.wait([self._gone], timeout=LINGER_S)
         finally:
             self.abort()
@@ -162,6 +192,11 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         return self._transport
 
+    def _read_on(self) -> None:
+        if not self._is_reading:
+            self._is_reading = True
+            self._made.resume_reading()
+
     def _told(self, status: bytes) -> CortadoError:
         """What the other side ends the connection with; a node that is known is named."""
         error = from_status(status)
@@ -169,8 +204,8 @@ class Connection(asyncio.Protocol):
             return PeerRefused(f"{self.who} refuses this node: {error.problem}")
         return error
 
-    def _check_end(self) -> None:
-        """Raises, where it was in the middle of something."""
+    def check_end(self) -> None:
+        """Raises Unavailable, where it was in the middle of something."""
         if not self._frames.is_greeted:
             if not self._unanswered and not len(self._frames):
                 return
@@ -186,16 +221,43 @@ class BatchStream:
 
     def __init__(self, connection: Connection, peer: str, bytes_max: int) -> None:
         self._connection = connection
+        self._receiver: Receiver | None = None
         connection.who = f"node {peer}"
         connection.is_accepted = True
         connection.expect(BATCH=bytes_max)
 
-    async def read(self) -> bytes | None:
-        frame = await self._connection.read()
-        return None if frame is None else frame.payload
+    def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._connection.tell(self)
+        self.look()
 
-    async def write(self, message: bytes) -> None:
-        await self._connection.write(Kind.BATCH, message)
+    @property
+    def is_writable(self) -> bool:
+        return self._connection.is_writable
+
+    def write(self, message: bytes) -> None:
+        if not self._connection.is_ended:
+            self._connection.send(Kind.BATCH, message)
+
+    # --- what the connection calls -------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Something arrived, or the end."""
+        connection = self._connection
+        try:
+            while self._receiver is not None and (frame := connection.next()) is not None:
+                self._receiver.arrived(frame.payload)
+            if connection.is_ended:
+                connection.check_end()
+                raise Unavailable("the peer ended the stream")
+        except Exception as reason:
+            receiver, self._receiver = self._receiver, None
+            if receiver is not None:
+                receiver.ended(reason)
+
+    def writable(self) -> None:
+        if self._receiver is not None:
+            self._receiver.writable()
 
 
 def _wake(waiter: asyncio.Future[None] | None) -> None:

@@ -48,17 +48,32 @@ class PeerNode(Protocol):
         """What is stored in a range, or in the first part of it. Raises NotFound, Unavailable."""
 
 
+class Receiver(Protocol):
+    """Who a stream tells what happens on it. Called from the loop, as it happens, and never after ``ended``."""
+
+    def arrived(self, message: bytes) -> None:
+        """The next message. What it raises ends the stream."""
+
+    def writable(self) -> None:
+        """The other side is slow no more."""
+
+    def ended(self, reason: Exception) -> None:
+        """Nothing comes any more. Unavailable where the connection broke or was closed; or what the other side ended it
+        with; or PeerRefused for what it should not have sent."""
+
+
 class Stream(Protocol):
-    """One open connection, from either end: whole batches, one read and one write at a time.
+    """One open connection, from either end, that carries whole messages."""
 
-    Both raise Unavailable where the connection broke; ``read`` also what the other side ended it with.
-    """
+    def start(self, receiver: Receiver) -> None:
+        """Tell ``receiver`` from now on; what came before is told at once."""
 
-    async def read(self) -> bytes | None:
-        """The next message; None at the end."""
+    @property
+    def is_writable(self) -> bool:
+        """False where the other side is slow, or gone."""
 
-    async def write(self, message: bytes) -> None:
-        """Returns when the message is on its way, which waits for a slow receiver."""
+    def write(self, message: bytes) -> None:
+        """Send a message, or let it go where the stream has ended."""
 
 
 @dataclass(frozen=True, slots=True)

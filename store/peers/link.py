@@ -1,13 +1,13 @@
-"""One accepted stream to a peer: a bounded queue and a writer, a reader, and the signs of life of both.
+"""One accepted stream to a peer: a bounded queue before it, batches over it, and the signs of life of both sides.
 
 ::
 
-    offer ──► queue (messages, bytes) ──► writer: one batch at a time ──► stream
-                  `- full: dropped           `- what gathered meanwhile is the next batch
-    node.receive ◄── reader ◄── stream
+    offer ──► queue (messages, bytes) ── flush ──► batches ──► stream     while the peer is not slow
+                  `- full: dropped
+    node.receive ◄── arrived ◄── stream                                   as it arrives
 
-A slow peer holds up its own writer only: its queue fills, and what has no room is dropped. Raft sends again what is
-missing; memory does not grow.
+A slow peer holds up its own queue only: that fills, and what has no room is dropped. Raft sends again what is missing;
+memory does not grow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -56,7 +55,6 @@ class Link:
         self._clock = ClockEcho()
         self._queue: deque[tuple[int, bytes]] = deque()
         self._queue_bytes = 0
-        self._wanted = asyncio.Event()
         self._closed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
 
     @property
@@ -69,7 +67,8 @@ class Link:
         return len(self._queue), self._queue_bytes
 
     def offer(self, group_id: int, body: bytes) -> bool:
-        """Queue a message. False where it was dropped: there is no room, or it is too large for any batch."""
+        """Queue a message, for the next :meth:`flush`. False where it was dropped: there is no room, or it is too large
+        for any batch."""
         size = len(body)
         if (
             len(self._queue) >= self._limits.queue_messages_max
@@ -80,12 +79,17 @@ class Link:
             return False
         self._queue.append((group_id, body))
         self._queue_bytes += size
-        self._wanted.set()
         return True
 
-    def poke(self) -> None:
-        """Send a batch even if it is empty."""
-        self._wanted.set()
+    def flush(self) -> None:
+        """Send what is queued, as far as the peer takes it now; the rest follows by itself."""
+        while self._queue and self._stream.is_writable:
+            self._send()
+
+    def greet(self) -> None:
+        """Send a batch even if it is empty, where the peer is not slow."""
+        if self._stream.is_writable:
+            self._send()
 
     def close(self, reason: Exception) -> None:
         """End the stream; :meth:`run` raises ``reason``. A second call does nothing."""
@@ -95,32 +99,47 @@ class Link:
     async def run(self) -> None:
         """Carry messages until the stream ends. Always raises why: Unavailable, PeerRefused, or what :meth:`close` was
         given."""
-        tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
-        ends: list[asyncio.Future[Any]] = [*tasks, self._closed]
         try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            for task in tasks:
-                if task.done():
-                    self.close(_why_ended(task))
-            raise self._closed.result()
+            self._stream.start(self)
+            self.flush()
+            raise await self._closed
         finally:
             self.close(Unavailable("the stream was given up"))
             self._queue.clear()
             self._queue_bytes = 0
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _write(self) -> None:
-        while True:
-            if not self._queue:
-                await self._wanted.wait()
-            self._wanted.clear()
-            batch = self._next_batch()
-            self.sent_ms = self._monotonic_ms()
-            self.traffic.sent_batches += 1
-            self.traffic.sent_bytes += len(batch)
-            await self._stream.write(batch)
+    # --- what the stream calls -----------------------------------------------------------------------------------
+
+    def arrived(self, message: bytes) -> None:
+        """See :class:`~cortado.store.peers.interface.Receiver`."""
+        if not self.is_open:
+            return
+        self.heard_ms = self._monotonic_ms()
+        self.traffic.received_batches += 1
+        self.traffic.received_bytes += len(message)
+        try:
+            BATCH_BOUNDS.check(message)
+            batch = PeerBatch.FromString(message)
+        except (DecodeError, InvalidArgument) as problem:
+            why = f": {problem}" if isinstance(problem, TooLarge) else ""
+            what = f"node {self.peer} sent a message that is not of the peers' protocol{why}"
+            raise PeerRefused(what) from None
+        self._take(batch)
+
+    def writable(self) -> None:
+        self.flush()
+
+    def ended(self, reason: Exception) -> None:
+        self.close(reason)
+
+    # --- batches -------------------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        batch = self._next_batch()
+        self.sent_ms = self._monotonic_ms()
+        self.traffic.sent_batches += 1
+        self.traffic.sent_bytes += len(batch)
+        self._stream.write(batch)
 
     def _next_batch(self) -> bytes:
         batch = PeerBatch()
@@ -136,23 +155,6 @@ class Link:
         self._clock.stamp(batch, self._monotonic_ms(), self._physical_ms())
         return batch.SerializeToString()
 
-    async def _read(self) -> None:
-        while True:
-            message = await self._stream.read()
-            if message is None:
-                raise Unavailable("the peer ended the stream")
-            self.heard_ms = self._monotonic_ms()
-            self.traffic.received_batches += 1
-            self.traffic.received_bytes += len(message)
-            try:
-                BATCH_BOUNDS.check(message)
-                batch = PeerBatch.FromString(message)
-            except (DecodeError, InvalidArgument) as problem:
-                why = f": {problem}" if isinstance(problem, TooLarge) else ""
-                what = f"node {self.peer} sent a message that is not of the peers' protocol{why}"
-                raise PeerRefused(what) from None
-            self._take(batch)
-
     def _take(self, batch: PeerBatch) -> None:
         bounds = self._clock.arrived(batch, self.heard_ms)
         if bounds is not None:
@@ -166,10 +168,3 @@ class Link:
             by_group.setdefault(each.group_id, []).append(each.body)
         for group_id, bodies in by_group.items():
             self._node.receive(self.peer, group_id, bodies)
-
-
-def _why_ended(task: asyncio.Task[None]) -> Exception:
-    if task.cancelled():
-        return Unavailable("the stream was given up")
-    problem = task.exception()
-    return problem if isinstance(problem, Exception) else Unavailable("the stream ended")

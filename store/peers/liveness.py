@@ -35,4 +35,4 @@ async def watch_links(
             elif now_ms - link.heard_ms > limits.silence_ms:
                 link.close(Unavailable(f"nothing arrived from it for {limits.silence_ms} ms"))
             elif now_ms - link.sent_ms >= limits.idle_ms:
-                link.poke()
+                link.greet()

@@ -102,11 +102,19 @@ class PeerTransport:
         self._start_ticking()
 
     def send(self, group_id: int, messages: Sequence[Message]) -> None:
-        """Queue each for its peer, or drop it where the peer is not connected or its queue is full."""
+        """Send each to its peer, or queue it where the peer is slow, or drop it where the peer is not connected or its
+        queue is full."""
+        links = {}
         for message in messages:
             peer = self._peers.get(message.to)
-            if peer is not None and (peer.link is None or not peer.link.offer(group_id, message.body)):
+            if peer is None:
+                continue
+            if peer.link is not None and peer.link.offer(group_id, message.body):
+                links[message.to] = peer.link
+            else:
                 peer.dropped += 1
+        for link in links.values():
+            link.flush()
 
     def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
         """See :meth:`cortado.store.node.transport.Transport.fetch_snapshot`."""

@@ -7,29 +7,38 @@ from dataclasses import replace
 
 import pytest
 
-from cortado.errors import CortadoError, Unavailable
+from cortado.errors import PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import PeerBatch
 from cortado.store.peers.clock_echo import WINDOW_MS, ClockEcho
-from cortado.store.peers.interface import PeerLimits
+from cortado.store.peers.interface import PeerLimits, Receiver
 from cortado.store.peers.link import Link
-from support.nodes import run, until
+from support.nodes import run
 from support.peers import LIMITS, RecordingNode
 
 
 class HeldStream:
-    """A stream to a peer that reads only when it is let."""
+    """A stream to a peer that takes only as many messages as it is let."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = 0) -> None:
+        self.room = room
         self.written: list[PeerBatch] = []
-        self.may_write = asyncio.Semaphore(0)
-        self.arriving: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.receiver: Receiver | None = None
 
-    async def read(self) -> bytes | None:
-        return await self.arriving.get()
+    def start(self, receiver: Receiver) -> None:
+        self.receiver = receiver
 
-    async def write(self, message: bytes) -> None:
-        await self.may_write.acquire()
+    @property
+    def is_writable(self) -> bool:
+        return self.room > 0
+
+    def write(self, message: bytes) -> None:
+        self.room -= 1
         self.written.append(PeerBatch.FromString(message))
+
+    def let(self, room: int) -> None:
+        self.room = room
+        assert self.receiver is not None
+        self.receiver.writable()
 
     def bodies(self) -> list[list[bytes]]:
         return [[each.body for each in batch.messages] for batch in self.written]
@@ -49,22 +58,27 @@ def make_link(stream: HeldStream, limits: PeerLimits = LIMITS, node: RecordingNo
 
 def test_a_peer_that_does_not_read_grows_no_memory_and_later_gets_what_had_room() -> None:
     async def scenario() -> None:
-        stream = HeldStream()
+        stream = HeldStream(room=1)
         link = make_link(stream, replace(LIMITS, queue_messages_max=10, queue_bytes_max=1_000))
         running = asyncio.ensure_future(link.run())
+        await asyncio.sleep(0)
         assert link.offer(1, b"first")
-        await until(lambda: link.waiting == (0, 0), "it is being written")
+        link.flush()
+        assert link.waiting == (0, 0)
         taken = [link.offer(1, b"%02d" % number) for number in range(50)]
+        link.flush()
         assert taken == [True] * 10 + [False] * 40
         assert link.waiting == (10, 20)
         assert link.dropped == 40
-        for _ in range(3):
-            stream.may_write.release()
-        await until(lambda: len(stream.written) == 2, "written")
+        # A sign of life adds nothing to what a slow peer has not taken.
+        link.greet()
+        assert stream.bodies() == [[b"first"]]
+        stream.let(3)
         # What gathered meanwhile is one batch.
         assert stream.bodies() == [[b"first"], [b"%02d" % number for number in range(10)]]
-        await until(lambda: link.offer(1, bytes(900)), "there is room again")
-        assert not link.offer(1, bytes(101)) or link.waiting == (1, 101)
+        assert link.offer(1, bytes(900))
+        assert not link.offer(1, bytes(101))
+        assert link.waiting == (1, 900)
         link.close(Unavailable("enough"))
         with pytest.raises(Unavailable, match="enough"):
             await running
@@ -74,56 +88,68 @@ def test_a_peer_that_does_not_read_grows_no_memory_and_later_gets_what_had_room(
 
 def test_batches_are_bounded_in_bytes_and_hold_at_least_one_message() -> None:
     async def scenario() -> None:
-        stream = HeldStream()
+        stream = HeldStream(room=10)
         link = make_link(stream, replace(LIMITS, batch_bytes_max=100))
         for size in (300, 60, 60, 30, 200):
             assert link.offer(1, bytes(size))
-        running = asyncio.ensure_future(link.run())
-        for _ in range(10):
-            stream.may_write.release()
-        await until(lambda: len(stream.written) >= 4, "written")
+        link.flush()
         assert [[len(body) for body in batch] for batch in stream.bodies()] == [[300], [60], [60, 30], [200]]
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
     run(scenario)
 
 
-@pytest.mark.parametrize(
-    ("message", "said"),
-    [
-        (None, "the peer ended the stream"),
-        (b"\xff", "node n2 sent a message that is not of the peers' protocol"),
-    ],
-)
-def test_the_end_of_a_stream_says_why_and_empties_the_queue(message: bytes | None, said: str) -> None:
+def test_where_nothing_waits_a_sign_of_life_is_an_empty_batch() -> None:
     async def scenario() -> None:
-        stream = HeldStream()
+        stream = HeldStream(room=10)
         link = make_link(stream)
+        link.flush()
+        assert stream.bodies() == []
+        link.greet()
+        assert stream.bodies() == [[]]
+        assert stream.written[0].physical_ms == 1
+
+    run(scenario)
+
+
+def test_the_end_of_a_stream_says_why_and_empties_the_queue() -> None:
+    async def scenario() -> None:
+        stream, node = HeldStream(), RecordingNode()
+        link = make_link(stream, node=node)
         link.offer(1, b"one")
         link.offer(1, b"two")
-        await stream.arriving.put(message)
-        with pytest.raises(CortadoError, match=said):
-            await link.run()
+        running = asyncio.ensure_future(link.run())
+        await asyncio.sleep(0)
+        assert stream.receiver is not None
+        stream.receiver.ended(Unavailable("the peer ended the stream"))
+        # What is on its way when a stream has ended comes to nobody.
+        batch = PeerBatch()
+        batch.messages.add(group_id=1, body=b"late")
+        stream.receiver.arrived(batch.SerializeToString())
+        with pytest.raises(Unavailable, match="the peer ended the stream"):
+            await running
         assert not link.is_open
         assert link.waiting == (0, 0)
+        assert node.received == []
+
+    run(scenario)
+
+
+def test_what_is_no_batch_is_refused() -> None:
+    async def scenario() -> None:
+        with pytest.raises(PeerRefused, match="node n2 sent a message that is not of the peers' protocol"):
+            make_link(HeldStream()).arrived(b"\xff")
 
     run(scenario)
 
 
 def test_messages_of_several_groups_in_one_batch_reach_each_in_order() -> None:
     async def scenario() -> None:
-        stream, node = HeldStream(), RecordingNode()
+        node = RecordingNode()
         batch = PeerBatch()
         for group_id, body in ((1, b"a"), (2, b"b"), (1, b"c")):
             batch.messages.add(group_id=group_id, body=body)
-        link = make_link(stream, node=node)
-        running = asyncio.ensure_future(link.run())
-        await stream.arriving.put(batch.SerializeToString())
-        await until(lambda: len(node.received) == 3, "arrived")
+        make_link(HeldStream(), node=node).arrived(batch.SerializeToString())
         assert node.received == [("n2", 1, b"a"), ("n2", 1, b"c"), ("n2", 2, b"b")]
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
     run(scenario)
 
