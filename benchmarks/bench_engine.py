@@ -33,7 +33,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.keys.keyspace import row_key
+from cortado.store.keys.keyspace import prefix_range, row_key, row_prefix
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.store import VersionStore
@@ -42,10 +42,11 @@ TITLE: Final = "Engine and versions"
 ROWS: Final = 300_000
 PAYLOAD_BYTES: Final = 100
 BATCH_ROWS: Final = 1_000
+OLD_VERSIONS: Final = 10
+VERSIONED_ROWS: Final = 30_000
 ROUNDS: Final = 7
 GETS: Final = 20_000
 PUTS: Final = 1_000
-START, END = LogicalKey(b"t"), LogicalKey(b"u")
 KEY: Final = (
     KeyPart("time", KeyType.TIMESTAMP),
     KeyPart("carrier", KeyType.STRING),
@@ -79,7 +80,7 @@ def run(rows: int = ROWS) -> list[Measurement]:
             stores = Stores(engine, VersionStore(engine), environment, database, keys, newest)
             # Scans first: the puts of single rows leave second versions behind.
             scans = _scans(stores)
-            measurements = [*_points(stores), *loads, *scans, *_updated(stores)]
+            measurements = [*_points(stores), *loads, *scans, *_updated(stores), _overwritten(stores)]
         engine.close()
     return measurements
 
@@ -87,13 +88,14 @@ def run(rows: int = ROWS) -> list[Measurement]:
 def settings(rows: int = ROWS) -> str:
     """One line for people."""
     return (
-        f"{rows:,} rows of {PAYLOAD_BYTES} bytes, three-part keys, each commit synced; reads in CPU time, puts elapsed"
+        f"{rows:,} rows of {PAYLOAD_BYTES} bytes, three-part keys, each commit synced; reads in CPU time, puts "
+        f"elapsed; {VERSIONED_ROWS:,} rows with old versions, and as many without"
     )
 
 
-def _keys(rows: int) -> list[LogicalKey]:
+def _keys(rows: int, table: int = 1) -> list[LogicalKey]:
     carriers = ("AA", "B6", "DL", "EV", "UA", "WN")
-    return [row_key(1, KEY, [i // 60 * 60_000_000, carriers[i // 10 % 6], 100 + i % 10]) for i in range(rows)]
+    return [row_key(table, KEY, [i // 60 * 60_000_000, carriers[i // 10 % 6], 100 + i % 10]) for i in range(rows)]
 
 
 def _best(*measured: Callable[[], object]) -> list[float]:
@@ -121,6 +123,7 @@ def _medians(calls: int, *measured: Callable[[int], object]) -> list[float]:
 def _load(engine: LmdbEngine, environment: lmdb.Environment, keys: list[LogicalKey]) -> list[Measurement]:
     """Fill both in synced batches, taking turns."""
     versions, database = VersionStore(engine), environment.open_db(b"data")
+    _, end = prefix_range(row_prefix(1))
     spent_s, spent_bare_s = 0.0, 0.0
     for start in range(0, len(keys), BATCH_ROWS):
         batch = Mutations(keys[start : start + BATCH_ROWS], [os.urandom(PAYLOAD_BYTES) for _ in range(BATCH_ROWS)])
@@ -130,7 +133,7 @@ def _load(engine: LmdbEngine, environment: lmdb.Environment, keys: list[LogicalK
             versions.apply(txn, batch, ts)
         spent_s += time.perf_counter() - began
         with engine.read() as txn:
-            page = txn.page(Space.DATA, batch.keys[0], END, max_items=BATCH_ROWS, max_bytes=1 << 30)
+            page = txn.page(Space.DATA, batch.keys[0], end, max_items=BATCH_ROWS, max_bytes=1 << 30)
         items = list(zip(page.keys, page.values, strict=True))
         began = time.perf_counter()
         with environment.begin(write=True, db=database) as bare:
@@ -215,8 +218,28 @@ def _updated(stores: Stores) -> list[Measurement]:
     ]
 
 
-def _scan(stores: Stores, ts: Timestamp, *, reverse: bool = False, whole: bool = False) -> int:
-    start, end, rows = START, END, 0
+def _overwritten(stores: Stores) -> Measurement:
+    """Rows that were overwritten ten times, beside rows that were written once; nothing was collected."""
+    once, overwritten = _keys(VERSIONED_ROWS, 2), _keys(VERSIONED_ROWS, 3)
+    ts = stores.newest
+    for number, keys in enumerate((once, *(overwritten,) * (1 + OLD_VERSIONS))):
+        ts = Timestamp(0, stores.newest.wall_ms + 2_000 + number, 0)
+        for start in range(0, VERSIONED_ROWS, BATCH_ROWS):
+            batch = keys[start : start + BATCH_ROWS]
+            with stores.engine.write() as txn:
+                stores.versions.apply(txn, Mutations(batch, [os.urandom(PAYLOAD_BYTES) for _ in batch]), ts)
+    once_s, overwritten_s = _best(
+        lambda: _scan(stores, ts, table=2),
+        lambda: _scan(stores, ts, table=3),
+    )
+    rate, below = VERSIONED_ROWS / overwritten_s, VERSIONED_ROWS / once_s
+    name = f"scan of rows with {OLD_VERSIONS} old versions"
+    return Measurement(name, rate, "rows", "scan of rows with one version", below, 0.5)
+
+
+def _scan(stores: Stores, ts: Timestamp, *, reverse: bool = False, whole: bool = False, table: int = 1) -> int:
+    start, end = prefix_range(row_prefix(table))
+    rows = 0
     while True:
         chunk = stores.versions.scan_chunk(start, end, ts, reverse=reverse)
         rows += len(chunk.payloads)
@@ -228,7 +251,8 @@ def _scan(stores: Stores, ts: Timestamp, *, reverse: bool = False, whole: bool =
 
 
 def _split(stores: Stores) -> None:
-    counting = stores.versions.split(START, END, 4, stores.newest)
+    start, end = prefix_range(row_prefix(1))
+    counting = stores.versions.split(start, end, 4, stores.newest)
     while not counting.step():
         pass
     counting.parts()

@@ -80,13 +80,13 @@ def run(rows: int = ROWS) -> list[Measurement]:
     with running("raw") as channel:
         raw = {
             "load": bulk_load(channel, 0, chunks, rows),
-            "scan": max(_scan(channel, rows) for _ in range(SCANS)),
+            "scan": max(scan(channel, rows) for _ in range(SCANS)),
             "unary": _unary(channel, writes=False),
         }
     with tempfile.TemporaryDirectory() as directory, running("cortado", directory) as channel:
-        schema_id = create_table(channel)
-        loaded = bulk_load(channel, schema_id, chunks, rows)
-        scanned = max(_scan(channel, rows) for _ in range(SCANS))
+        create_database(channel)
+        loaded = bulk_load(channel, create_table(channel), chunks, rows)
+        scanned = max(scan(channel, rows) for _ in range(SCANS))
         gets, puts = _unary(channel, writes=False), _unary(channel, writes=True)
     with tempfile.TemporaryDirectory() as directory, serving("cortado", directory) as address:
         through_client = [_callers(address, threads, writes) for writes in (True, False) for threads in THREADS]
@@ -110,23 +110,24 @@ def settings(rows: int = ROWS) -> str:
 # --- the client ----------------------------------------------------------------------------------------------------
 
 
-def make_chunks(rows: int) -> Iterator[tuple[bytes, bytes]]:
+def make_chunks(rows: int, version: int = 0) -> Iterator[tuple[bytes, bytes]]:
+    """Bodies and lengths of documents with the same keys in every version, and each with another value."""
     schema = fastavro.parse_schema(json.loads(SCHEMA))
     for start in range(0, rows, CHUNK_ROWS):
         buffer, lengths = BytesIO(), bytearray()
         for i in range(start, min(start + CHUNK_ROWS, rows)):
             before = buffer.tell()
-            fastavro.schemaless_writer(buffer, schema, _document(i))
+            fastavro.schemaless_writer(buffer, schema, _document(i, version))
             lengths += (buffer.tell() - before).to_bytes(4, "little")
         yield buffer.getvalue(), bytes(lengths)
 
 
-def _document(i: int) -> dict[str, object]:
+def _document(i: int, version: int) -> dict[str, object]:
     return {
         "id": i,
         "sensor": f"sensor-{i % 977}",
         "at": 1_763_643_600_000_000 + i * 1_000,
-        "value": i / 7,
+        "value": i / 7 + version,
         "low": None if i % 3 == 0 else i / 11,
         "high": i / 5,
         "count": i % 100,
@@ -136,21 +137,35 @@ def _document(i: int) -> dict[str, object]:
     }
 
 
-def create_table(channel: grpc.Channel, indexes: Sequence[tables_pb2.Index] = ()) -> int:
-    """The table ``bench.readings`` in a database of its own; returns the schema's id."""
+def create_database(channel: grpc.Channel) -> None:
+    tables_pb2_grpc.TablesStub(channel).CreateDatabase(tables_pb2.CreateDatabaseRequest(database=TABLE.database))
+
+
+def create_table(
+    channel: grpc.Channel, table: documents_pb2.TableName = TABLE, indexes: Sequence[tables_pb2.Index] = ()
+) -> int:
+    """Returns the schema's id. Its database exists."""
     tables, schemas = tables_pb2_grpc.TablesStub(channel), schemas_pb2_grpc.SchemasStub(channel)
-    tables.CreateDatabase(tables_pb2.CreateDatabaseRequest(database="bench"))
-    registered = schemas.Register(schemas_pb2.RegisterSchemaRequest(subject="bench.readings", schema=SCHEMA))
+    subject = f"{table.database}.{table.table}"
+    registered = schemas.Register(schemas_pb2.RegisterSchemaRequest(subject=subject, schema=SCHEMA))
     key = [tables_pb2.KeyPart(path="id")]
-    tables.CreateTable(tables_pb2.CreateTableRequest(database="bench", name="readings", key=key, indexes=indexes))
+    tables.CreateTable(
+        tables_pb2.CreateTableRequest(database=table.database, name=table.table, key=key, indexes=indexes)
+    )
     return int(registered.version.schema_id)
 
 
-def bulk_load(channel: grpc.Channel, schema_id: int, chunks: list[tuple[bytes, bytes]], rows: int) -> float:
+def bulk_load(
+    channel: grpc.Channel,
+    schema_id: int,
+    chunks: Sequence[tuple[bytes, bytes]],
+    rows: int,
+    table: documents_pb2.TableName = TABLE,
+) -> float:
     """Rows a second, the last one acknowledged."""
 
     def requests() -> Iterator[documents_pb2.BulkRequest]:
-        yield documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=TABLE))
+        yield documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=table))
         for sequence, (bodies, lengths) in enumerate(chunks):
             batch = common_pb2.RowBatch(schema_id=schema_id, bodies=bodies, lengths=lengths)
             yield documents_pb2.BulkRequest(chunk=documents_pb2.BulkChunk(sequence=sequence, rows=batch))
@@ -161,11 +176,11 @@ def bulk_load(channel: grpc.Channel, schema_id: int, chunks: list[tuple[bytes, b
     return rows / (time.perf_counter() - began)
 
 
-def _scan(channel: grpc.Channel, rows: int) -> float:
+def scan(channel: grpc.Channel, rows: int, table: documents_pb2.TableName = TABLE) -> float:
     """Rows a second, the lengths looked at."""
     began = time.perf_counter()
     read = 0
-    request = documents_pb2.ScanRequest(table=TABLE, limit=rows)
+    request = documents_pb2.ScanRequest(table=table, limit=rows)
     for reply in documents_pb2_grpc.DocumentsStub(channel).Scan(request):
         read += sum(len(batch.lengths) // 4 for batch in reply.batches)
     assert read == rows, f"{read} of {rows} rows were read"

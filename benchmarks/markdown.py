@@ -1,6 +1,6 @@
-"""A saved result as the tables of ``docs/performance.md``.
+"""Saved results as the tables of ``docs/performance.md``.
 
-python -m benchmarks.markdown [benchmarks/results/<time>.json]     the newest, if none is named
+python -m benchmarks.markdown [benchmarks/results/<time>.json ...]     the newest of each kind, if none is named
 """
 
 from __future__ import annotations
@@ -10,19 +10,31 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from benchmarks.cluster import tables
 from benchmarks.report import RESULTS, Measurement
 
 
-def main(path: Path) -> None:
-    """Print the machine and a table for each benchmark."""
-    content = json.loads(path.read_text())
-    print(", ".join(f"{name} {value}" for name, value in content["machine"].items()))
-    for name, rows in content["results"].items():
-        benchmark = import_module(f"benchmarks.bench_{name}")
-        print(f"\n### {benchmark.TITLE}\n\n{benchmark.settings()}.\n")
-        print("| what | a second | below it | share | aim |\n| --- | ---: | --- | ---: | --- |")
-        for row in rows:
-            print(_line(Measurement(**row)))
+def main(paths: list[Path]) -> None:
+    """Print the machine and the tables of each result."""
+    for path in paths:
+        content = json.loads(path.read_text())
+        print(", ".join(f"{name} {value}" for name, value in content["machine"].items()))
+        if "measured" in content:
+            print(f"\n## Three nodes, beside etcd\n\n{tables.markdown(tables.Results.load(path))}\n")
+            continue
+        for name, rows in content["results"].items():
+            benchmark = import_module(f"benchmarks.bench_{name}")
+            print(f"\n### {benchmark.TITLE}\n\n{benchmark.settings()}.\n")
+            print("| what | a second | below it | share | aim |\n| --- | ---: | --- | ---: | --- |")
+            for row in rows:
+                print(_line(Measurement(**row)))
+        print()
+
+
+def newest() -> list[Path]:
+    """Of ``make bench`` and of ``make bench-cluster``, as far as there is one."""
+    found = (max(folder.glob("*.json"), default=None) for folder in (RESULTS, tables.FOLDER))
+    return [path for path in found if path is not None]
 
 
 def _line(row: Measurement) -> str:
@@ -35,4 +47,4 @@ def _line(row: Measurement) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else max(RESULTS.glob("*.json")))
+    main([Path(each) for each in sys.argv[1:]] or newest())

@@ -1,11 +1,12 @@
-"""Measure three nodes beside etcd's three, print it, and save it: ``make bench-cluster``, or
+"""Measure three nodes in turns with etcd's three, print it, and save it: ``make bench-cluster``, or
 
-    python -m benchmarks.cluster                      everything, some seven minutes
-    python -m benchmarks.cluster --only put get       some workloads (see WORKLOADS), and no failover
-    python -m benchmarks.cluster --system cortado     one system
-    python -m benchmarks.cluster --markdown           the tables of docs/performance.md
+    python -m benchmarks.cluster                         everything, some seven minutes
+    python -m benchmarks.cluster --only put unary_put    some workloads, and no failover
+    python -m benchmarks.cluster --system cortado        one system
+    python -m benchmarks.markdown                        the newest result as tables for a page
 
-Data lies in a folder below ``--folder`` (the system's temporary one): it should be on the disk that is to be measured.
+Data lies in folders below ``--folder`` (the system's temporary one), so both systems sync to one disk: it should be the
+one that is to be measured.
 """
 
 from __future__ import annotations
@@ -13,52 +14,41 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import traceback
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
-from benchmarks.cluster import failover, fast_client
+from benchmarks.cluster import etcd_program, failover
 from benchmarks.cluster.cortado_nodes import running_cortado
+from benchmarks.cluster.drivers import Driver, LoadProcess
 from benchmarks.cluster.etcd_nodes import find_etcd, running_etcd
-from benchmarks.cluster.load import Load, measure
-from benchmarks.cluster.members import Cluster
-from benchmarks.cluster.tables import Point, Results, markdown, show
-from benchmarks.cluster.workloads import STORED, VALUE_BYTES, WORKLOADS, fill, open_store
+from benchmarks.cluster.h2load import H2load, find_h2load
+from benchmarks.cluster.members import Cluster, Member
+from benchmarks.cluster.tables import Measured, Results, show
+from benchmarks.cluster.turns import in_turns
+from benchmarks.cluster.workloads import BY_H2LOAD, KEYS, LOADS, STORED, VALUE_BYTES, Load
 from benchmarks.report import machine
 
 WIDTH: Final = 180
 """Of what is printed where there is no terminal."""
-SHAPES: Final = ((1, 1), (1, 16), (1, 64), (2, 32), (1, 256), (2, 128))
-"""Processes and threads of the callers of single puts and gets."""
-TASKS: Final = (64, 256)
-"""The same as tasks of one loop."""
-LOADS: Final = (
-    *(
-        load
-        for workload in ("put", "get")
-        for load in (
-            *(Load(workload, *shape) for shape in SHAPES),
-            *(Load(workload, 1, tasks, tasks=True) for tasks in TASKS),
-        )
-    ),
-    Load("batch100", 1, 16),
-    Load("batch100", 2, 8),
-    Load("scattered100", 2, 8),
-    Load("batch1000", 2, 4),
-    Load("batch100", 1, 16, tasks=True),
-    Load("range1000", 1, 16),
-    Load("range1000", 2, 8),
-    Load("range1000", 1, 16, tasks=True),
-)
-FAST_CALLERS: Final = (1, 16, 64, 256)
-AIMS: Final = {"put": 1.0, "get": 1.0, "batch100": 5.0, "scattered100": 5.0, "range1000": 3.0}
-"""Multiples of etcd's rate; of single puts and gets from 64 callers on."""
-AIM_CALLERS_MIN: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What the machine has: paths, None for what is missing; ``missing`` says it for people."""
+
+    etcd: str | None
+    etcd_load: str | None
+    h2load: str | None
+    missing: tuple[str, ...]
 
 
 def main() -> int:
@@ -66,94 +56,135 @@ def main() -> int:
     # Ended, too, it ends what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    results = Results()
-    results.settings["data"] = (
-        f"values of {VALUE_BYTES} bytes, puts and batches to random keys among a million, gets and ranges of "
-        f"{STORED:,} stored ones; three nodes and all clients on one machine, loopback; every write synced to disk by "
-        f"a majority before its answer; {options.seconds} s each"
-    )
     for name, value in machine().items():
         console.print(f"{name} {value}", highlight=False, end="  ")
     console.print(f"load before {os.getloadavg()[0]:.1f}", highlight=False)
-    worked = [_measure_system(system, options, results, console) for system in options.system]
-    console.print(results.settings["data"], highlight=False)
-    print(markdown(results)) if options.markdown else show(results, console)
+    programs = _programs(options.system)
+    for each in programs.missing:
+        console.print(f"[yellow]{each}", highlight=False)
+    results = Results()
+    with _running(options, programs) as clusters:
+        results.settings = [_data(options), *(cluster.settings() for cluster in clusters), *programs.missing]
+        failed = _measure(clusters, options, programs, results, console)
+    for each in results.settings:
+        console.print(each, highlight=False)
+    show(results, console)
     console.print(f"saved as {results.save()}", highlight=False, soft_wrap=True)
-    return 0 if all(worked) else 1
+    if failed:
+        console.print(f"[red]failed: {', '.join(failed)}")
+    return 1 if failed else 0
 
 
 def _options() -> argparse.Namespace:
+    workloads = tuple(dict.fromkeys(load.workload for load in LOADS))
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description="Three nodes, beside etcd's.")
-    parser.add_argument("--system", nargs="+", choices=("etcd", "cortado"), default=["etcd", "cortado"])
-    parser.add_argument("--only", nargs="+", choices=tuple(WORKLOADS), default=[], help="these workloads alone")
-    parser.add_argument("--seconds", type=int, default=4, help="that each load is counted for")
-    parser.add_argument("--failovers", type=int, default=5, help="how often the leader is killed")
+    parser.add_argument("--system", nargs="+", choices=("cortado", "etcd"), default=["cortado", "etcd"])
+    parser.add_argument("--only", nargs="+", choices=workloads, default=[], help="these workloads alone")
+    parser.add_argument("--rounds", type=int, default=5, help="of each load and system")
+    parser.add_argument("--seconds", type=float, default=2.0, help="that a round is counted for")
+    parser.add_argument("--failovers", type=int, default=5, help="how often each leader is killed")
     parser.add_argument("--folder", type=Path, default=None, help="where the data lies")
-    parser.add_argument("--markdown", action="store_true", help="print tables for a page")
     return parser.parse_args()
 
 
-def _measure_system(system: str, options: argparse.Namespace, results: Results, console: Console) -> bool:
-    """All loads on one system; whether it worked. A missing etcd is said, and no failure."""
-    with tempfile.TemporaryDirectory(prefix=f"bench-{system}-", dir=options.folder) as folder:
+def _data(options: argparse.Namespace) -> str:
+    return (
+        f"Values of {VALUE_BYTES} bytes, puts and batches to random keys among {KEYS:,}, gets and ranges of {STORED:,} "
+        f"stored ones; three nodes of each system and all clients on one machine, loopback, one disk; every write "
+        f"synced by a majority before its answer; {options.rounds} rounds of {options.seconds:g} s each, in turns"
+    )
+
+
+def _programs(systems: Sequence[str]) -> Programs:
+    missing = []
+    etcd = find_etcd() if "etcd" in systems else None
+    etcd_load = None
+    if "etcd" in systems and etcd is None:
+        missing.append("etcd is not installed (Debian: etcd-server): Cortado is measured alone")
+    if etcd is not None:
         try:
-            running = _running(system, Path(folder))
-            if running is None:
-                console.print("[yellow]etcd is not installed (Debian: etcd-server): Cortado is measured alone")
-                return True
-            with running as cluster:
-                results.settings[system] = cluster.settings()
-                _measure_cluster(cluster, options, results, console)
-        except Exception:
-            console.print(f"[red]{system} failed")
-            traceback.print_exc()
-            return False
-    return True
+            etcd_load = etcd_program.build()
+        except etcd_program.NotBuilt as error:
+            missing.append(f"no program with etcd's Go client ({error}): etcd is asked by h2load alone")
+    h2load = find_h2load()
+    if h2load is None:
+        missing.append("h2load is not installed (Debian: nghttp2-client): no calls as other languages send them")
+    return Programs(etcd, etcd_load, h2load, tuple(missing))
 
 
-def _running(system: str, folder: Path) -> AbstractContextManager[Cluster] | None:
-    if system == "cortado":
-        return running_cortado(folder)
-    program = find_etcd()
-    return None if program is None else running_etcd(program, folder)
+@contextmanager
+def _running(options: argparse.Namespace, programs: Programs) -> Iterator[list[Cluster]]:
+    """Those that were asked for and are installed, all at once."""
+    with ExitStack() as stack:
+        clusters: list[Cluster] = []
+        for system in options.system:
+            folder = tempfile.TemporaryDirectory(prefix=f"bench-{system}-", dir=options.folder)
+            path = Path(stack.enter_context(folder))
+            if system == "cortado":
+                clusters.append(stack.enter_context(running_cortado(path)))
+            elif programs.etcd is not None:
+                clusters.append(stack.enter_context(running_etcd(programs.etcd, programs.etcd_load, path)))
+        yield clusters
 
 
-def _measure_cluster(cluster: Cluster, options: argparse.Namespace, results: Results, console: Console) -> None:
-    leader = cluster.leader()
-    assert leader is not None
-    store = open_store(cluster.name, [leader.endpoint])
-    fill(store)
-    store.close()
+def _measure(
+    clusters: Sequence[Cluster],
+    options: argparse.Namespace,
+    programs: Programs,
+    results: Results,
+    console: Console,
+) -> list[str]:
+    """Returns what failed; the other loads are measured."""
+    failed = []
+    asked = [cluster for cluster in clusters if cluster.name != "etcd" or programs.etcd_load is not None]
+    for cluster in asked:
+        console.print(f"[dim]{cluster.name}: what gets and ranges find ...")
+        leader = cluster.leader()
+        assert leader is not None
+        subprocess.run(_command(cluster, leader, "fill", 1), check=True)
     for load in LOADS:
-        if not options.only or load.workload in options.only:
-            workload = WORKLOADS[load.workload]
-            console.print(f"[dim]{cluster.name}: {workload.title}, {load.shape} callers ...")
-            aim = _aim(load.workload, load.callers)
-            outcome = measure(cluster, load, options.seconds)
-            results.points.append(Point(cluster.name, workload.title, load.shape, workload.rows, aim, outcome))
-    _measure_fast(cluster, options, results, console)
+        if options.only and load.workload not in options.only:
+            continue
+        by_h2load = load.workload.startswith(BY_H2LOAD)
+        if by_h2load and programs.h2load is None:
+            continue
+        console.print(f"[dim]{load.title}, {load.callers} callers ...")
+        opens = _Opens(load, programs.h2load if by_h2load else None)
+        try:
+            outcomes = in_turns(clusters if by_h2load else asked, opens, options.rounds, options.seconds)
+        except Exception:
+            traceback.print_exc()
+            failed.append(f"{load.title}, {load.callers} callers")
+        else:
+            results.measured.append(Measured(load, outcomes))
     if not options.only and options.failovers:
-        console.print(f"[dim]{cluster.name}: failover ...")
-        results.failover_ms[cluster.name] = failover.trials(cluster, options.failovers)
+        console.print("[dim]failover ...")
+        try:
+            results.failover_ms = failover.trials(asked, options.failovers)
+        except Exception:
+            traceback.print_exc()
+            failed.append("failover")
+    return failed
 
 
-def _measure_fast(cluster: Cluster, options: argparse.Namespace, results: Results, console: Console) -> None:
-    program = fast_client.find_h2load()
-    if program is None:
-        console.print("[yellow]h2load is not installed (Debian: nghttp2-client): no measurement with a client in C")
-        return
-    for name in ("put", "get"):
-        for callers in FAST_CALLERS if not options.only or name in options.only else ():
-            title = f"{WORKLOADS[name].title}, unary, client in C"
-            console.print(f"[dim]{cluster.name}: {title}, {callers} callers ...")
-            outcome = fast_client.measure(program, cluster, name, callers, options.seconds)
-            results.points.append(Point(cluster.name, title, str(callers), 1, 0, outcome))
+@dataclass(frozen=True, slots=True)
+class _Opens:
+    """Makes the callers of one load, for either system."""
+
+    load: Load
+    h2load: str | None
+
+    def __call__(self, cluster: Cluster, leader: Member) -> Driver:
+        if self.h2load is not None:
+            return H2load(self.h2load, cluster.name, self.load.workload, self.load.callers, leader.endpoint)
+        return LoadProcess(_command(cluster, leader, self.load.workload, self.load.callers))
 
 
-def _aim(workload: str, callers: int) -> float:
-    if workload in ("put", "get") and callers < AIM_CALLERS_MIN:
-        return 0.0
-    return AIMS.get(workload, 0.0)
+def _command(cluster: Cluster, leader: Member, workload: str, callers: int) -> list[str]:
+    """At the leader, both: a follower would hand calls on."""
+    command = cluster.load_command(workload, callers, [leader.endpoint])
+    assert command is not None
+    return command
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,6 +58,18 @@ class CortadoCluster:
             except grpc.RpcError:
                 continue
         return None
+
+    def follows(self, member: Member) -> bool:
+        try:
+            return bool(self._ask(member, "Status", cluster_pb2.StatusRequest()).leader)
+        except grpc.RpcError:
+            return False
+
+    def settle(self) -> None:
+        """It does so by itself."""
+
+    def load_command(self, workload: str, callers: int, endpoints: Sequence[str]) -> list[str]:
+        return [sys.executable, "-m", "benchmarks.cluster.cortado_load", workload, str(callers), ",".join(endpoints)]
 
     def _ask(self, member: Member, method: str, request: object) -> cluster_pb2.StatusResponse:
         with grpc.insecure_channel(member.endpoint, options=[("grpc.use_local_subchannel_pool", 1)]) as channel:

@@ -56,6 +56,15 @@ class Cluster(Protocol):
     def leader(self) -> Member | None:
         """The one that leads now, as far as anyone knows."""
 
+    def follows(self, member: Member) -> bool:
+        """Whether it answers and knows a leader, perhaps itself."""
+
+    def settle(self) -> None:
+        """Begins to put away what the last calls left in memory, if it does not do so by itself."""
+
+    def load_command(self, workload: str, callers: int, endpoints: Sequence[str]) -> list[str] | None:
+        """The program that asks it by its own client; None where it is missing."""
+
     def settings(self) -> str:
         """One line: version and what is not its default."""
 
@@ -100,9 +109,11 @@ class Meter:
         # Makes the kernel count the peak anew.
         Path(f"/proc/{pid}/clear_refs").write_text("5")
 
+    def cpu_s(self) -> float:
+        return cpu_seconds(self._pid) - self._cpu_s
+
     def read(self) -> Use:
-        spent_s = cpu_seconds(self._pid) - self._cpu_s
-        return Use(spent_s / (time.monotonic() - self._began_s), _peak_mib(self._pid))
+        return Use(self.cpu_s() / (time.monotonic() - self._began_s), _peak_mib(self._pid))
 
 
 def cpu_seconds(pid: int) -> float:

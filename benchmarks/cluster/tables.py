@@ -1,9 +1,9 @@
-"""What was measured, as tables for people and as JSON for later."""
+"""What was measured, as tables for people, for a page, and as JSON for later."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,76 +12,138 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.cluster.load import Outcome
+from benchmarks.cluster.members import Use
+from benchmarks.cluster.turns import Outcome, middle
+from benchmarks.cluster.workloads import Load
 from benchmarks.report import RESULTS, machine
 
-HEADINGS: Final = (
-    "what", "callers", "etcd", "cortado", "times", "aim", "p50 ms", "p99 ms", "leader", "followers", "clients", "MiB"
-)  # fmt: skip
-LEGEND: Final = (
-    "callers: processes x threads; etcd, cortado: calls a second (rows a second); times: cortado's rate over etcd's. "
-    "Then of both, etcd's first: latency; cores used by the leader, the followers together, the clients; most memory "
-    "of a node"
+FOLDER: Final = RESULTS / "cluster"
+SYSTEMS: Final = ("etcd", "cortado")
+RATES: Final = ("what", "callers", "etcd", "Cortado", "times", "in rounds", "aim", "p50 ms", "p99 ms")
+COSTS: Final = ("what", "callers", "leader", "followers", "clients", "together", "MiB")
+RATES_LEGEND: Final = (
+    "etcd, Cortado: calls a second (rows a second), the median of the rounds; times: Cortado's over etcd's; in rounds: "
+    "the least and the most of that in one turn of both; latencies: etcd / Cortado"
+)
+COSTS_LEGEND: Final = (
+    "CPU time in microseconds for each call, etcd / Cortado: of the leader, of the followers and of the clients; MiB: "
+    "most memory of a node"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """One load on one system. ``callers`` is text, such as "2 x 32"; ``aim`` a multiple of etcd's rate, 0 for none."""
+class Measured:
+    """A load, and the outcomes of its rounds by system."""
 
-    system: str
-    what: str
-    callers: str
-    rows: int
-    aim: float
-    outcome: Outcome
+    load: Load
+    rounds: dict[str, list[Outcome]]
+
+    def middle(self, system: str) -> Outcome | None:
+        rounds = self.rounds.get(system)
+        return middle(rounds) if rounds else None
+
+    @property
+    def times(self) -> float | None:
+        """Cortado's rate over etcd's; None where one of them is missing."""
+        etcd, ours = (self.middle(system) for system in SYSTEMS)
+        return ours.rate / etcd.rate if ours is not None and etcd is not None and etcd.rate else None
+
+    @property
+    def reached(self) -> bool | None:
+        """None where there is no aim, or nothing to compare with."""
+        return None if self.times is None or not self.load.aim else self.times >= self.load.aim
 
 
 @dataclass(slots=True)
 class Results:
     """One run."""
 
-    settings: dict[str, str] = field(default_factory=dict)
-    points: list[Point] = field(default_factory=list)
+    machine: dict[str, str] = field(default_factory=machine)
+    settings: list[str] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
     failover_ms: dict[str, list[float]] = field(default_factory=dict)
 
     def save(self) -> Path:
         """As JSON below ``benchmarks/results/cluster/``."""
-        folder = RESULTS / "cluster"
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
-        path.write_text(json.dumps({"machine": machine(), **asdict(self)}, indent=2) + "\n")
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        path = FOLDER / f"{datetime.now(UTC):%Y%m%dT%H%M%S}.json"
+        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
         return path
 
+    @classmethod
+    def load(cls, path: Path) -> Results:
+        """What :meth:`save` wrote."""
+        content = json.loads(path.read_text())
+        measured = [
+            Measured(
+                Load(**each["load"]),
+                {system: [_outcome(one) for one in rounds] for system, rounds in each["rounds"].items()},
+            )
+            for each in content["measured"]
+        ]
+        return cls(content["machine"], content["settings"], measured, content["failover_ms"])
 
-def lines(results: Results) -> list[list[str]]:
+
+def _outcome(content: dict[str, Any]) -> Outcome:
+    followers = tuple(Use(**use) for use in content["followers"])
+    return Outcome(**{**content, "leader": Use(**content["leader"]), "followers": followers})
+
+
+# --- cells ---------------------------------------------------------------------------------------------------------
+
+
+def rates(results: Results) -> list[list[str]]:
     """The cells of a table: one line for each load, with both systems side by side."""
-    loads = list(dict.fromkeys((each.what, each.callers, each.rows, each.aim) for each in results.points))
-    found = {(each.system, each.what, each.callers): each.outcome for each in results.points}
+    return [_rates(each) for each in results.measured]
+
+
+def costs(results: Results) -> list[list[str]]:
+    """The same, of what it cost."""
+    return [_costs(each) for each in results.measured]
+
+
+def _rates(each: Measured) -> list[str]:
+    verdict = "" if each.reached is None else " reached" if each.reached else " missed"
     return [
-        [what, callers, *_cells(found.get(("etcd", what, callers)), found.get(("cortado", what, callers)), rows, aim)]
-        for what, callers, rows, aim in loads
+        each.load.title,
+        str(each.load.callers),
+        *(_rate(each.middle(system), each.load.rows) for system in SYSTEMS),
+        f"{each.times:.2f}" if each.times is not None else "",
+        _spread(each),
+        f"{each.load.aim:.2g}{verdict}" if each.load.aim else "",
+        _both(each, lambda outcome: f"{outcome.p50_ms:.1f}"),
+        _both(each, lambda outcome: f"{outcome.p99_ms:.1f}"),
     ]
 
 
-def _cells(etcd: Outcome | None, ours: Outcome | None, rows: int, aim: float) -> list[str]:
-    def both(show: Any) -> str:
-        return " / ".join("-" if each is None else show(each) for each in (etcd, ours))
+def _costs(each: Measured) -> list[str]:
+    def micros(cores: Callable[[Outcome], float]) -> str:
+        return _both(each, lambda outcome: f"{cores(outcome) / outcome.rate * 1e6:,.0f}" if outcome.rate else "-")
 
-    times = ours.rate / etcd.rate if etcd is not None and ours is not None and etcd.rate else 0.0
-    reached = "" if not aim or not times else " reached" if times >= aim else " missed"
     return [
-        _rate(etcd, rows),
-        _rate(ours, rows),
-        f"{times:.2f}" if times else "",
-        f"{aim:g}{reached}" if aim else "",
-        both(lambda each: f"{each.p50_ms:.1f}"),
-        both(lambda each: f"{each.p99_ms:.1f}"),
-        both(lambda each: f"{each.leader.cores:.2f}"),
-        both(lambda each: f"{sum(use.cores for use in each.followers):.2f}"),
-        both(lambda each: f"{each.client_cores:.2f}"),
-        both(lambda each: f"{max(use.memory_mib for use in (each.leader, *each.followers)):.0f}"),
+        each.load.title,
+        str(each.load.callers),
+        micros(lambda outcome: outcome.leader.cores),
+        micros(_followers_cores),
+        micros(lambda outcome: outcome.client_cores),
+        micros(lambda outcome: outcome.leader.cores + _followers_cores(outcome) + outcome.client_cores),
+        _both(each, lambda outcome: f"{max(use.memory_mib for use in (outcome.leader, *outcome.followers)):.0f}"),
     ]
+
+
+def _followers_cores(outcome: Outcome) -> float:
+    return sum(use.cores for use in outcome.followers)
+
+
+def _both(each: Measured, show: Callable[[Outcome], str]) -> str:
+    outcomes = [each.middle(system) for system in SYSTEMS]
+    return " / ".join("-" if outcome is None else show(outcome) for outcome in outcomes)
+
+
+def _spread(each: Measured) -> str:
+    etcd, ours = (each.rounds.get(system, []) for system in SYSTEMS)
+    times = [mine.rate / other.rate for mine, other in zip(ours, etcd, strict=False) if other.rate]
+    return f"{min(times):.2f} to {max(times):.2f}" if times else ""
 
 
 def _rate(outcome: Outcome | None, rows: int) -> str:
@@ -92,25 +154,44 @@ def _rate(outcome: Outcome | None, rows: int) -> str:
 
 
 def failover_line(name: str, trials_ms: Sequence[float]) -> str:
-    shown = ", ".join(f"{each:.0f}" for each in sorted(trials_ms))
+    shown = ", ".join(f"{each:,.0f}" for each in sorted(trials_ms))
     return f"{name}: {shown} ms from kill -9 of the leader to the next acknowledged put"
 
 
+# --- tables --------------------------------------------------------------------------------------------------------
+
+
 def show(results: Results, console: Console) -> None:
-    """A table for people."""
-    table = Table(title="Three nodes", title_justify="left", title_style="bold", caption=LEGEND, caption_justify="left")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading in ("what", "aim") else "right")
-    for line in lines(results):
-        table.add_row(*line)
-    console.print(table)
+    """Tables for people."""
+    for title, headings, lines, legend in (
+        ("Three nodes", RATES, rates(results), RATES_LEGEND),
+        ("What a call costs", COSTS, costs(results), COSTS_LEGEND),
+    ):
+        table = Table(title=title, title_justify="left", title_style="bold", caption=legend, caption_justify="left")
+        for heading in headings:
+            table.add_column(heading, justify="left" if heading in ("what", "aim") else "right")
+        for line in lines:
+            table.add_row(*line)
+        console.print(table)
     for name, trials_ms in results.failover_ms.items():
         console.print(failover_line(name, trials_ms), highlight=False)
 
 
 def markdown(results: Results) -> str:
     """The same for a page."""
-    rules = ["---" if heading in ("what", "aim") else "---:" for heading in HEADINGS]
-    rows = [list(HEADINGS), rules, *lines(results)]
-    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    return "\n\n".join([table, *(failover_line(name, each) for name, each in results.failover_ms.items())])
+    return "\n\n".join(
+        [
+            *(f"{each}." for each in results.settings),
+            _table(RATES, rates(results)),
+            f"{RATES_LEGEND}.",
+            _table(COSTS, costs(results)),
+            f"{COSTS_LEGEND}.",
+            *(f"{failover_line(name, each)}." for name, each in results.failover_ms.items()),
+        ]
+    )
+
+
+def _table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rules = ["---" if heading in ("what", "aim") else "---:" for heading in headings]
+    bold = [[cell.replace("missed", "**missed**") for cell in line] for line in lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (headings, rules, *bold))

@@ -1,0 +1,208 @@
+"""Callers of Cortado by its own client: tasks of one loop, which share one ``AsyncClient``.
+
+    python -m benchmarks.cluster.cortado_load WORKLOAD CALLERS ENDPOINT,...
+
+For ``put``, ``get``, ``batch``, ``range`` and ``range_overwritten`` the tasks call for a while uncounted, and ``ready``
+is printed. Each line of standard input then asks for a round of so many seconds: ``counting`` is printed when the
+round's own warm-up is over, and at its end what was seen, as a line of JSON. The end of the input ends it all.
+
+``fill`` writes what gets and ranges find. ``failover`` puts, each task through a client of its own, until it is ended,
+and prints for each acknowledged put when it began and ended (wall clock, nanoseconds).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Final
+
+from benchmarks.cluster.drivers import Seen, percentile
+from benchmarks.cluster.workloads import (
+    BATCH_KEY,
+    BATCH_PUTS,
+    FAILOVER_KEY,
+    KEYS,
+    NAMESPACE,
+    OVERWRITES,
+    OVERWRITTEN_KEY,
+    PUT_KEY,
+    RANGE_KEYS,
+    STORED,
+    STORED_KEY,
+    VALUE_BYTES,
+    WARM_CALLS,
+    WARM_MS,
+)
+from cortado.store.client import AsyncClient, AsyncKeyValue
+from cortado.store.client.kv import Put
+
+FILLERS: Final = 16
+TIMEOUT_S: Final = 10.0
+FAILOVER_TIMEOUT_S: Final = 30.0
+
+Ask = Callable[[AsyncKeyValue, random.Random], Awaitable[None]]
+"""One call. Raises ValueError for a wrong answer."""
+
+
+async def _put(kv: AsyncKeyValue, draw: random.Random) -> None:
+    await kv.put(PUT_KEY % draw.randrange(KEYS), draw.randbytes(VALUE_BYTES))
+
+
+async def _get(kv: AsyncKeyValue, draw: random.Random) -> None:
+    pair = await kv.get(STORED_KEY % draw.randrange(STORED))
+    if pair is None or len(pair.value) != VALUE_BYTES:
+        raise ValueError(f"a wrong answer: {pair!r:.80}")
+
+
+async def _batch(kv: AsyncKeyValue, draw: random.Random) -> None:
+    order, value = draw.randrange(KEYS), draw.randbytes(VALUE_BYTES)
+    await kv.batch([Put(BATCH_KEY % (order, line), value) for line in range(BATCH_PUTS)])
+
+
+def _range_of(format_: bytes) -> Ask:
+    async def ask(kv: AsyncKeyValue, draw: random.Random) -> None:
+        start = draw.randrange(STORED - RANGE_KEYS)
+        found = 0
+        # By the page: a step of an asynchronous iterator costs more than a pair.
+        async for page in kv.scan_pages(format_ % start, format_ % (start + RANGE_KEYS), limit=RANGE_KEYS):
+            found += len(list(page))
+        if found != RANGE_KEYS:
+            raise ValueError(f"a wrong answer: {found} keys")
+
+    return ask
+
+
+WORKLOADS: Final[dict[str, Ask]] = {
+    "put": _put,
+    "get": _get,
+    "batch": _batch,
+    "range": _range_of(STORED_KEY),
+    "range_overwritten": _range_of(OVERWRITTEN_KEY),
+}
+
+
+class Caller:
+    """One call after another."""
+
+    def __init__(self, kv: AsyncKeyValue, ask: Ask, seed: int) -> None:
+        self._kv = kv
+        self._ask = ask
+        self._draw = random.Random(seed)
+        self.latencies_us: list[int] = []
+        self.failed = 0
+
+    async def warm(self) -> None:
+        for _ in range(WARM_CALLS):
+            await self._one()
+
+    async def round(self, phase: Phase) -> None:
+        self.latencies_us, self.failed = [], 0
+        while not phase.ended:
+            began_ns = time.perf_counter_ns()
+            if await self._one() and phase.counts:
+                self.latencies_us.append((time.perf_counter_ns() - began_ns) // 1_000)
+
+    async def _one(self) -> bool:
+        try:
+            await self._ask(self._kv, self._draw)
+        except Exception as error:
+            if not self.failed:
+                print(f"a call failed: {error!r}", file=sys.stderr)
+            self.failed += 1
+            return False
+        return True
+
+
+class Phase:
+    """Of a round: warming, counting, ended."""
+
+    def __init__(self) -> None:
+        self.counts = False
+        self.ended = False
+
+    async def pass_through(self, seconds: float) -> float:
+        """The CPU seconds that the process used while the round counted."""
+        await asyncio.sleep(WARM_MS / 1_000)
+        before_s = time.process_time()
+        print("counting", flush=True)
+        self.counts = True
+        await asyncio.sleep(seconds)
+        self.counts = False
+        cpu_s = time.process_time() - before_s
+        self.ended = True
+        return cpu_s
+
+
+async def rounds(endpoints: str, ask: Ask, count: int) -> None:
+    async with AsyncClient(endpoints, timeout_s=TIMEOUT_S) as client:
+        callers = [Caller(client.kv(NAMESPACE), ask, seed) for seed in range(count)]
+        await asyncio.gather(*(caller.warm() for caller in callers))
+        print("ready", flush=True)
+        loop = asyncio.get_running_loop()
+        while line := await loop.run_in_executor(None, sys.stdin.readline):
+            print(json.dumps(asdict(await _round(callers, float(line)))), flush=True)
+
+
+async def _round(callers: Sequence[Caller], seconds: float) -> Seen:
+    phase = Phase()
+    cpu_s, *_ = await asyncio.gather(phase.pass_through(seconds), *(caller.round(phase) for caller in callers))
+    latencies = sorted(each for caller in callers for each in caller.latencies_us)
+    return Seen(
+        calls=len(latencies),
+        p50_us=percentile(latencies, 0.50),
+        p99_us=percentile(latencies, 0.99),
+        cpu_s=cpu_s,
+        failed=sum(caller.failed for caller in callers),
+    )
+
+
+async def fill(endpoints: str) -> None:
+    """What gets and ranges find."""
+    async with AsyncClient(endpoints, timeout_s=TIMEOUT_S) as client:
+        kv = client.kv(NAMESPACE)
+        for format_ in (STORED_KEY, *(OVERWRITTEN_KEY,) * (1 + OVERWRITES)):
+            starts = iter(range(0, STORED, BATCH_PUTS))
+            await asyncio.gather(*(_fill(kv, format_, starts) for _ in range(FILLERS)))
+
+
+async def _fill(kv: AsyncKeyValue, format_: bytes, starts: Iterator[int]) -> None:
+    for start in starts:
+        await kv.batch([Put(format_ % number, bytes(VALUE_BYTES)) for number in range(start, start + BATCH_PUTS)])
+
+
+async def failover(endpoints: str, count: int) -> None:
+    # A connection for each: what one of them waits for tells the others nothing.
+    await asyncio.gather(*(_put_for_ever(endpoints, number) for number in range(count)))
+
+
+async def _put_for_ever(endpoints: str, number: int) -> None:
+    async with AsyncClient(endpoints, timeout_s=FAILOVER_TIMEOUT_S) as client:
+        kv, count = client.kv(NAMESPACE), 0
+        while True:
+            began_ns = time.time_ns()
+            count += 1
+            try:
+                await kv.put(FAILOVER_KEY % (number, count), bytes(VALUE_BYTES))
+            except Exception as error:
+                print(f"a put failed: {error!r}", file=sys.stderr)
+                await asyncio.sleep(0.01)
+            else:
+                print(began_ns, time.time_ns(), flush=True)
+
+
+def main(workload: str, callers: int, endpoints: str) -> None:
+    if workload == "fill":
+        asyncio.run(fill(endpoints))
+    elif workload == "failover":
+        asyncio.run(failover(endpoints, callers))
+    else:
+        asyncio.run(rounds(endpoints, WORKLOADS[workload], callers))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
