@@ -140,8 +140,7 @@ class RaftLog:
             self._core, self._replication, self._following, self._storing, self._applying, self._changed
         )
         self._seen_configuration: Configuration | None = None
-        self._was_leading = False
-        self._has_unsent = False
+        self._was_leading = self._has_unsent = False
         self._changed()
 
     # --- what it knows ----------------------------------------------------------------------------------------------
@@ -439,7 +438,7 @@ class RaftLog:
         return self._applying.take()
 
     def was_applied(self, entries: Sequence[Entry]) -> None:
-        """The node's word that ``entries``, which :meth:`committed` gave, are durably applied."""
+        """``entries``, which :meth:`committed` gave, are durably applied."""
         self._applying.applied(entries)
 
     # --- linearizable reads -------------------------------------------------------------------------------------------
@@ -447,10 +446,8 @@ class RaftLog:
     def read_round(self) -> int:
         """Join a round of heartbeats that has not begun yet, and return its number. A read that was asked for before
         may be answered from the state at :attr:`durable_commit_index` (or later) as soon as :attr:`confirmed_round` has
-        reached it *in the same term*. Raises NotLeader.
-
-        With a lease, the next tick confirms it: the tick brings the time, and a lease must not be judged by an old
-        one."""
+        reached it *in the same term*. Raises NotLeader. A lease is looked at by the next tick, which brings the time.
+        """
         core, rounds = self._core, self._replication.rounds
         if not core.is_leading or not core.has_applied_own_term:
             raise core.not_leader()
@@ -458,6 +455,11 @@ class RaftLog:
             rounds.confirm_now()
             return rounds.confirmed
         return rounds.join()
+
+    @property
+    def has_round_under_way(self) -> bool:
+        """A round of heartbeats awaits its answers; the next one begins when they are here."""
+        return self._replication.rounds.is_under_way
 
     @property
     def confirmed_round(self) -> int:

@@ -48,8 +48,12 @@ class Rounds:
         return self.current + 1
 
     @property
+    def is_under_way(self) -> bool:
+        return self.current - self.confirmed >= _ROUNDS_MAX
+
+    @property
     def may_begin(self) -> bool:
-        return self.is_wanted and self.current - self.confirmed < _ROUNDS_MAX
+        return self.is_wanted and not self.is_under_way
 
     def begin(self, now_ms: float) -> int:
         self.current += 1

@@ -222,7 +222,8 @@ class Driver:
         if not self.leadership.is_elected:
             raise self.leadership.not_leader()
         waiting = self._read_index.ask()
-        self.schedule()
+        if not (self.log.has_round_under_way or self._group_commit.holds_reads):
+            self.schedule()
         asked_ms = self._monotonic_ms()
         try:
             read_ts = await waiting
@@ -435,9 +436,15 @@ class Driver:
         )
 
     def _begin_rounds(self) -> None:
-        # While leadership is handed over, reads wait for the end of that, too.
-        with suppress(NotLeader):
-            self._read_index.begin(self.pipeline.acknowledged_ts)
+        """One round of heartbeats for all who wait, unless one is under way, or more are about to come."""
+        waiting = self._read_index.waiting
+        if not waiting or self.log.has_round_under_way:
+            return
+        is_free = self._is_only_voter or self._group.settings.lease
+        if is_free or self._group_commit.may_read(waiting, self._monotonic_ms()):
+            # While leadership is handed over, reads wait for the end of that, too.
+            with suppress(NotLeader):
+                self._read_index.begin(self.pipeline.acknowledged_ts)
 
     def _send(self) -> None:
         """Hand over what may leave, and say whom to be connected to."""

@@ -19,8 +19,12 @@ at once, where that is at least ``HALF_CALLERS_MIN``. With 64 of them two batche
 A lone caller never waits: nothing is in flight, and whoever was answered is back. Where callers do not come back soon
 (half of those who were answered last did not), nobody waits for them.
 
-Two more things wait for company, each for a moment of its own: committed entries that nobody needs applied, for a
-transaction that has more to store; and peers' last acknowledgements, for a round that has more to do.
+Three more things wait for company, each for a moment of its own: committed entries that nobody needs applied, for a
+transaction that has more to store; peers' last acknowledgements, for a round that has more to do; and reads, for one
+round of heartbeats. Callers whose every call is a message of its own come one after the other, faster than a round of
+heartbeats takes, so that each got one for itself. Where the last round had several reads, the next one begins no sooner
+than ``READ_PACE_MS`` after it. A lone reader is not held up, but for one round of ``READ_TRIAL``, which finds out
+whether he is alone.
 
 All of it is pure: times come in as monotonic milliseconds, and one deadline comes out.
 """
@@ -43,6 +47,10 @@ APPLY_ENTRIES: Final = 64
 """So many entries are enough for one transaction. Each that waits is one more layer for every read to look through."""
 APPLY_BYTES: Final = 4 << 20
 """So much is enough."""
+READ_PACE_MS: Final = 1.0
+"""So long after a round of heartbeats that several reads shared, the next one begins at the earliest."""
+READ_TRIAL: Final = 64
+"""After so many rounds with one read each, the next one waits as if there were several."""
 LISTEN_WAIT_MS: Final = 2.0
 """So long what peers say waits for a round that has more to do."""
 
@@ -59,6 +67,9 @@ class GroupCommit:
         self._close_due_ms = math.inf
         self._apply_due_ms = math.inf
         self._listen_due_ms = math.inf
+        self._read_ms = -math.inf
+        self._lone_reads = 0
+        self._read_due_ms = math.inf
 
     # --- what it is told ---------------------------------------------------------------------------------------
 
@@ -78,14 +89,19 @@ class GroupCommit:
 
     def round_begins(self) -> None:
         """All that waits for a round is looked at again."""
-        self._close_due_ms = self._listen_due_ms = math.inf
+        self._close_due_ms = self._listen_due_ms = self._read_due_ms = math.inf
 
     # --- what it decides ---------------------------------------------------------------------------------------
 
     @property
     def due_ms(self) -> float:
         """When the first of what waits must be done; infinite where nothing waits."""
-        return min(self._close_due_ms, self._apply_due_ms, self._listen_due_ms)
+        return min(self._close_due_ms, self._apply_due_ms, self._listen_due_ms, self._read_due_ms)
+
+    @property
+    def holds_reads(self) -> bool:
+        """Reads wait for the next round of heartbeats to be due."""
+        return self._read_due_ms < math.inf
 
     def hold_batch(self, due_ms: float) -> None:
         """The open batch waits until then for another reason."""
@@ -109,6 +125,17 @@ class GroupCommit:
             return True
         self._apply_due_ms = math.inf
         return False
+
+    def may_read(self, reads: int, now_ms: float) -> bool:
+        """Whether to begin a round of heartbeats now for so many ``reads``, at least one."""
+        due_ms = self._read_ms + READ_PACE_MS
+        is_paced = not 0 < self._lone_reads < READ_TRIAL
+        if is_paced and now_ms < due_ms:
+            self._read_due_ms = due_ms
+            return False
+        self._read_ms = now_ms
+        self._lone_reads = 0 if reads > 1 else self._lone_reads % READ_TRIAL + 1
+        return True
 
     def listen_later(self, now_ms: float) -> bool:
         """Put off looking at messages of which nothing is expected. True where they are the first that wait."""

@@ -71,6 +71,11 @@ class ReadIndex:
         """True where nobody waits here at all."""
         return not (self._asked or self._resting or self._rounds or self._refusals)
 
+    @property
+    def waiting(self) -> int:
+        """How many want a round that has not begun."""
+        return len(self._asked) + len(self._resting)
+
     def ask(self) -> Waiting:
         """A read that wants a round of its own time."""
         waiting: Waiting = self.loop.create_future()
@@ -82,9 +87,7 @@ class ReadIndex:
         self._resting += answers
 
     def begin(self, acknowledged_ts: Timestamp) -> None:
-        """One round for all that arrived. Only for a leader that may evaluate."""
-        if not self._asked and not self._resting:
-            return
+        """One round for all that arrived. Only for a leader that may evaluate. Raises NotLeader."""
         log = self.log
         begun = _Round(log.read_round(), log.last[0], acknowledged_ts, self._asked, self._resting)
         self._asked, self._resting = [], []

@@ -14,6 +14,8 @@ from cortado.store.node.group_commit import (
     ENOUGH_BYTES,
     HALF_CALLERS_MIN,
     LISTEN_WAIT_MS,
+    READ_PACE_MS,
+    READ_TRIAL,
     GroupCommit,
 )
 
@@ -152,3 +154,51 @@ def test_a_batch_that_is_held_for_another_reason_keeps_the_deadline_of_that() ->
     waits.hold_batch(70)
     assert waits.due_ms < math.inf
     assert waits.due_ms == 70
+
+
+def reads_at_ms(waits: GroupCommit, reads: int, now_ms: float) -> float:
+    """When a round of heartbeats begins for so many, as a round decides that begins now."""
+    waits.round_begins()
+    if waits.may_read(reads, now_ms):
+        assert not waits.holds_reads
+        assert waits.due_ms == math.inf
+        return now_ms
+    assert waits.holds_reads
+    return waits.due_ms
+
+
+def test_a_lone_reader_waits_in_one_round_of_many() -> None:
+    waits = GroupCommit()
+    held = []
+    now_ms = 0.0
+    for place in range(3 * READ_TRIAL):
+        now_ms += READ_PACE_MS / 4
+        began_ms = reads_at_ms(waits, 1, now_ms)
+        if began_ms > now_ms:
+            assert began_ms == now_ms + READ_PACE_MS * 3 / 4
+            held.append(place)
+            assert reads_at_ms(waits, 1, began_ms) == began_ms
+            now_ms = began_ms
+    assert held == [READ_TRIAL, 2 * READ_TRIAL]
+
+
+def test_readers_who_come_one_after_the_other_share_rounds_once_that_was_tried() -> None:
+    waits = GroupCommit()
+    now_ms = 0.0
+    while not waits.holds_reads:
+        now_ms += READ_PACE_MS / 4
+        assert reads_at_ms(waits, 1, now_ms) >= now_ms
+    due_ms = waits.due_ms
+    for reads in (3, 4, 2):
+        assert reads_at_ms(waits, reads, due_ms) == due_ms
+        assert reads_at_ms(waits, 1, due_ms + READ_PACE_MS / 2) == due_ms + READ_PACE_MS
+        due_ms += READ_PACE_MS
+    # The company has gone.
+    assert reads_at_ms(waits, 1, due_ms) == due_ms
+    assert reads_at_ms(waits, 1, due_ms + 0.1) == due_ms + 0.1
+
+
+def test_a_round_of_several_waits_for_nobody_who_comes_later_than_the_pace() -> None:
+    waits = GroupCommit()
+    assert reads_at_ms(waits, 64, 10) == 10
+    assert reads_at_ms(waits, 64, 10 + READ_PACE_MS) == 10 + READ_PACE_MS
