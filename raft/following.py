@@ -174,11 +174,20 @@ class Following:
         if not self._hear(sender, message):
             return
         core, heartbeat = self._core, message.heartbeat
-        self._touch(sender, min(heartbeat.commit_index, core.journal.last_index))
+        self._check_acknowledged(heartbeat.commit_index)
+        self._touch(sender, heartbeat.commit_index)
         if heartbeat.round:
             answer = pb.Acknowledgement(heard=True, round=heartbeat.round)
             reply = pb.RaftMessage(acknowledgement=answer, echo_ms=message.sent_ms, incarnation=core.incarnation)
             core.send(sender, reply, core.journal.vote_sequence)
+
+    def _check_acknowledged(self, index: int) -> None:
+        """A heartbeat calls no more committed than what we acknowledged to this leader. Where we have less, the disk
+        lost the log's end, which it had confirmed: a start can't tell that from a write that was never confirmed."""
+        core, last_index = self._core, self._core.journal.last_index
+        if index > last_index:
+            detail = f"it ends at entry {last_index}, but entry {index} was acknowledged: replace this node"
+            raise DataLoss(f"the log of group {core.group_id}", detail)
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ from cortado.errors import OutcomeUnknown
 from cortado.raft.core import Core
 from cortado.raft.group import RaftLog
 from cortado.raft.outbox import AT_ONCE, Outbox
+from cortado.store.log_files import segments
+from cortado.store.log_files.segments import Ending
 from cortado.store.node import state_machine
 from cortado.store.node.driver import Driver
 from cortado.store.node.pipeline import Pipeline
@@ -33,6 +35,7 @@ SEEDS_MAX: Final = 60
 SHOWS: Final = (
     " read on ",
     "a stale read at",
+    "a start did not notice",
     "came after one at",
     "appended",
     "are committed at",
@@ -174,6 +177,17 @@ def be_fresh_always(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RaftLog, "fresh_as_of_ms", property(lambda self: self._core.now_ms + 1e9))
 
 
+def cut_what_does_not_check(patch: pytest.MonkeyPatch) -> None:
+    """As if a crash had torn whatever is wrong at the end of the last segment."""
+    ending = segments._ending
+
+    def torn(*arguments: Any) -> tuple[Ending, str]:
+        found, problem = ending(*arguments)
+        return (Ending.TORN, "") if found is Ending.DAMAGED else (found, problem)
+
+    patch.setattr(segments, "_ending", torn)
+
+
 CUTS: Final = ("leader cut off", "partition", "pause")
 CRASHES: Final = ("crash", "crash of all", "crash of the leader")
 
@@ -198,6 +212,9 @@ RULES: Final = {
         install_without_a_marker, ("member added", "member removed", "crash while installing"), seed=41
     ),
     "a replica knows how stale it is": Rule(be_fresh_always, CUTS),
+    "a log that does not check is not cut": Rule(
+        cut_what_does_not_check, ("damaged log", "crash of the leader"), 600.0
+    ),
 }
 
 

@@ -58,7 +58,12 @@ def test_a_rule_that_is_switched_off_changes_its_transcript(
 ) -> None:
     text = (FOLDER / f"{shown_by}.txt").read_text()
     monkeypatch.setattr(owner, name, without)
-    assert render(text) != text
+    try:
+        now = render(text)
+    except ValueError as ended:
+        # A replica stopped, and can't be moved any more.
+        now = str(ended)
+    assert now != text
 
 
 def test_every_command_is_described() -> None:

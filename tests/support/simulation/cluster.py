@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from cortado.errors import CortadoError, InvalidArgument, NotLeader, Unavailable
@@ -15,7 +15,7 @@ from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk
 from support.simulation.loop import NodeLoop, Scheduler
 from support.simulation.network import Network
-from support.simulation.process import Host, Life, NodeOptions, is_expected_end, make_node
+from support.simulation.process import Host, Life, NodeOptions, expected_end, make_node
 from support.simulation.rpc import Calls, Lost, Refused
 from support.simulation.true_time import TrueTime
 
@@ -50,6 +50,7 @@ class Cluster:
         self.ended: list[Life] = []
         self.on_host: Callable[[Host], None] = lambda _host: None
         self.on_wipe: Callable[[Host], None] = lambda _host: None
+        self.on_lost_entries: Callable[[Host, Sequence[int]], None] = lambda _host, _indexes: None
         self.true_time = TrueTime(self.counts, self.options.limits.ceiling_ahead_ms)
         self.members: list[str] = []
         """Whom clients know; removed nodes leave it."""
@@ -151,8 +152,9 @@ class Cluster:
         """The process ends; a supervisor starts another one a little later."""
         if life.host.life is not life:
             return
-        if is_expected_end(life, error):
-            self.counts["processes ended by a failed sync"] += 1
+        if reason := expected_end(life, error):
+            self.counts[f"processes ended by {reason}"] += 1
+            life.host.is_log_refused |= reason == "a damaged log"
         else:
             self.problem(f"{life.loop.name} stopped: {error!r}")
         self.note(f"{life.loop.name} ends: {error!r}")

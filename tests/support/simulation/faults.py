@@ -10,13 +10,15 @@ A disk is lost only where every other voter is whole: more is beyond what a majo
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from cortado.errors import CortadoError, InvalidArgument, PeerRefused
 from cortado.store.clock.timestamp import EPOCH_MAX
 from support.simulation.clocks import BEGAN_MS, YEAR_2071_MS
 from support.simulation.lies import Lies
+from support.simulation.log_faults import LogFaults
 from support.simulation.network import Weather
 from support.simulation.rpc import Lost, Refused
 
@@ -41,8 +43,10 @@ class Nemesis:
         self._lost_disks: set[str] = set()
         # Draws of their own, so that they change nobody else's.
         self._lies = Lies(cluster, random.Random(f"{cluster.seed}/lies"))
+        self._log_faults = LogFaults(cluster, self, random.Random(f"{cluster.seed}/log faults"))
         kinds = self._kinds()
         self.enabled = [name for name in kinds if source.random() < 0.45] or [source.choice(sorted(kinds))]
+        self.enabled += self._log_faults.enabled()
         self.mean_ms = source.choice((150.0, 300.0, 700.0))
         self._new_ids = 0
 
@@ -76,7 +80,7 @@ class Nemesis:
         }
 
     async def run(self) -> None:
-        kinds = self._kinds()
+        kinds = self._kinds() | self._log_faults.kinds()
         self._cluster.note(f"faults: {', '.join(self.enabled)}")
         while True:
             await self._cluster.sleep(self._random.expovariate(1 / self.mean_ms))
@@ -86,7 +90,11 @@ class Nemesis:
             self._cluster.world.create_task(self._one(name, kinds[name]), name=name)
 
     async def _one(self, name: str, episode: Callable[[], Awaitable[None]]) -> None:
-        await episode()
+        try:
+            await episode()
+        except Exception as error:
+            # A fault that fails in the middle would leave the world as nobody meant it to be, and be seen by nobody.
+            self._cluster.problem(f"the fault {name!r} failed: {error!r}")
 
     def stop(self) -> None:
         """No new ones; those under way are undone by :meth:`calm`."""
@@ -113,7 +121,7 @@ class Nemesis:
 
     # --- helpers -----------------------------------------------------------------------------------------------
 
-    def _note(self, kind: str, detail: str = "") -> None:
+    def note(self, kind: str, detail: str = "") -> None:
         self._cluster.counts[f"fault: {kind}"] += 1
         self._cluster.note(f"{kind} {detail}")
 
@@ -134,19 +142,19 @@ class Nemesis:
     async def _crash(self) -> None:
         life = self._a_life()
         if life is not None:
-            self._note("crash", life.node_id)
+            self.note("crash", life.node_id)
             self._cluster.crash(life.node_id)
             await self._start_later(life.node_id)
 
     async def _crash_leader(self) -> None:
         leader = self._cluster.leader()
         if leader is not None:
-            self._note("crash of the leader", leader.node_id)
+            self.note("crash of the leader", leader.node_id)
             self._cluster.crash(leader.node_id)
             await self._start_later(leader.node_id)
 
     async def _crash_all(self) -> None:
-        self._note("crash of all")
+        self.note("crash of all")
         node_ids = [life.node_id for life in self._cluster.lives()]
         for node_id in node_ids:
             self._cluster.crash(node_id)
@@ -160,7 +168,7 @@ class Nemesis:
             for life in self._cluster.lives():
                 if life.is_listening and life.node.is_installing:
                     await self._for_a_while(0, 6)
-                    self._note("crash while installing", life.node_id)
+                    self.note("crash while installing", life.node_id)
                     self._cluster.crash(life.node_id)
                     await self._start_later(life.node_id, 20, 300)
                     return
@@ -170,7 +178,7 @@ class Nemesis:
         life = self._cluster.leader() if self._random.random() < 0.5 else self._a_life()
         if life is None or life.loop.is_paused:
             return
-        self._note("pause", life.node_id)
+        self.note("pause", life.node_id)
         life.loop.pause()
         await self._for_a_while(50, 3_000)
         if life.loop.is_paused and not life.loop.is_dead:
@@ -180,7 +188,7 @@ class Nemesis:
         life = self._cluster.leader() if self._random.random() < 0.6 else self._a_life()
         if life is None or not life.is_listening or life.is_stopping:
             return
-        self._note("clean stop", life.node_id)
+        self.note("clean stop", life.node_id)
         life.is_stopping = True
         stopped = self._cluster.world.create_future()
 
@@ -201,7 +209,7 @@ class Nemesis:
         node_ids = sorted(self._cluster.hosts)
         self._random.shuffle(node_ids)
         here = node_ids[: self._random.randrange(1, max(2, len(node_ids)))]
-        self._note("partition", f"{sorted(here)} from the others")
+        self.note("partition", f"{sorted(here)} from the others")
         pairs = [(a, b) for a in here for b in node_ids if b not in here]
         await self._cut([*pairs, *((b, a) for a, b in pairs)])
 
@@ -210,7 +218,7 @@ class Nemesis:
         if len(node_ids) < 2:
             return
         a, b = self._random.sample(node_ids, 2)
-        self._note("one-way cut", f"{a} to {b}")
+        self.note("one-way cut", f"{a} to {b}")
         await self._cut([(a, b)])
 
     async def _leader_cut_off(self) -> None:
@@ -221,7 +229,7 @@ class Nemesis:
         outward = [(leader.node_id, other) for other in others]
         inward = [(other, leader.node_id) for other in others]
         way = self._random.choice(("out", "in", "both"))
-        self._note("leader cut off", f"{leader.node_id} {way}")
+        self.note("leader cut off", f"{leader.node_id} {way}")
         await self._cut((outward if way != "in" else []) + (inward if way != "out" else []))
 
     async def _cut(self, pairs: list[tuple[str, str]]) -> None:
@@ -238,7 +246,7 @@ class Nemesis:
             late=self._random.choice((0.0, 0.05, 0.2)),
             delay_ms=self._random.choice(((0.2, 2.0), (1.0, 30.0), (10.0, 120.0))),
         )
-        self._note("bad weather", str(weather))
+        self.note("bad weather", str(weather))
         self._cluster.network.weather = weather
         await self._for_a_while(500, 4_000)
         self._cluster.network.weather = Weather()
@@ -246,7 +254,7 @@ class Nemesis:
     async def _clients_cut_off(self) -> None:
         leader = self._cluster.leader()
         if leader is not None:
-            self._note("clients cut off", leader.node_id)
+            self.note("clients cut off", leader.node_id)
             self._cluster.calls.cut_off.add(leader.node_id)
             await self._for_a_while(200, 2_500)
             self._cluster.calls.cut_off.discard(leader.node_id)
@@ -257,7 +265,7 @@ class Nemesis:
         life = self._a_life()
         if life is not None:
             disk = life.host.disk
-            self._note("slow disk", life.node_id)
+            self.note("slow disk", life.node_id)
             disk.sync_ms = self._random.choice(((5.0, 20.0), (20.0, 80.0), (50.0, 300.0)))
             await self._for_a_while(500, 4_000)
             disk.sync_ms = (0.2, 1.5)
@@ -265,14 +273,14 @@ class Nemesis:
     async def _hanging_sync(self) -> None:
         life = self._cluster.leader() if self._random.random() < 0.5 else self._a_life()
         if life is not None:
-            self._note("hanging sync", life.node_id)
+            self.note("hanging sync", life.node_id)
             life.host.disk.hangs_until_ms = self._cluster.now_ms + self._random.uniform(300, 4_000)
 
     async def _full_disk(self) -> None:
         lives = self._cluster.lives()
         chosen = lives if self._random.random() < 0.15 else [life for life in lives if self._random.random() < 0.4]
         for life in chosen:
-            self._note("full disk", life.node_id)
+            self.note("full disk", life.node_id)
             life.host.disk.is_full = True
         await self._for_a_while(200, 2_500)
         for life in chosen:
@@ -281,7 +289,7 @@ class Nemesis:
     async def _failing_sync(self) -> None:
         life = self._a_life()
         if life is not None:
-            self._note("failing sync", life.node_id)
+            self.note("failing sync", life.node_id)
             life.host.disk.fails_next_sync = True
 
     async def _bit_rot(self) -> None:
@@ -289,7 +297,7 @@ class Nemesis:
         if life is not None and self._may_lie():
             damaged = sum(self._lies.rot(life.host) for _ in range(self._random.choice((1, 1, 3, 10))))
             if damaged:
-                self._note("bit rot", f"{life.node_id}, {damaged} items")
+                self.note("bit rot", f"{life.node_id}, {damaged} items")
             await self._patrol_later()
 
     async def _lost_write(self) -> None:
@@ -316,27 +324,36 @@ class Nemesis:
 
     async def _lost_disk(self) -> None:
         """A voter's disk dies. It comes back empty under its old id, and is refused; then under a new one."""
-        if not self._may_lose_a_disk():
-            return
-        self._is_changing_members = True
+        with self.losing_a_disk() as may_lose:
+            if may_lose:
+                node_id = self._random.choice(self.voters())
+                self.note("lost disk", node_id)
+                await self.replace(node_id)
+
+    @contextmanager
+    def losing_a_disk(self) -> Iterator[bool]:
+        """Whether one may be lost. In the block no other one is, and no member goes."""
+        may_lose = self._may_lose_a_disk()
+        self._is_changing_members |= may_lose
         try:
-            voters = self._voters()
-            node_id = self._random.choice(voters)
-            self._note("lost disk", node_id)
-            self._lost_disks.add(node_id)
-            self._cluster.crash(node_id)
-            self._cluster.wipe(node_id)
-            await self._for_a_while(50, 500)
-            await self._come_back_empty(node_id)
-            # Until it is out: while it is a voter, no other disk may die.
-            until_ms = self._cluster.now_ms + 60_000
-            while not await self._cluster.remove(node_id, until_ms=until_ms):
-                if self._cluster.now_ms > until_ms:
-                    return
-                await self._cluster.sleep(200)
-            await self._join_new()
+            yield may_lose
         finally:
-            self._is_changing_members = False
+            self._is_changing_members &= not may_lose
+
+    async def replace(self, node_id: str) -> None:
+        """A voter whose disk is worth nothing goes, and another one comes."""
+        self._lost_disks.add(node_id)
+        self._cluster.crash(node_id)
+        self._cluster.wipe(node_id)
+        await self._for_a_while(50, 500)
+        await self._come_back_empty(node_id)
+        # Until it is out: while it is a voter, no other disk may die.
+        until_ms = self._cluster.now_ms + 60_000
+        while not await self._cluster.remove(node_id, until_ms=until_ms):
+            if self._cluster.now_ms > until_ms:
+                return
+            await self._cluster.sleep(200)
+        await self._join_new()
 
     def _may_lose_a_disk(self) -> bool:
         leader = self._cluster.leader()
@@ -362,7 +379,7 @@ class Nemesis:
         try:
             await self._cluster.rpc(leader.node_id, lambda node: node.bind_member(host.member), 2_000)
         except (InvalidArgument, PeerRefused) as refusal:
-            self._note("empty directory refused", f"{node_id}: {refusal}")
+            self.note("empty directory refused", f"{node_id}: {refusal}")
             return
         except (CortadoError, Refused, Lost):
             return
@@ -374,7 +391,7 @@ class Nemesis:
         life = self._a_life()
         if life is not None:
             by_ms = self._random.choice((-5_000, -1_000, -200, 100, 200, 1_000, 5_000, 60_000)) * self._random.random()
-            self._note("clock jump", f"{life.node_id} by {by_ms:.0f} ms")
+            self.note("clock jump", f"{life.node_id} by {by_ms:.0f} ms")
             life.host.clock.jump(by_ms)
             if self._random.random() < 0.7:
                 await self._for_a_while(300, 4_000)
@@ -383,7 +400,7 @@ class Nemesis:
     async def _clock_in_2071(self) -> None:
         life = self._cluster.leader() if self._random.random() < 0.3 else self._a_life()
         if life is not None:
-            self._note("clock in 2071", life.node_id)
+            self.note("clock in 2071", life.node_id)
             life.host.clock.set_right(YEAR_2071_MS - BEGAN_MS)
             await self._for_a_while(300, 4_000)
             life.host.clock.set_right(self._random.uniform(-60, 60))
@@ -392,7 +409,7 @@ class Nemesis:
         leader = self._cluster.leader()
         if leader is None:
             return
-        self._note("epoch bump")
+        self.note("epoch bump")
         epoch = leader.node.host.clock.epoch
         if epoch < EPOCH_MAX:
             await self._cluster.at_leader(
@@ -410,14 +427,14 @@ class Nemesis:
             return
         voters = [each.node_id for each in leader.node.configuration.voters]
         to = self._random.choice(["", *voters])
-        self._note("leader transfer", f"from {leader.node_id} to {to or 'any'}")
+        self.note("leader transfer", f"from {leader.node_id} to {to or 'any'}")
         try:
             await self._cluster.rpc(leader.node_id, lambda node: node.members.transfer(to), 3_000)
             self._cluster.counts["leader transfers done"] += 1
         except (CortadoError, Refused, Lost) as error:
             self._cluster.note(f"transfer: {error!r}")
 
-    def _voters(self) -> list[str]:
+    def voters(self) -> list[str]:
         leader = self._cluster.leader()
         return [] if leader is None else [each.node_id for each in leader.node.configuration.voters]
 
@@ -433,13 +450,13 @@ class Nemesis:
     async def _join_new(self) -> None:
         self._new_ids += 1
         node_id = f"x{self._new_ids}"
-        self._note("member added", node_id)
+        self.note("member added", node_id)
         until_ms = self._cluster.now_ms + CHANGE_MS
         if await self._cluster.join(node_id, until_ms=until_ms) and self._random.random() < 0.85:
             await self._cluster.promote(node_id, until_ms=until_ms)
 
     async def _remove_member(self) -> None:
-        voters = self._voters()
+        voters = self.voters()
         if (
             self.is_damaged()
             or self._is_changing_members
@@ -450,7 +467,7 @@ class Nemesis:
         self._is_changing_members = True
         try:
             node_id = self._random.choice(sorted(set(self._cluster.members)))
-            self._note("member removed", node_id)
+            self.note("member removed", node_id)
             if await self._cluster.remove(node_id, until_ms=self._cluster.now_ms + CHANGE_MS):
                 await self._for_a_while(100, 2_000)
                 self._cluster.crash(node_id)

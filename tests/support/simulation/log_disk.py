@@ -5,6 +5,9 @@
     append ──► write, sync [, create, write, sync ...]   a job of the log thread; its sync takes its time
                                        crash here: a prefix of these happened; of the write whose sync did not end, any
                                        sectors of 512 bytes did
+
+What the disk should hold is kept beside what it holds, so that a test knows what is damaged (:meth:`LogDisk.damaged`,
+``log_lies.py``). A process reads its files when it starts: until then it does not know.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ SEGMENT_BYTES = 4 << 10
 
 
 @dataclass
-class _Write:
+class Write:
+    """Of a file."""
+
     name: str
     offset: int
     data: bytes
@@ -51,8 +56,17 @@ class LogDisk:
     def __init__(self, source: random.Random) -> None:
         self._random = source
         self._seen: dict[str, bytearray] = {}
-        self._durable: dict[str, bytearray] = {}
-        self._operations: list[_Write | _Create | _Remove | _Sync] = []
+        self.durable: dict[str, bytearray] = {}
+        """What the disk holds."""
+        self.kept: dict[str, bytearray] = {}
+        """What it would hold if it never lied."""
+        self.written: list[Write] = []
+        """Each write that is durable, of the files that are there."""
+        self.is_begun = False
+        """A process had files here."""
+        self.has_lost_end = False
+        """The last append is not there, though it was acknowledged."""
+        self._operations: list[Write | _Create | _Remove | _Sync] = []
         self._appending: Sequence[LogRecord] = ()
         self._is_frame_next = False
         self.on_logged: Callable[[Sequence[LogRecord]], None] = lambda _records: None
@@ -62,6 +76,13 @@ class LogDisk:
         self.fails_next_sync = False
         self.appends = self.torn_kept = self.torn_lost = self.refused = 0
         self.is_in_doubt = False
+
+    @classmethod
+    def holding(cls, files: dict[str, bytearray]) -> LogDisk:
+        """To be read."""
+        disk = cls(random.Random(0))
+        disk._seen = files
+        return disk
 
     # --- what a node calls -------------------------------------------------------------------------------------
 
@@ -77,7 +98,7 @@ class LogDisk:
 
     def write(self, name: str, offset: int, data: bytes) -> None:
         # There is room for it: blocks were promised when the file was created.
-        self._do(_Write(name, offset, bytes(data)))
+        self._do(Write(name, offset, bytes(data)))
 
     def sync(self, name: str) -> None:
         if self.fails_next_sync:
@@ -98,7 +119,7 @@ class LogDisk:
     def close(self) -> None:
         """The process ends; the files stay."""
 
-    def _do(self, operation: _Write | _Create | _Remove | _Sync) -> None:
+    def _do(self, operation: Write | _Create | _Remove | _Sync) -> None:
         _perform(self._seen, operation)
         self._operations.append(operation)
         if not self.is_in_job:
@@ -116,11 +137,11 @@ class LogDisk:
 
     def finish_sync(self) -> None:
         """The job's syncs ended. What it wrote and did not sync waits on."""
-        last = max((at for at, each in enumerate(self._operations) if not isinstance(each, _Write)), default=-1)
+        last = max((at for at, each in enumerate(self._operations) if not isinstance(each, Write)), default=-1)
         for each in self._operations[: last + 1]:
-            _perform(self._durable, each)
+            self._keep(each)
         del self._operations[: last + 1]
-        if self._appending and not any(isinstance(each, _Write) for each in self._operations):
+        if self._appending and not any(isinstance(each, Write) for each in self._operations):
             self.appends += 1
             self._logged()
 
@@ -134,34 +155,58 @@ class LogDisk:
         appending, self._appending = self._appending, ()
         self.is_in_doubt = self.is_in_job = False
         happened = self._random.randint(0, len(operations))
-        is_whole = happened == len(operations)
-        unsynced: list[_Write] = []
+        is_whole = not any(isinstance(each, Write) for each in operations[happened:])
+        unsynced: list[Write] = []
         for each in operations[:happened]:
-            if isinstance(each, _Write):
+            if isinstance(each, Write):
                 unsynced.append(each)
                 continue
             for write in unsynced:
-                _perform(self._durable, write)
+                self._keep(write)
             unsynced.clear()
-            _perform(self._durable, each)
+            self._keep(each)
         for write in unsynced:
             is_whole = self._tear(write) and is_whole
-        self._seen = {name: bytearray(content) for name, content in self._durable.items()}
+        self.reread()
         if appending and operations and self._is_frame_next:
             self.torn_kept += is_whole
             self.torn_lost += not is_whole
             if is_whole:
                 self.on_logged(appending)
 
+    def reread(self) -> None:
+        """What a process sees is what the disk holds: nothing is on its way there."""
+        self._seen = {name: bytearray(content) for name, content in self.durable.items()}
+
     def wipe(self) -> None:
         """An empty disk takes its place."""
-        self._seen, self._durable, self._operations, self._appending = {}, {}, [], ()
+        self._seen, self._operations, self._appending = {}, [], ()
+        self.durable, self.kept, self.written = {}, {}, []
+        self.is_begun = self.has_lost_end = False
+
+    def damaged(self) -> list[str]:
+        """Files that are not what they should be, or not there."""
+        return sorted(name for name, content in self.kept.items() if self.durable.get(name) != content)
+
+    def _keep(self, operation: Write | _Create | _Remove | _Sync) -> None:
+        """It is durable, as a whole."""
+        match operation:
+            case Write():
+                self.written.append(operation)
+            case _Remove(name):
+                self.written = [each for each in self.written if each.name != name]
+        self._put(operation)
+
+    def _put(self, operation: Write | _Create | _Remove | _Sync) -> None:
+        _perform(self.kept, operation)
+        if isinstance(operation, _Create) or operation.name in self.durable:
+            _perform(self.durable, operation)
 
     def _logged(self) -> None:
         records, self._appending = self._appending, ()
         self.on_logged(records)
 
-    def _tear(self, write: _Write) -> bool:
+    def _tear(self, write: Write) -> bool:
         """Any of its sectors are there. True where all are."""
         chance = self._random.choice((0.0, 0.5, 1.0))
         is_whole = True
@@ -170,16 +215,16 @@ class LogDisk:
             next_at = min((at // SECTOR_BYTES + 1) * SECTOR_BYTES, end)
             if self._random.random() < chance:
                 part = write.data[at - write.offset : next_at - write.offset]
-                _perform(self._durable, _Write(write.name, at, part))
+                self._put(Write(write.name, at, part))
             else:
                 is_whole = False
             at = next_at
         return is_whole
 
 
-def _perform(files: dict[str, bytearray], operation: _Write | _Create | _Remove | _Sync) -> None:
+def _perform(files: dict[str, bytearray], operation: Write | _Create | _Remove | _Sync) -> None:
     match operation:
-        case _Write(name, offset, data):
+        case Write(name, offset, data):
             files[name][offset : offset + len(data)] = data
         case _Create(name, size_bytes):
             files[name] = bytearray(size_bytes)
@@ -210,7 +255,12 @@ class WatchedLogFiles(LogFiles):
 
 def open_log_files(disk: LogDisk) -> LogFiles:
     """Raises DataLoss, as the real ones."""
-    log_files = WatchedLogFiles.open(disk, segment_bytes_max=SEGMENT_BYTES)
+    disk.reread()
+    damaged = disk.damaged()
+    log_files = WatchedLogFiles.open(disk, segment_bytes_max=SEGMENT_BYTES, may_begin=not disk.is_begun)
     assert isinstance(log_files, WatchedLogFiles)
+    unnoticed = [name for name in damaged if int(name) >= log_files.oldest_needed]
+    assert not unnoticed, f"a start did not notice that these log files are damaged: {unnoticed}"
+    disk.is_begun = True
     log_files.disk = disk
     return log_files

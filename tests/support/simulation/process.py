@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cortado.errors import DataLoss
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.settings import RaftSettings
@@ -69,6 +70,8 @@ class Host:
         self.snapshot_files = MemorySnapshotFiles()
         self.life: Life | None = None
         self.lives = 0
+        self.is_log_refused = False
+        """A process ended, since the log on the disk is damaged."""
 
     @property
     def member(self) -> Member:
@@ -98,6 +101,7 @@ class Host:
         assert self.life is None
         self.is_first = False
         self.disk.wipe()
+        self.is_log_refused = False
         self.snapshot_files = MemorySnapshotFiles()
         self.storage_id = f"{self.node_id}-disk-{self.lives}"
         self.cluster_id = ""
@@ -206,6 +210,9 @@ def make_node(life: Life, options: NodeOptions) -> Node:
     )
 
 
-def is_expected_end(life: Life, error: BaseException) -> bool:
-    """A failed sync ends a process, as it must, also while it starts."""
-    return isinstance(error, StorageFailed) or life.host.disk.is_in_doubt
+def expected_end(life: Life, error: BaseException) -> str:
+    """What a process ended by where it must: a failed sync, also while it starts; a damaged log. Else nothing."""
+    log = life.host.disk.log
+    if isinstance(error, DataLoss) and (log.damaged() or log.has_lost_end):
+        return "a damaged log"
+    return "a failed sync" if isinstance(error, StorageFailed) or life.host.disk.is_in_doubt else ""

@@ -160,6 +160,7 @@ class Run:
         self.watch = Watch(self.cluster)
         self.cluster.on_host = self.watch.attach
         self.cluster.on_wipe = self.watch.wiped
+        self.cluster.on_lost_entries = self.watch.lost
         self.history = History()
         self.nemesis = Nemesis(self.cluster, random.Random(f"nemesis/{seed}"))
         self.clients = [

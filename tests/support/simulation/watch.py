@@ -83,6 +83,13 @@ class Watch:
         """A new, empty disk."""
         self._logs[host.node_id] = LogOnDisk()
 
+    def lost(self, host: Host, indexes: Sequence[int]) -> None:
+        """The disk has entries no longer that it acknowledged."""
+        log = self._logs[host.node_id]
+        for index in indexes:
+            log.entries.pop(index, None)
+            log.configurations.discard(index)
+
     # --- disks -------------------------------------------------------------------------------------------------
 
     def _durable(self, host: Host, changes: Changes) -> None:

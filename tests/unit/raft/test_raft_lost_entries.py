@@ -1,4 +1,4 @@
-"""Entries that were lost on the way are sent again, whatever else goes on."""
+"""Entries that were lost on the way are sent again, whatever else goes on; entries that a disk lost are not."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from cortado.errors import DataLoss
 from support.raft_hand import Hand, Letter
 
 STEP_MS = 20.0
@@ -75,3 +76,20 @@ def test_what_a_member_cannot_take_is_sent_again_later_each_time_and_said_less_a
     assert "n1 may hold it so" in warned[-1].getMessage()
     group.run(2 * longest_ms)
     assert group.logs["n3"].last[0] == entry.index
+
+
+def test_a_member_whose_disk_lost_what_it_acknowledged_ends_when_its_leader_speaks_of_it() -> None:
+    group = Hand(3)
+    group.elect("n1")
+    entry = group.append("n1", b"a")
+    group.send_all()
+    group.deliver(to="n2")
+    group.sync("n2")
+    group.send_all()
+    group.settle()
+    assert group.logs["n1"].durable_commit_index == entry.index
+    del group.disks["n2"].entries[entry.index]
+    group.applied["n2"] = [each for each in group.applied["n2"] if each.index < entry.index]
+    group.start("n2")
+    with pytest.raises(DataLoss, match=f"ends at entry {entry.index - 1}, but entry {entry.index} was acknowledged"):
+        group.run(1_000)

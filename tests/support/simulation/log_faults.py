@@ -1,0 +1,83 @@
+"""Damage of log files, and what an operator makes of it: a replica that can't trust its log is replaced.
+
+One disk at a time, as with disks that die: more is beyond what a majority can survive, and has tests of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from support.simulation.log_lies import LogLies
+
+if TYPE_CHECKING:
+    from support.simulation.cluster import Cluster
+    from support.simulation.faults import Nemesis
+
+ENABLED_PART: Final = 0.3
+STARTS_MS: Final = 60_000.0
+
+
+class LogFaults:
+    """``source`` is used for nothing else, so that it changes nobody else's draws."""
+
+    def __init__(self, cluster: Cluster, nemesis: Nemesis, source: random.Random) -> None:
+        self._cluster = cluster
+        self._nemesis = nemesis
+        self._random = source
+        self._lies = LogLies(source)
+
+    def kinds(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        return {"damaged log": self._damaged_log, "lost end of the log": self._lost_end}
+
+    def enabled(self) -> list[str]:
+        """What a run has of them."""
+        return [kind for kind in self.kinds() if self._random.random() < ENABLED_PART]
+
+    async def _damaged_log(self) -> None:
+        """It shows at the next start, unless nothing needs the damaged file any more by then."""
+        cluster, nemesis = self._cluster, self._nemesis
+        with nemesis.losing_a_disk() as may_lose:
+            if not may_lose:
+                return
+            host = cluster.hosts[self._random.choice(nemesis.voters())]
+            way = self._lies.strike(host.disk.log)
+            if way:
+                nemesis.note(way, host.node_id)
+                await cluster.sleep(self._random.choice((0.0, self._random.uniform(0, 1_500))))
+                await self._start_again(host.node_id)
+
+    async def _lost_end(self) -> None:
+        cluster, nemesis = self._cluster, self._nemesis
+        with nemesis.losing_a_disk() as may_lose:
+            leader = cluster.leader()
+            if not may_lose or leader is None:
+                return
+            voters = leader.node.configuration
+            node_id = self._random.choice(nemesis.voters())
+            host = cluster.hosts[node_id]
+            cluster.crash(node_id)
+            others = [cluster.hosts[each.node_id].disk.log for each in voters.voters if each.node_id != node_id]
+            lost = self._lies.lose_end(host.disk.log, others, voters.majority)
+            if lost:
+                nemesis.note("end of the log lost", f"{node_id} {lost}")
+                cluster.on_lost_entries(host, lost)
+            await self._start_again(node_id, max(lost, default=0))
+
+    async def _start_again(self, node_id: str, lost_index: int = 0) -> None:
+        """Until the process serves, and has what was lost again; where it refuses its log, the node is replaced."""
+        cluster = self._cluster
+        host = cluster.hosts[node_id]
+        cluster.crash(node_id)
+        await cluster.sleep(self._random.uniform(20, 500))
+        cluster.start(node_id)
+        until_ms = cluster.now_ms + STARTS_MS
+        while cluster.now_ms < until_ms:
+            if host.is_log_refused:
+                await self._nemesis.replace(node_id)
+                return
+            if host.life is not None and host.life.is_listening and host.life.log.last[0] >= lost_index:
+                host.disk.log.has_lost_end = False
+                return
+            await cluster.sleep(50)
