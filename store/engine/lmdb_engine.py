@@ -116,7 +116,10 @@ class LmdbEngine:
             raise InvalidArgument("map_bytes", f"must be at least {MAP_BYTES_MIN}", str(map_bytes))
 
         def create(engine_path: Path) -> None:
-            _open_environment(engine_path, MAP_BYTES_MIN, sync=True)[0].close()
+            try:
+                _open_environment(engine_path, MAP_BYTES_MIN, sync=True)[0].close()
+            except lmdb.Error as problem:
+                raise DataDirectoryError(str(path), f"its data file cannot be made: {problem}") from problem
             create_beside(engine_path.parent)
 
         directory = DataDirectory.open(Path(path), new_identity=new_identity, create_engine=create)

@@ -98,10 +98,8 @@ class FolderFiles:
                 written += os.pwrite(descriptor, memoryview(data)[written:], offset + written)
 
     def sync(self, name: str) -> None:
-        try:
+        with _failed_syncs(name):
             _sync_data(self._opened(name))
-        except OSError as error:
-            raise StorageFailed(f"the log file {name} can't be synced: {error}") from error
 
     def read(self, name: str, offset: int, size: int) -> bytes:
         try:
@@ -123,6 +121,7 @@ class FolderFiles:
             if descriptor is not None:
                 os.close(descriptor)
             (self._path / name).unlink()
+        with _failed_syncs(name):
             _sync_folder(self._path)
 
     def close(self) -> None:
@@ -148,6 +147,14 @@ class FolderFiles:
     def _free_bytes(self) -> int:
         disk = os.statvfs(self._path if self._path.exists() else self._path.parent)
         return disk.f_bavail * disk.f_frsize
+
+
+@contextmanager
+def _failed_syncs(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(f"the log file {name} can't be synced: {error}") from error
 
 
 def _preallocate(descriptor: int, size_bytes: int) -> None:
