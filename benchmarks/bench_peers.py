@@ -78,6 +78,10 @@ class _Node:
         self.members: dict[str, Member] = {}
         self.heard: Callable[[str, Sequence[bytes]], None] = lambda *_: None
 
+    @property
+    def meta(self) -> _Node:
+        return self
+
     def receive(self, sender: str, _group_id: int, bodies: Sequence[bytes]) -> None:
         self.heard(sender, bodies)
 

@@ -43,7 +43,7 @@ class Applier(Outstanding[Committed, AppliedState]):
         on_refused: Callable[[], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        super().__init__(group.storage, group.host.monotonic_ms, on_failure=on_failure)
+        super().__init__(group.host.storage_thread, group.host.monotonic_ms, on_failure=on_failure)
         self._log = group.log
         self._machine = group.machine
         self._clock = group.host.clock

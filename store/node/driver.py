@@ -381,7 +381,7 @@ class Driver:
 
     def _tick(self, now_ms: float) -> None:
         # A leader that cannot apply takes no writes: another one may.
-        election_ms = self._group.settings.election_ms_max
+        election_ms = self._group.host.raft.election_ms_max
         is_stuck = self._applier.is_stuck(now_ms, refused_ms=election_ms, busy_ms=HUNG_ELECTIONS * election_ms)
         self.veto(_DATA_STUCK, is_stuck)
         self.log.tick(now_ms)
@@ -440,7 +440,7 @@ class Driver:
         waiting = self._read_index.waiting
         if not waiting or self.log.has_round_under_way:
             return
-        is_free = self._is_only_voter or self._group.settings.lease
+        is_free = self._is_only_voter or self._group.host.raft.lease
         if is_free or self._group_commit.may_read(waiting, self._monotonic_ms()):
             # While leadership is handed over, reads wait for the end of that, too.
             with suppress(NotLeader):
@@ -451,13 +451,13 @@ class Driver:
         configuration = self.log.configuration
         if configuration is not self._configuration:
             if configuration != self._configuration:
-                self._group.transport.configure(configuration)
+                self._group.host.transport.configure(configuration)
                 self.on_configured()
             self._configuration = configuration
             self._is_only_voter = self.is_alone
         messages = self.log.outbox()
         if messages:
-            self._group.transport.send(self._group.of.group_id, messages)
+            self._group.host.transport.send(self._group.of.group_id, messages)
 
     def _store(self, now_ms: float) -> None:
         """Hand the log's next writes to the log thread, if that is free."""

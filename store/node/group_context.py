@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from random import Random
+from typing import TYPE_CHECKING
 
+from cortado.errors import Unavailable
 from cortado.raft.group import RaftLog
-from cortado.raft.settings import RaftSettings
-from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.store import VersionStore
-from cortado.store.node.host import Host
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.state_machine import StateMachine
-from cortado.store.node.storage_thread import Storage
-from cortado.store.node.transport import Transport
+
+if TYPE_CHECKING:
+    # A host makes its replicas, and they know it: the one arrow between them that points up.
+    from cortado.store.node.host import Host
 
 
 @dataclass(frozen=True, slots=True)
 class GroupContext:
-    """``of`` is where the group's items lie in the engine; ``random`` draws what nobody may foresee."""
+    """``of`` is where the group's items lie in the host's engine."""
 
-    cluster_id: str
-    node_id: str
-    of: GroupRange
-    settings: RaftSettings
     host: Host
+    of: GroupRange
     store: VersionStore
     machine: StateMachine
     log: RaftLog
-    log_files: LogFiles
-    log_thread: Storage
-    storage: Storage
-    transport: Transport
-    random: Random
+
+    @property
+    def node_id(self) -> str:
+        return self.host.identity.node_id
+
+    @property
+    def is_installing(self) -> bool:
+        """True while this replica's data is no state: a snapshot takes its place."""
+        return self.store.unreadable != ""
+
+    def check_serving(self) -> None:
+        """Raises Unavailable where the node stops, or the data is no state."""
+        if self.host.is_stopping:
+            raise Unavailable("the node is stopping", retry_delay_ms=1_000)
+        if self.is_installing:
+            raise Unavailable(f"this replica cannot serve: {self.store.unreadable}", retry_delay_ms=1_000)

@@ -1,82 +1,242 @@
-"""The process: what it has once, whatever it replicates.
+"""One node: the process, what it has once, and the replicas on it.
 
 ::
 
-    Host ──┬── engine, clock and what peers' clocks say of it
-           ├── gates and one budget: what may be in line and in flight
-           └── the scan thread, the loop's delay
-    Node ── one group's replica on a host: log, driver, reads, members, watches, snapshots
+    services ──► Host ──┬── engine, log files, and a thread each that writes to them
+    peers ─────►        ├── clock, and what peers' clocks say of it
+                        ├── gates and one budget: what may be in line and in flight
+                        ├── the scan thread, the loop's delay, the transport
+                        └── Replica, one for each group: log, driver, reads, members, watches, snapshots
 
-A request is admitted by the host, and answered by the replica.
+A request is admitted by the host, and answered by the replica whose keys it names (:meth:`Host.replica_of`) or, where
+it names none, by that of the group which holds the catalogue and the members (:attr:`Host.meta`). Who asks for a
+document names its table, which only the catalogue turns into a key. There is one group so far, with all keys.
+
+Time, randomness, disk and network come in by the door (:class:`Surroundings`): on a loop with virtual time, with
+threads and an executor that run in place, a node is a deterministic function of what it is given. Every coroutine runs
+on the loop that called :meth:`Host.start`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Sequence, Set
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import TypeVar
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, TypeVar
 
-from cortado.store.clock.hlc import Clock
+from cortado.errors import NotFound
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.settings import RaftSettings
+from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
 from cortado.store.clock.host_time import HostTime
-from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine
+from cortado.store.keys.types import LogicalKey
+from cortado.store.log_files.log_files import LogFiles
+from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.node.admission import Gate
-from cortado.store.node.budget import Budget
+from cortado.store.node.budget import Budget, Share
 from cortado.store.node.clock_watch import ClockWatch
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.log_entry import ENTRY_OVERHEAD_BYTES
 from cortado.store.node.loop_delay import LoopDelay
+from cortado.store.node.opening import open_group
+from cortado.store.node.repair.ranges import Answer, Ask
+from cortado.store.node.replica import Replica
+from cortado.store.node.snapshots.files import SnapshotFiles
+from cortado.store.node.storage_thread import Storage, StorageThread
+from cortado.store.node.transport import NoPeers, Transport
 
 T = TypeVar("T")
 
+_BAD_CLOCK: Final = "clock"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIdentity:
+    """Who answers: in the header of every reply. ``storage_id`` names the data directory (empty: in memory).
+    ``address`` (host:port) is where this node serves clients, ``peer_address`` where peers."""
+
+    cluster_id: str
+    node_id: str
+    storage_id: str = ""
+    address: str = ""
+    peer_address: str = ""
+
+    def as_member(self, storage_id: str) -> Member:
+        """This node as a group's member, bound to ``storage_id``."""
+        return Member(self.node_id, self.peer_address, storage_id, self.address)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """All that a node touches of the world. What writes to the stores is the node alone.
+
+    ``host_time`` knows the wall clock, ``monotonic_ms`` measures durations. ``random`` draws election timers and what
+    tells this incarnation of the node from earlier ones. ``thread`` makes the threads that write, each with its name;
+    ``run_scan`` runs slices of scans (one thread, unless given).
+    """
+
+    engine: Engine
+    log_files: LogFiles
+    snapshot_files: SnapshotFiles
+    host_time: HostTime
+    monotonic_ms: Callable[[], float]
+    random: Random
+    transport: Transport = field(default_factory=NoPeers)
+    thread: Callable[[asyncio.AbstractEventLoop, str], Storage] = StorageThread
+    run_scan: Executor | None = None
+
 
 class Host:
-    """Made by the node that serves on it, which starts and stops it. Everything but scans runs on the loop."""
+    """Make it, :meth:`start` it on a running loop, :meth:`stop` it there. Everything but scans runs on the loop."""
+
+    meta: Replica
+    """Of the group that holds the catalogue and who belongs to the cluster; there is one once the host is started."""
+    log_thread: Storage
+    storage_thread: Storage
+    _failed: asyncio.Future[BaseException]
 
     def __init__(
         self,
-        engine: Engine,
+        identity: NodeIdentity,
+        around: Surroundings,
         *,
-        node_id: str,
-        host_time: HostTime,
-        monotonic_ms: Callable[[], float],
-        limits: NodeLimits,
-        max_clock_offset_ms: int,
-        last_ts: Timestamp,
-        run_scan: Executor | None,
+        limits: NodeLimits | None = None,
+        raft: RaftSettings | None = None,
+        max_clock_offset_ms: int = MAX_OFFSET_MS,
+        joining: Configuration | None = None,
     ) -> None:
-        """``last_ts`` is above everything that was ever committed or promised on this engine, whatever the physical
-        clock says. ``run_scan`` runs slices of scans (one thread, unless given)."""
-        self.engine = engine
-        """All that is stored here, to be looked at as it lies there. Nobody but the replica writes to it."""
-        self.limits = limits
-        self.monotonic_ms = monotonic_ms
-        self.host_time = host_time
-        self.clock = Clock(host_time.now_ms, last=last_ts, max_offset_ms=max_clock_offset_ms)
-        self.clock_watch = ClockWatch(node_id, host_time, monotonic_ms, max_offset_ms=max_clock_offset_ms)
+        """Without a log it begins a group of one, or stays empty until a leader brings it up where the node is
+        ``joining``: the members that let it in, which it hears until it has a log.
+
+        Raises InvalidArgument for limits that do not fit each other. The stores stay the caller's to close, after stop.
+        """
+        self.raft = raft or RaftSettings()
+        self.raft.check()
+        self.limits = limits = limits or NodeLimits()
+        limits.check(self.raft.entry_bytes_max - ENTRY_OVERHEAD_BYTES)
+        self.identity = identity
+        self.engine = around.engine
+        """All that is stored here, to be looked at as it lies there. Nobody but the replicas writes to it."""
+        self.log_files = around.log_files
+        self.snapshot_files = around.snapshot_files
+        self.transport = around.transport
+        self.random = around.random
+        self.monotonic_ms = around.monotonic_ms
+        self.host_time = around.host_time
+        self.clock = Clock(self.host_time.now_ms, max_offset_ms=max_clock_offset_ms)
+        self.clock_watch = ClockWatch(
+            identity.node_id, self.host_time, self.monotonic_ms, max_offset_ms=max_clock_offset_ms
+        )
         self.budget = Budget(limits)
         self.writes = Gate("writes", count_max=limits.writes_max, bytes_max=limits.write_bytes_max)
         self.reads = Gate("reads", count_max=limits.reads_max)
         self.scans = Gate("scans", count_max=limits.scans_max)
         self.bulk_streams = Gate("bulk streams", count_max=limits.bulk_streams_max)
-        self.loop_delay = LoopDelay(monotonic_ms)
-        self._run_scan = run_scan or ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
-        self._started_ms = monotonic_ms()
+        self.loop_delay = LoopDelay(self.monotonic_ms)
+        self.is_stopping = False
+        self._joining = joining
+        self._make_thread = around.thread
+        self._run_scan = around.run_scan or ThreadPoolExecutor(max_workers=1, thread_name_prefix="cortado-scan")
+        self._started_ms = self.monotonic_ms()
+        self._replicas: dict[int, Replica] = {}
+
+    # --- start and stop ---------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Serve. A group of one: returns when this node leads it, or, where there is no room for that, read-only. A
+        larger group: returns at once; :attr:`Replica.ready` tells when it has found its leader.
+
+        Raises DataLoss where what is stored is damaged, ResourceExhausted where there is no room to begin a log.
+        """
+        loop = asyncio.get_running_loop()
+        self._failed = loop.create_future()
+        group = open_group(self, GROUP_ID, joining=self._joining)
+        self.log_thread = self._make_thread(loop, "log")
+        self.storage_thread = self._make_thread(loop, "storage")
+        self.meta = self._replicas[GROUP_ID] = Replica(group)
+        self.loop_delay.start(loop)
+        self.clock_watch.start(self._voters, self._veto_clock)
+        await self.meta.start()
+
+    async def stop(self, hand_over: bool = True) -> None:
+        """Refuse new work, finish what is in flight, end the threads. A leader hands over first where it can, serving
+        until then, so that callers find the next one at once."""
+        if hand_over and not self.is_stopping:
+            for each in self._replicas.values():
+                await each.hand_over()
+        self.is_stopping = True
+        for each in self._replicas.values():
+            await each.stop()
+        self.log_thread.stop()
+        self.storage_thread.stop()
+        self.loop_delay.stop()
+        self.clock_watch.stop()
+        self._run_scan.shutdown(wait=True, cancel_futures=True)
+
+    async def failed(self) -> BaseException:
+        """Return only when the node can't go on: the process must end."""
+        return await asyncio.shield(self._failed)
+
+    def fail(self, error: BaseException) -> None:
+        """A replica stopped for good: its stores, which others share, are in doubt."""
+        if not self._failed.done():
+            self._failed.set_result(error)
+
+    # --- replicas ----------------------------------------------------------------------------------------------
+
+    def replica_of(self, key: LogicalKey) -> Replica:
+        """The replica of the group that holds ``key``."""
+        return next(each for each in self._replicas.values() if each.holds(key))
+
+    def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
+        """What the transport brings of a peer that presented itself. What is for a group of which there is no replica
+        here is dropped."""
+        replica = self._replicas.get(group_id)
+        if replica is not None:
+            replica.driver.receive(sender, bodies)
+
+    def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
+        """A snapshot's bytes from ``offset`` on, for a peer. Raises NotFound where there is none."""
+        replica = self._replicas.get(group_id)
+        if replica is None:
+            raise NotFound("snapshot", f"{snapshot_id} of group {group_id}")
+        return replica.snapshots.read(snapshot_id, offset)
+
+    async def read_range(self, group_id: int, ask: Ask) -> Answer:
+        """What is stored here in a range, or in the first part of it, for a peer that repairs its own. Raises NotFound,
+        Unavailable where the data is no state."""
+        replica = self._replicas.get(group_id)
+        if replica is None:
+            raise NotFound("group", str(group_id))
+        return await replica.read_range(ask)
+
+    # --- what it has once --------------------------------------------------------------------------------------
 
     @property
     def uptime_ms(self) -> int:
         return int(self.monotonic_ms() - self._started_ms)
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Measure the loop's delay."""
-        self.loop_delay.start(loop)
-
-    def stop(self) -> None:
-        """End the thread; slices that have not begun are cancelled."""
-        self.loop_delay.stop()
-        self.clock_watch.stop()
-        self._run_scan.shutdown(wait=True, cancel_futures=True)
+    @property
+    def queues(self) -> tuple[Gate | Share, ...]:
+        """What stands before each queue of requests."""
+        gates = (self.writes, self.reads, self.scans, self.bulk_streams, self.meta.watches.gate)
+        return (*gates, self.budget.calls, self.budget.chunks)
 
     async def scan(self, step: Callable[[], T]) -> T:
         """Run one bounded slice of a scan on the scan thread; slices of all scans alternate."""
         return await asyncio.get_running_loop().run_in_executor(self._run_scan, step)
+
+    def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
+        """A peer's physical clock minus our monotonic one lies between these."""
+        self.clock_watch.observe(node_id, low_ms, high_ms)
+
+    def _voters(self) -> Set[str]:
+        return {each.node_id for each in self.meta.configuration.voters}
+
+    def _veto_clock(self, is_off: bool) -> bool:
+        """Who leads with a clock that is out of bounds carries all others along."""
+        is_new = [each.driver.veto(_BAD_CLOCK, is_off) for each in self._replicas.values()]
+        return any(is_new)

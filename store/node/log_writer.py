@@ -36,9 +36,9 @@ class LogWriter(Outstanding[Writes, None]):
         on_refused: Callable[[], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        super().__init__(group.log_thread, group.host.monotonic_ms, on_failure=on_failure)
+        super().__init__(group.host.log_thread, group.host.monotonic_ms, on_failure=on_failure)
         self._log = group.log
-        self._log_files = group.log_files
+        self._log_files = group.host.log_files
         self._limits = group.host.limits
         self._pipeline = pipeline
         self._read_index = read_index
@@ -46,7 +46,7 @@ class LogWriter(Outstanding[Writes, None]):
         self._on_refused = on_refused
         self.compaction = Compaction(
             group.log,
-            group.settings,
+            group.host.raft,
             held_bytes_max=group.host.limits.held_bytes_max,
             applied_index=group.machine.state.index,
         )

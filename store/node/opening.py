@@ -10,18 +10,23 @@ exceptions, and a crash between their two stores is made good here::
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from cortado.raft.bootstrap import FIRST_INDEX, FIRST_TERM, bootstrap_writes
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.records import StoredLog, decode_hard_state, decode_stored, reset_to
-from cortado.raft.settings import RaftSettings
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import StoredGroup
+from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.group_context import GroupContext
+from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.state_machine import StateMachine
+
+if TYPE_CHECKING:
+    from cortado.store.node.host import Host
 
 
 def stored_log(groups: Mapping[int, StoredGroup], group_id: int) -> StoredLog:
@@ -32,23 +37,16 @@ def stored_log(groups: Mapping[int, StoredGroup], group_id: int) -> StoredLog:
     return decode_stored(group_id, group.hard_state, group.entries)
 
 
-def open_log(
-    log_files: LogFiles,
-    machine: StateMachine,
-    *,
-    member: Member,
-    group_id: int,
-    joining: Configuration | None,
-    settings: RaftSettings,
-    source: random.Random,
-    now_ms: float,
-) -> RaftLog:
-    """The group's log as it is stored. Where there is none, begin a group of one; or, ``joining``, stay empty, and hear
-    the members that let this node in.
+def open_group(host: Host, group_id: int, *, joining: Configuration | None) -> GroupContext:
+    """The group as it is stored. Where there is no log, begin a group of one; or, ``joining``, stay empty, and hear the
+    members that let this node in.
 
     Writes, durably, where a group begins. Raises DataLoss where what is stored is damaged, or contradicts what is
     applied; ResourceExhausted.
     """
+    log_files, member = host.log_files, host.identity.as_member(host.identity.storage_id)
+    store = VersionStore(host.engine)
+    machine = StateMachine(host.engine, store, group_id=group_id)
     stored = stored_log(log_files.take_groups(), group_id)
     if stored.is_empty and joining is None and machine.state == AppliedState():
         writes = bootstrap_writes(group_id, member, index=FIRST_INDEX, term=FIRST_TERM)
@@ -57,16 +55,19 @@ def open_log(
     if _is_begun(stored, member) and machine.state == AppliedState():
         machine.begin(AppliedState(index=FIRST_INDEX, term=FIRST_TERM))
     stored = _reset(machine, log_files, group_id, stored)
-    return RaftLog(
+    log = RaftLog(
         member.node_id,
-        settings,
+        host.raft,
         group_id=group_id,
-        random=source,
+        random=host.random,
         stored=stored,
         applied=(machine.state.index, machine.state.term),
-        now_ms=now_ms,
+        now_ms=host.monotonic_ms(),
         joined=joining,
     )
+    # Above everything that was ever committed or promised here, whatever the physical clock says.
+    host.clock.observe_log(max(machine.state.last_ts, machine.state.ceiling))
+    return GroupContext(host, GroupRange(group_id), store, machine, log)
 
 
 def _is_begun(stored: StoredLog, member: Member) -> bool:

@@ -28,12 +28,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final
 
 from cortado.errors import ClockOutOfBounds, OutcomeUnknown, TimestampInFuture, Unavailable
 from cortado.invariants import invariant
-from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
 from cortado.store.node.driver import Driver
+from cortado.store.node.group_context import GroupContext
+
+CAUGHT_UP_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +50,64 @@ class ReadPoints:
     """Finds the timestamp to read at. ``raise_ceiling`` returns when the new ceiling is committed."""
 
     def __init__(
-        self,
-        driver: Driver,
-        clock: Clock,
-        *,
-        ceiling_ahead_ms: int,
-        monotonic_ms: Callable[[], float],
-        raise_ceiling: Callable[[Timestamp], Awaitable[None]],
+        self, group: GroupContext, driver: Driver, *, raise_ceiling: Callable[[Timestamp], Awaitable[None]]
     ) -> None:
+        self._group = group
         self._driver = driver
-        self._clock = clock
-        self._ceiling_ahead_ms = ceiling_ahead_ms
-        self._monotonic_ms = monotonic_ms
+        self._clock = group.host.clock
+        self._ceiling_ahead_ms = group.host.limits.ceiling_ahead_ms
+        self._monotonic_ms = group.host.monotonic_ms
         self._raise_ceiling = raise_ceiling
         self._raising: asyncio.Lock = asyncio.Lock()
         self.stale_refused = 0
         """Stale reads that this replica was too far behind for, since the start."""
+
+    async def resolve(self, at: Timestamp | Stale | None) -> Timestamp:
+        """The timestamp to read at, once it can be read at; None asks for the newest.
+
+        Raises TimestampInFuture, NotLeader, Unavailable (a replica that is too stale, or whose data is replaced).
+        """
+        if at is None:
+            return await self.linearize()
+        if self._group.is_installing:
+            self._group.check_serving()
+        return await (self.stale(at) if isinstance(at, Stale) else self.at(at))
+
+    async def linearize(self) -> Timestamp:
+        """A timestamp at which everything is seen that was acknowledged, by any node, before this call.
+
+        In a group of one nothing is waited for. Raises NotLeader, Unavailable.
+        """
+        newest = self._driver.read_now()
+        if newest is not None:
+            return newest
+        if self._group.is_installing:
+            self._group.check_serving()
+        return await self._driver.read()
+
+    async def caught_up(self) -> None:
+        """Return when everything is applied here that this node knows to be committed: whoever was answered by it and
+        then asks for the catalogue without a time finds what he was answered. Raises Unavailable where the data is
+        being replaced, or that takes longer than ``CAUGHT_UP_S``."""
+        group, driver, committed = self._group, self._driver, self._group.log.durable_commit_index
+        group.check_serving()
+        if driver.applied.index >= committed:
+            return
+        caught_up = driver.until(lambda: driver.applied.index >= committed or group.is_installing)
+        try:
+            await asyncio.wait_for(caught_up, CAUGHT_UP_S)
+        except TimeoutError:
+            problem = f"this replica has not applied within {CAUGHT_UP_S:g} s what it knows to be committed"
+            raise Unavailable(problem, retry_delay_ms=1_000) from None
+        group.check_serving()
+
+    async def applied_to(self, read_ts: Timestamp) -> Timestamp:
+        """``read_ts``, once all that it sees is applied: what is to be scanned is read from the engine alone. Raises
+        Unavailable once the node stopped."""
+        driver = self._driver
+        if driver.applied.last_ts < min(read_ts, driver.pipeline.acknowledged_ts):
+            await driver.until(lambda: driver.applied.last_ts >= min(read_ts, driver.pipeline.acknowledged_ts))
+        return read_ts
 
     async def at(self, at: Timestamp) -> Timestamp:
         """``at``, once everything at or below it can be read for good.

@@ -1,40 +1,23 @@
-"""What a node says of itself."""
+"""What a node says of itself: of its process, and of its replica of the group that holds the members."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
+from cortado.errors import ResourceExhausted
 from cortado.store.node.admission import GateUse
+from cortado.store.node.host import Host
 from cortado.store.node.patrol import PatrolProgress
 from cortado.store.node.peer_clocks import ClockOffset
+from cortado.store.node.repair.repairs import DamagedItem
+from cortado.store.node.replica import Role
 from cortado.store.node.snapshots.receiver import ReceiverProgress
 
 NO_LEADER: Final = "no leader"
-
-
-class Role(StrEnum):
-    """What a node is to its group."""
-
-    LEADER = "leader"
-    FOLLOWER = "follower"
-    CANDIDATE = "candidate"
-    """A voter that knows of no leader."""
-    LEARNER = "learner"
-    """No voter (yet): it takes the log and does not count."""
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedItem:
-    """A stored ``key`` that is not what was written (empty where it is not known), as people read it, and why it is not
-    repaired yet; it ``is_lost`` where every other member has said that it has no whole copy."""
-
-    key: bytes
-    text: str
-    problem: str
-    is_lost: bool
+# Where there is no room for a batch of this size, the status says that writes are refused.
+_ROOM_BYTES: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +67,44 @@ class NodeStatus:
         return "serving" if self.leader else NO_LEADER
 
 
-def snapshot_text(progress: ReceiverProgress | None) -> str:
+def node_status(host: Host) -> NodeStatus:
+    """Use and limits of everything bounded."""
+    replica, engine = host.meta, host.engine
+    driver, log, integrity = replica.driver, replica.log, replica.integrity
+    use = engine.use()
+    refused_for = driver.refused_for
+    try:
+        engine.admit(_ROOM_BYTES)
+    except ResourceExhausted as full:
+        refused_for = full.message()
+    leader = replica.leader
+    return NodeStatus(
+        refused_for=refused_for,
+        is_stopping=host.is_stopping,
+        role=replica.role,
+        term=log.term,
+        leader=log.leader,
+        leader_address="" if leader is None else leader.address,
+        applied_index=driver.applied.index,
+        last_index=log.last[0],
+        uptime_ms=host.uptime_ms,
+        map_used_bytes=use.used_bytes,
+        map_limit_bytes=use.limit_bytes,
+        disk_free_bytes=engine.disk_free_bytes(),
+        queues=[queue.use() for queue in host.queues],
+        loop_lag_ms_max=host.loop_delay.max_ms(),
+        clock_offsets=host.clock_watch.offsets(),
+        snapshot=_snapshot_text(replica.snapshots.progress),
+        unreadable=replica.store.unreadable,
+        slowed=driver.compaction.slowed,
+        patrol=integrity.patrol.progress,
+        damage=integrity.repairs.items(),
+        damaged=integrity.repairs.counts.damaged,
+        repaired=integrity.repairs.counts.repaired,
+    )
+
+
+def _snapshot_text(progress: ReceiverProgress | None) -> str:
     """How far a snapshot is that is brought to this node; empty where there is none."""
     if progress is None:
         return ""

@@ -14,7 +14,7 @@ from cortado.store.node.repair.ranges import Answer, Ask
 class Transport(Protocol):
     """Carries messages to peers, as a network does: late, twice, in another order, or never. Never blocks.
 
-    What arrives is given to :meth:`cortado.store.node.node.Node.receive`. All calls come from the node's loop.
+    What arrives is given to :meth:`cortado.store.node.host.Host.receive`. All calls come from the node's loop.
     """
 
     def configure(self, configuration: Configuration) -> None:

@@ -13,8 +13,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from cortado import __version__
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.node.node import Node
-from cortado.store.node.status import NodeStatus, Role
+from cortado.store.node.changefeed.watches import Watches
+from cortado.store.node.host import Host
+from cortado.store.node.replica import Role
+from cortado.store.node.status import NodeStatus, node_status
 from cortado.store.observe.definitions import DEFINITIONS, Definition
 from cortado.store.observe.lag import LogClock
 from cortado.store.observe.measures import Histogram
@@ -50,7 +52,7 @@ class Family:
 class Sources:
     """What is looked at. ``calls_use`` gives open streams of calls and the calls in flight on them."""
 
-    node: Node
+    host: Host
     transport: PeerTransport
     engine: LmdbEngine
     requests: Requests
@@ -71,12 +73,12 @@ def collect(sources: Sources | None) -> list[Family]:
 
 
 def _all(sources: Sources) -> Iterator[Found]:
-    status = sources.node.status()
+    status = node_status(sources.host)
     yield from _node(sources, status)
     yield from _requests(sources.requests)
     yield from _queues(sources)
     yield from _writes_and_reads(sources)
-    yield from _watches(sources.node)
+    yield from _watches(sources.host.meta.watches)
     yield from _replication(sources, status)
     yield from _members(sources)
     yield from _peers(sources)
@@ -88,7 +90,7 @@ def _all(sources: Sources) -> Iterator[Found]:
 
 
 def _node(sources: Sources, status: NodeStatus) -> Iterator[Found]:
-    identity = sources.node.identity
+    identity = sources.host.identity
     yield "build_info", (__version__, platform.python_version(), identity.cluster_id, identity.node_id), 1
     reasons = {problem.reason for problem in sources.readiness.problems()}
     yield "ready", (), not reasons
@@ -117,8 +119,8 @@ def _requests(requests: Requests) -> Iterator[Found]:
 
 
 def _queues(sources: Sources) -> Iterator[Found]:
-    node, driver = sources.node, sources.node.parts.driver
-    for gate in node.queues:
+    driver = sources.host.meta.driver
+    for gate in sources.host.queues:
         use, queue = gate.use(), (gate.name.replace(" ", "_"),)
         yield "queue_entries", queue, use.count
         yield "queue_entries_limit", queue, use.count_max
@@ -134,8 +136,8 @@ def _queues(sources: Sources) -> Iterator[Found]:
 
 
 def _writes_and_reads(sources: Sources) -> Iterator[Found]:
-    node, parts = sources.node, sources.node.parts
-    driver, writes = parts.driver, parts.driver.pipeline.measures
+    limits, replica = sources.host.limits, sources.host.meta
+    driver, writes = replica.driver, replica.driver.pipeline.measures
     in_line, in_flight = driver.pipeline.use
     yield "writes_in_line", (), in_line
     yield "write_wait_seconds", (), writes.waiting
@@ -146,20 +148,20 @@ def _writes_and_reads(sources: Sources) -> Iterator[Found]:
     yield "entry_commit_seconds", (), writes.committing
     yield "entry_apply_seconds", (), writes.applying
     yield "entries_in_flight", (), in_flight
-    yield "entries_in_flight_limit", (), node.host.limits.entries_in_flight_max
+    yield "entries_in_flight_limit", (), limits.entries_in_flight_max
     yield "entries_in_flight_bytes", (), driver.pipeline.appended_bytes
-    yield "entries_in_flight_bytes_limit", (), node.host.limits.entries_in_flight_bytes_max
+    yield "entries_in_flight_bytes_limit", (), limits.entries_in_flight_bytes_max
     pacing = driver.compaction.pacing
     yield "writes_slowed", (), pacing.rate != inf
     yield "writes_slowed_seconds_total", (), pacing.delayed_ms / _MS
     yield "read_rounds_total", (), driver.read_rounds_begun
     yield "read_wait_seconds", (), driver.measures.read_waits
     yield "read_waits_failed_total", (), driver.measures.reads_failed
-    yield "stale_reads_refused_total", (), parts.read_points.stale_refused
+    yield "stale_reads_refused_total", (), replica.reads.stale_refused
 
 
-def _watches(node: Node) -> Iterator[Found]:
-    watches = node.watches.statistics()
+def _watches(of: Watches) -> Iterator[Found]:
+    watches = of.statistics()
     yield "watches_open", (), watches.watches
     yield "watch_ranges", (), watches.ranges
     yield "watches_catching_up", (), watches.catching_up
@@ -173,8 +175,8 @@ def _watches(node: Node) -> Iterator[Found]:
 
 
 def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:
-    node, parts = sources.node, sources.node.parts
-    log, driver = parts.log, parts.driver
+    replica = sources.host.meta
+    log, driver = replica.log, replica.driver
     for role in Role:
         yield "role", (role.value,), role is status.role
     yield "has_leader", (), bool(status.leader)
@@ -195,26 +197,25 @@ def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "pre_votes_total", (), elections.pre_vote_rounds
     yield "campaigns_total", (), elections.campaigns
     yield "votes_given_total", (), elections.votes_given
-    if node.snapshots is not None:
-        counts = node.snapshots.counts
-        yield "snapshots_made_total", (), counts.made
-        yield "snapshot_sent_bytes_total", (), counts.sent_bytes
-        yield "snapshots_installed_total", (), counts.installed
-    repairs = node.integrity.repairs.counts
+    counts = replica.snapshots.counts
+    yield "snapshots_made_total", (), counts.made
+    yield "snapshot_sent_bytes_total", (), counts.sent_bytes
+    yield "snapshots_installed_total", (), counts.installed
+    repairs = replica.integrity.repairs.counts
     yield "damaged_items", (), repairs.damaged
     yield "repairs_total", (), repairs.repaired
     yield "repaired_items_total", (), repairs.items_put + repairs.items_deleted
-    yield "snapshot_installing", (), node.is_installing
+    yield "snapshot_installing", (), replica.is_installing
 
 
 def _members(sources: Sources) -> Iterator[Found]:
-    node = sources.node
-    configuration = node.configuration
+    replica = sources.host.meta
+    configuration = replica.configuration
     voters = len(configuration.voters)
     yield "members", ("voter",), voters
     yield "members", ("learner",), len(configuration.members) - voters
-    last_index, now_ms = node.parts.log.last[0], sources.monotonic_ms()
-    for progress in node.member_progress():
+    last_index, now_ms = replica.log.last[0], sources.monotonic_ms()
+    for progress in replica.member_progress():
         member = (progress.member.node_id,)
         yield "member_lag_entries", member, max(last_index - progress.match_index, 0)
         yield "member_lag_seconds", member, sources.log_clock.behind_ms(progress.match_index, now_ms) / _MS
@@ -237,7 +238,7 @@ def _peers(sources: Sources) -> Iterator[Found]:
 
 
 def _clock(sources: Sources, status: NodeStatus) -> Iterator[Found]:
-    clock, applied, time = sources.node.host.clock, sources.node.applied, sources.node.host.host_time
+    clock, applied, time = sources.host.clock, sources.host.meta.applied, sources.host.host_time
     for each in status.clock_offsets:
         yield "clock_offset_low_seconds", (each.node_id,), each.low_ms / _MS
         yield "clock_offset_high_seconds", (each.node_id,), each.high_ms / _MS
@@ -250,8 +251,8 @@ def _clock(sources: Sources, status: NodeStatus) -> Iterator[Found]:
 
 
 def _log_files(sources: Sources) -> Iterator[Found]:
-    parts = sources.node.parts
-    use, (writing, _) = parts.log_files.use(), parts.driver.transaction_measures
+    host = sources.host
+    use, (writing, _) = host.log_files.use(), host.meta.driver.transaction_measures
     yield "log_write_seconds", (), writing.transactions
     yield "log_write_refused_total", (), writing.refused
     yield "log_segments", (), use.segments
@@ -262,8 +263,8 @@ def _log_files(sources: Sources) -> Iterator[Found]:
 
 
 def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
-    engine, (_, storing) = sources.engine, sources.node.parts.driver.transaction_measures
-    applied = sources.node.applied
+    engine, (_, storing) = sources.engine, sources.host.meta.driver.transaction_measures
+    applied = sources.host.meta.applied
     yield "storage_writable", (), not status.refused_for
     yield "storage_transaction_seconds", (), storing.transactions
     yield "storage_fill_seconds", (), engine.measures.filling
@@ -281,16 +282,16 @@ def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "engine_readers", (), use.readers
     yield "engine_readers_limit", (), use.readers_max
     yield "engine_transactions_total", (), use.transaction_id
-    patrol = sources.node.integrity.patrol.progress
+    patrol = sources.host.meta.integrity.patrol.progress
     yield "patrol_read_bytes", (), patrol.read_bytes
     yield "patrol_expected_bytes", (), patrol.expected_bytes
     yield "patrol_passes_total", (), patrol.passes
     if patrol.last_pass_ms is not None:
         yield "patrol_pass_seconds", (), patrol.last_pass_ms / _MS
     yield "patrol_damaged_total", (), patrol.damaged
-    yield "entries_examined_total", (), sources.node.integrity.examiner.examined
-    yield "entries_doubted_total", (), sources.node.integrity.examiner.doubted
-    yield "entries_disowned_total", (), sources.node.parts.driver.measures.entries_disowned
+    yield "entries_examined_total", (), sources.host.meta.integrity.examiner.examined
+    yield "entries_doubted_total", (), sources.host.meta.integrity.examiner.doubted
+    yield "entries_disowned_total", (), sources.host.meta.driver.measures.entries_disowned
     yield "remembered_requests", (), applied.requests
     yield "remembered_request_bytes", (), applied.request_bytes
 
@@ -301,7 +302,7 @@ def _process() -> Iterator[Found]:
 
 
 def _loop_and_certificates(sources: Sources) -> Iterator[Found]:
-    lag = sources.node.host.loop_delay
+    lag = sources.host.loop_delay
     yield "loop_lag_seconds", (), lag.delays
     yield "loop_lag_max_seconds", (), lag.max_ms() / _MS
     if sources.certificates is not None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from cortado.store.node.node import Node
-from cortado.store.node.status import Role
+from cortado.store.node.host import Host
+from cortado.store.node.replica import Role
+from cortado.store.node.status import node_status
 
 READY_LAG_MS_DEFAULT: Final = 10_000
 # A full look asks the disk. Who asks all the time is content with one that is so old.
@@ -46,17 +47,17 @@ class Readiness:
     def __init__(self, monotonic_ms: Callable[[], float], *, lag_ms_max: int = READY_LAG_MS_DEFAULT) -> None:
         self._monotonic_ms = monotonic_ms
         self._lag_ms_max = lag_ms_max
-        self._node: Node | None = None
+        self._host: Host | None = None
         self._looked_ms = float("-inf")
         self._was_ready = False
 
-    def attach(self, node: Node) -> None:
+    def attach(self, host: Host) -> None:
         """The node has started."""
-        self._node = node
+        self._host = host
 
     def is_ready(self) -> bool:
         """Cheap enough to be asked ten times a second: what takes a look at the disk may be half a second old."""
-        if self._node is None or not self._node.ready:
+        if self._host is None or not self._host.meta.ready:
             self._looked_ms = float("-inf")
             return False
         now_ms = self._monotonic_ms()
@@ -66,10 +67,10 @@ class Readiness:
 
     def problems(self) -> list[Problem]:
         """Every reason that holds now; none where the node can serve."""
-        node = self._node
-        if node is None:
+        host = self._host
+        if host is None:
             return [Problem(Reason.STARTING, "the node starts, or joins its cluster")]
-        status, failure = node.status(), node.parts.driver.failure
+        status, failure = node_status(host), host.meta.driver.failure
         if failure is not None:
             return [Problem(Reason.FAILED, f"the node has stopped: {failure}")]
         found = []
@@ -80,16 +81,16 @@ class Readiness:
         if status.refused_for:
             found.append(Problem(Reason.NO_ROOM, f"writes are refused: {status.refused_for}"))
         if status.role is Role.LEADER:
-            if not node.parts.driver.leadership.is_ready:
+            if not host.meta.driver.leadership.is_ready:
                 found.append(Problem(Reason.LEADER_NOT_READY, "it leads, and has not applied what came before yet"))
         elif not status.leader:
             found.append(Problem(Reason.NO_LEADER, "no leader is known"))
         else:
-            found += self._behind(node)
+            found += self._behind(host)
         return found
 
-    def _behind(self, node: Node) -> list[Problem]:
-        fresh_ms = node.parts.log.fresh_as_of_ms
+    def _behind(self, host: Host) -> list[Problem]:
+        fresh_ms = host.meta.log.fresh_as_of_ms
         if fresh_ms is None:
             return [Problem(Reason.BEHIND, "it has not heard yet what is committed")]
         lag_ms = self._monotonic_ms() - fresh_ms

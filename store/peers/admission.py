@@ -73,35 +73,35 @@ class Admission:
     async def admit(self, hello: Hello, certificate: tuple[str, str] | None) -> None:
         """As :meth:`check`, but for one that we do not know and whose log is ahead of ours, members are asked. Raises
         also ResourceExhausted."""
-        node = self._node()
+        group = self._node().meta
         try:
             refusal = self._why_no_member(hello, certificate)
             if refusal is None or self.is_vouched_for(hello.node_id, hello.storage_id):
                 return
-            ours = node.log_position()
+            ours = group.log_position()
             if (hello.last_term, hello.last_index) <= ours:
                 raise refusal
             # Neither a stranger itself, nor we, nor who can't be reached.
             nobody = {hello.node_id, self._identity.node_id, *self._cut()}
-            known = [each for each in node.known_members() if each.node_id not in nobody]
+            known = [each for each in group.known_members() if each.node_id not in nobody]
             position = await self._vouching.position_for(hello, known, ours, refusal)
         except PeerRefused as refused:
             self._report(hello.node_id, "refused", refused)
             raise
         _LOG.warning("node %s is not known here: members vouched for it, up to %s", hello.node_id, position)
         self._vouched[hello.node_id] = hello.storage_id
-        node.believe(hello.node_id, position)
+        group.believe(hello.node_id, position)
 
     def is_vouched_for(self, node_id: str, storage_id: str) -> bool:
         """Whether members' word still counts for this node with this data directory."""
-        return self._vouched.get(node_id) == storage_id and self._node().is_believed(node_id)
+        return self._vouched.get(node_id) == storage_id and self._node().meta.is_believed(node_id)
 
     def review(self) -> None:
         """Forget whose word does not count any more."""
-        for node_id in [each for each in self._vouched if not self._node().is_believed(each)]:
+        for node_id in [each for each in self._vouched if not self._node().meta.is_believed(each)]:
             del self._vouched[node_id]
 
     def _why_no_member(self, hello: Hello, certificate: tuple[str, str] | None) -> PeerRefused | None:
         check_certificate(hello.node_id, certificate)
         check_hello(hello, self._identity)
-        return why_no_member(hello, self._identity, self._node().known_member(hello.node_id))
+        return why_no_member(hello, self._identity, self._node().meta.known_member(hello.node_id))

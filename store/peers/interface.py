@@ -16,11 +16,25 @@ from cortado.store.peers.bounds import FRAME_BYTES_MAX
 class PeerNode(Protocol):
     """The node, as its peers reach it. All calls come from the node's loop."""
 
+    @property
+    def meta(self) -> PeerGroup:
+        """Its replica of the group that holds who is a member."""
+
     def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
         """Messages of one group from one peer, in the order in which it sent them. Never waits, never raises."""
 
     def observe_peer_clock(self, node_id: str, low_ms: float, high_ms: float) -> None:
         """The peer's physical clock minus our monotonic one lies between these, in milliseconds."""
+
+    def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
+        """A snapshot's bytes from ``offset`` on. Raises NotFound where it is gone."""
+
+    async def read_range(self, group_id: int, ask: Ask) -> Answer:
+        """What is stored in a range, or in the first part of it. Raises NotFound, Unavailable."""
+
+
+class PeerGroup(Protocol):
+    """Who is a member, as far as this node knows."""
 
     def log_position(self) -> tuple[int, int]:
         """Term and index of the last entry of the log."""
@@ -40,12 +54,6 @@ class PeerNode(Protocol):
     async def bind_member(self, member: Member) -> Configuration:
         """Remember the data directory and the addresses of an announced member. Returns when that is committed. Raises
         NotLeader, InvalidArgument, Unavailable."""
-
-    def read_snapshot(self, group_id: int, snapshot_id: str, offset: int) -> AsyncGenerator[bytes, None]:
-        """A snapshot's bytes from ``offset`` on. Raises NotFound where it is gone."""
-
-    async def read_range(self, group_id: int, ask: Ask) -> Answer:
-        """What is stored in a range, or in the first part of it. Raises NotFound, Unavailable."""
 
 
 class Receiver(Protocol):

@@ -93,9 +93,9 @@ class PeersService:
         """Of members alone: what a cluster's members are is not for everyone to ask."""
         request = _decoded(VouchRequest(), message)
         self._transport.admission.check(request.hello, certificate)
-        member = self._node.known_member(request.node_id)
+        member = self._node.meta.known_member(request.node_id)
         is_member = member is not None and bool(member.storage_id) and member.storage_id == request.storage_id
-        term, index = self._node.log_position()
+        term, index = self._node.meta.log_position()
         word = VouchResponse(is_member=is_member, last_term=term, last_index=index)
         await connection.write(Kind.VOUCHED, word.SerializeToString())
 
@@ -111,7 +111,7 @@ class PeersService:
         self._check_join(request)
         self._check_address(request)
         try:
-            configuration = await self._node.bind_member(
+            configuration = await self._node.meta.bind_member(
                 Member(request.node_id, request.peer_address, request.storage_id, request.address)
             )
         except NotLeader as elsewhere:

@@ -218,7 +218,7 @@ class PeerTransport:
         for peer in list(self._peers.values()):
             if self.admission.is_vouched_for(peer.node_id, peer.storage_id):
                 continue
-            member = self._node.known_member(peer.node_id)
+            member = self._node.meta.known_member(peer.node_id)
             if member is None:
                 self._dismiss(peer)
             elif peer.link is not None and member.storage_id not in ("", peer.storage_id):
@@ -246,7 +246,7 @@ class PeerTransport:
 
     def hello_to(self, node_id: str) -> Hello:
         """How this node introduces itself."""
-        return make_hello(self.identity, self.address, self._attached().log_position(), node_id)
+        return make_hello(self.identity, self.address, self._attached().meta.log_position(), node_id)
 
     def report(self, node_id: str, what: str, problem: CortadoError) -> None:
         """Log a problem with a peer, or with somebody who says to be one (``node_id`` may be made up, or empty)."""

@@ -71,8 +71,8 @@ class BulkStream:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._node = service.node
-        self._slots = asyncio.Semaphore(self._node.host.limits.bulk_chunks_max)
+        self._host = service.host
+        self._slots = asyncio.Semaphore(self._host.limits.bulk_chunks_max)
         self._answers: asyncio.Queue[asyncio.Future[WriteResult] | None] = asyncio.Queue()
         self._newest: Proposal | None = None
         self._is_broken = False
@@ -113,11 +113,11 @@ class BulkStream:
                 message = request.chunk
                 del request
                 size_bytes = message.ByteSize()
-                held = self._node.host.budget.chunks.add(size_bytes)
+                held = self._host.budget.chunks.add(size_bytes)
                 try:
                     await self._slots.acquire()
                     cost_bytes = CHUNK_COST * size_bytes + ROW_BYTES * _rows_of(message)
-                    await self._node.host.budget.chunks.enter(held, cost_bytes)
+                    await self._host.budget.chunks.enter(held, cost_bytes)
                     arrived = _Arrived.of(start, message, size_bytes)
                     # The chunk has its own copy of the rows.
                     del message
@@ -139,7 +139,7 @@ class BulkStream:
             self._is_broken |= before is not None and isinstance(before.outcome, CortadoError)
             if self._is_broken:
                 raise Unavailable("a chunk before it was refused: send both again")
-            return evaluate_bulk(reader, commit_ts, self._node.catalog(reader), chunk, prepared)
+            return evaluate_bulk(reader, commit_ts, self._host.meta.catalog(reader), chunk, prepared)
 
         def encode_reply(ts: Timestamp, value: object) -> bytes:
             assert isinstance(value, BulkWritten)
@@ -150,18 +150,18 @@ class BulkStream:
                 errors=_row_errors(value.errors),
             ).SerializeToString()
 
-        await self._node.host.writes.wait(arrived.size_bytes)
+        await self._host.writes.wait(arrived.size_bytes)
         before = self._newest
-        submitted = self._node.submit(
+        submitted = self._host.meta.submit(
             evaluate,
             size_bytes=arrived.size_bytes,
             request_id=arrived.request_id,
             request_hash=arrived.request_hash,
             encode_reply=encode_reply,
-            places=(GatePlace(self._node.host.writes, arrived.size_bytes), held),
+            places=(GatePlace(self._host.writes, arrived.size_bytes), held),
         )
         self._newest = submitted if isinstance(submitted, Proposal) else None
-        return asyncio.ensure_future(self._node.answer(submitted))
+        return asyncio.ensure_future(self._host.meta.answer(submitted))
 
     async def _prepare(self, chunk: BulkChunk) -> PreparedChunk | None:
         """Read a chunk's rows, ahead of its turn. None where it can't be done against what is applied: it may be
@@ -169,7 +169,7 @@ class BulkStream:
         catalog = self._service.catalog()
         try:
             if isinstance(chunk.rows, JsonRows):  # Read one by one, in up to seconds: beside the loop.
-                return await self._node.host.scan(lambda: prepare_chunk(catalog, chunk))
+                return await self._host.scan(lambda: prepare_chunk(catalog, chunk))
             return prepare_chunk(catalog, chunk)
         except CortadoError:
             return None

@@ -17,9 +17,12 @@ from cortado.errors import InvalidArgument, NotLeader
 from cortado.proto.v1 import cluster_pb2
 from cortado.raft.configuration import Configuration
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.node import Node
+from cortado.store.node.controls import epoch_after
+from cortado.store.node.host import Host
 from cortado.store.node.patrol import PatrolProgress
-from cortado.store.node.status import Role
+from cortado.store.node.repair.by_operator import accept_loss, rebuild
+from cortado.store.node.replica import Role
+from cortado.store.node.status import node_status
 from cortado.store.peers.identity import check_name
 from cortado.store.server.addresses import check_address
 from cortado.store.server.convert import timestamp_message
@@ -29,16 +32,16 @@ from cortado.store.server.service import Service, request_hash
 class ClusterService(Service):
     """Status, clock, members, and the changes of epoch, members and leader."""
 
-    def __init__(self, node: Node, data_dir: Path, *, state: Callable[[], str]) -> None:
+    def __init__(self, host: Host, data_dir: Path, *, state: Callable[[], str]) -> None:
         """``state`` says what the node does, for people: "serving", or why not."""
-        super().__init__(node)
+        super().__init__(host)
         self._data_dir = data_dir
         self._state = state
 
     async def status(self, _request: cluster_pb2.StatusRequest) -> Message:
-        status = self.node.status()
+        status = node_status(self.host)
         return cluster_pb2.StatusResponse(
-            header=self.header(self.node.read_ts()),
+            header=self.header(self.host.meta.read_ts()),
             version=__version__,
             data_dir=str(self._data_dir.absolute()),
             state=self._state(),
@@ -47,7 +50,7 @@ class ClusterService(Service):
             uptime_ms=status.uptime_ms,
             map=cluster_pb2.MapUse(used_bytes=status.map_used_bytes, limit_bytes=status.map_limit_bytes),
             disk_free_bytes=status.disk_free_bytes,
-            log_bytes=self.node.parts.log_files.use().size_bytes,
+            log_bytes=self.host.log_files.use().size_bytes,
             queues=[
                 cluster_pb2.QueueUse(
                     name=use.name, count=use.count, count_max=use.count_max, bytes=use.bytes, bytes_max=use.bytes_max
@@ -74,9 +77,9 @@ class ClusterService(Service):
 
     async def clock(self, request: cluster_pb2.ClockRequest) -> Message:
         self._check_leads(request.at_leader, "only the leader's time will do")
-        clock, time = self.node.host.clock, self.node.host.host_time
-        read_ts = await self.read_ts(request.at) if request.is_read else self.node.read_ts()
-        last_applied = self.node.read_ts()
+        clock, time = self.host.clock, self.host.host_time
+        read_ts = await self.read_ts(self.host.meta, request.at) if request.is_read else self.host.meta.read_ts()
+        last_applied = self.host.meta.read_ts()
         return cluster_pb2.ClockResponse(
             header=self.header(read_ts),
             now=timestamp_message(clock.reading()),
@@ -91,8 +94,8 @@ class ClusterService(Service):
             return cluster_pb2.BumpEpochResponse(header=self.header(ts), epoch=ts.epoch).SerializeToString()
 
         request_id = request.request_id
-        result = await self.node.bump_epoch(
-            request.from_epoch,
+        result = await self.host.meta.write(
+            epoch_after(request.from_epoch),
             request_id=request_id,
             request_hash=request_hash(request) if request_id else b"",
             encode_reply=encode_reply,
@@ -104,7 +107,8 @@ class ClusterService(Service):
             return cluster_pb2.AcceptLossResponse(header=self.header(ts)).SerializeToString()
 
         request_id = request.request_id
-        result = await self.node.accept_loss(
+        result = await accept_loss(
+            self.host.meta,
             request.key,
             request_id=request_id,
             request_hash=request_hash(request) if request_id else b"",
@@ -116,10 +120,10 @@ class ClusterService(Service):
 
     async def members(self, request: cluster_pb2.MembersRequest) -> Message:
         self._check_leads(request.at_leader, "only the leader knows how far each member is")
-        configuration = await self.node.members.committed() if request.committed else self.node.configuration
-        status = self.node.status()
+        configuration = await self.host.meta.members.committed() if request.committed else self.host.meta.configuration
+        status = node_status(self.host)
         return cluster_pb2.MembersResponse(
-            header=self.header(self.node.read_ts()),
+            header=self.header(self.host.meta.read_ts()),
             members=self._members(configuration),
             leader=status.leader,
         )
@@ -127,40 +131,40 @@ class ClusterService(Service):
     async def add_member(self, request: cluster_pb2.AddMemberRequest) -> Message:
         node_id = check_name(request.node_id, "node_id")
         peer_address = check_address("peer_address", request.peer_address)
-        return self._changed(await self.node.members.add(node_id, peer_address))
+        return self._changed(await self.host.meta.members.add(node_id, peer_address))
 
     async def promote_member(self, request: cluster_pb2.PromoteMemberRequest) -> Message:
-        return self._changed(await self.node.members.promote(check_name(request.node_id, "node_id")))
+        return self._changed(await self.host.meta.members.promote(check_name(request.node_id, "node_id")))
 
     async def remove_member(self, request: cluster_pb2.RemoveMemberRequest) -> Message:
-        return self._changed(await self.node.members.remove(check_name(request.node_id, "node_id")))
+        return self._changed(await self.host.meta.members.remove(check_name(request.node_id, "node_id")))
 
     async def transfer_leader(self, request: cluster_pb2.TransferLeaderRequest) -> Message:
         to = check_name(request.to_node_id, "to_node_id") if request.to_node_id else ""
-        leader = await self.node.members.transfer(to)
-        return cluster_pb2.TransferLeaderResponse(header=self.header(self.node.read_ts()), leader=leader)
+        leader = await self.host.meta.members.transfer(to)
+        return cluster_pb2.TransferLeaderResponse(header=self.header(self.host.meta.read_ts()), leader=leader)
 
     async def rebuild_replica(self, request: cluster_pb2.RebuildReplicaRequest) -> Message:
-        own_id = self.node.identity.node_id
+        own_id = self.host.identity.node_id
         if request.node_id != own_id:
             raise InvalidArgument("node_id", f"this is node {own_id}, which rebuilds no other", request.node_id)
-        await self.node.rebuild()
-        return cluster_pb2.RebuildReplicaResponse(header=self.header(self.node.read_ts()))
+        await rebuild(self.host.meta)
+        return cluster_pb2.RebuildReplicaResponse(header=self.header(self.host.meta.read_ts()))
 
     def _check_leads(self, at_leader: bool, why: str) -> None:
-        if at_leader and self.node.role != Role.LEADER:
-            leader = self.node.leader
+        if at_leader and self.host.meta.role != Role.LEADER:
+            leader = self.host.meta.leader
             raise NotLeader(f"this node does not lead, and {why}", leader="" if leader is None else leader.address)
 
     def _changed(self, configuration: Configuration) -> Message:
         return cluster_pb2.MemberChangeResponse(
-            header=self.header(self.node.read_ts()), members=self._members(configuration)
+            header=self.header(self.host.meta.read_ts()), members=self._members(configuration)
         )
 
     def _members(self, configuration: Configuration) -> Iterator[cluster_pb2.MemberStatus]:
         """Each with its progress, where this node leads and so knows it."""
-        progress = {each.member.node_id: each for each in self.node.member_progress()}
-        last_index = self.node.status().last_index
+        progress = {each.member.node_id: each for each in self.host.meta.member_progress()}
+        last_index = node_status(self.host).last_index
         for member in configuration.members:
             status = cluster_pb2.MemberStatus(
                 node_id=member.node_id,
@@ -175,7 +179,7 @@ class ClusterService(Service):
                 status.behind = max(0, last_index - known.match_index)
                 status.last_heard_ms = max(0, round(min(known.last_heard_ms, 1e15)))
                 status.needs_snapshot = known.needs_snapshot
-            elif member.node_id == self.node.identity.node_id:
+            elif member.node_id == self.host.identity.node_id:
                 status.match_index = last_index
             yield status
 

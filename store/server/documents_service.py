@@ -54,16 +54,16 @@ _READ_ON_THE_LOOP_BYTES: Final = 16 << 10
 
 
 class DocumentsService(Service):
-    """Reads at a time, writes through the node, scans on the scan thread."""
+    """Reads at a time, writes through the replica, scans on the scan thread."""
 
     # --- by key ------------------------------------------------------------------------------------------------
 
     async def get(self, request: documents_pb2.GetDocumentRequest) -> Message:
-        with self.node.host.reads.place():
-            read_ts = await self.scan_ts(request.at)
+        with self.host.reads.place():
+            read_ts = await self.scan_ts(self.host.meta, request.at)
             view = self._view(request.table)
             check_form(view, request.format, request.schema_id)
-            row = get(self.node.reader(read_ts), view, key_values(request.key, view.table.key))
+            row = get(self.host.meta.reader(read_ts), view, key_values(request.key, view.table.key))
             found = None if row is None else found_message(view, row, request.format, request.schema_id)
         return documents_pb2.GetDocumentResponse(header=self.header(read_ts), found=found)
 
@@ -71,13 +71,13 @@ class DocumentsService(Service):
         count = len(request.keys)
         if count > BATCH_ROWS_MAX:
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
-        with self.node.host.reads.place():
-            read_ts = await self.read_ts(request.at)
+        with self.host.reads.place():
+            read_ts = await self.read_ts(self.host.meta, request.at)
             # On the loop, where what is committed and not applied yet may be looked at.
-            view, reader = self._view(request.table), self.node.reader(read_ts)
+            view, reader = self._view(request.table), self.host.meta.reader(read_ts)
             if count <= _KEYS_ON_THE_LOOP:
                 return self._multi_get(request, view, reader, read_ts)
-            return await self.node.host.scan(lambda: self._multi_get(request, view, reader, read_ts))
+            return await self.host.scan(lambda: self._multi_get(request, view, reader, read_ts))
 
     def _multi_get(
         self, request: documents_pb2.MultiGetRequest, view: TableView, reader: Reader, read_ts: Timestamp
@@ -85,7 +85,7 @@ class DocumentsService(Service):
         check_form(view, request.format, request.schema_id)
         keys = [key_values(key, view.table.key, f"keys[{i}]") for i, key in enumerate(request.keys)]
         reply = documents_pb2.MultiGetResponse(header=self.header(read_ts))
-        until_ms = self.node.host.monotonic_ms() + SLICE_MS_MAX
+        until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
         size_bytes = 0
         for row in get_many(reader, view, keys):
             found = documents_pb2.FoundDocument()
@@ -93,7 +93,7 @@ class DocumentsService(Service):
                 found = found_message(view, row, request.format, request.schema_id)
             size_bytes += found.ByteSize() + _FOUND_BYTES
             if request.may_stop_early:
-                if reply.found and (size_bytes > SLICE_BYTES_MAX or self.node.host.monotonic_ms() > until_ms):
+                if reply.found and (size_bytes > SLICE_BYTES_MAX or self.host.monotonic_ms() > until_ms):
                     break
             elif size_bytes > MESSAGE_BYTES_MAX:
                 problem = f"would have more than {MESSAGE_BYTES_MAX} bytes: ask for fewer keys, or set may_stop_early"
@@ -113,12 +113,12 @@ class DocumentsService(Service):
         prepared = await self._prepare(request, {0: (put.database, put.table, put.document)})
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return evaluate_put(reader, commit_ts, self.node.catalog(reader), put, prepared.get(0))
+            return evaluate_put(reader, commit_ts, self.host.meta.catalog(reader), put, prepared.get(0))
 
         def reply(ts: Timestamp, _value: object) -> Message:
             return documents_pb2.PutDocumentResponse(header=self.header(ts), etag=str(ts))
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def update(self, request: documents_pb2.UpdateDocumentRequest) -> bytes:
         changes = update_changes(request.changes_json)
@@ -126,7 +126,7 @@ class DocumentsService(Service):
         is_json(request.format)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = self.node.catalog(reader)
+            catalog = self.host.meta.catalog(reader)
             database, name = request.table.database, request.table.table
             key = key_values(request.key, catalog.table(database, name).key)
             evaluation = evaluate_update(
@@ -142,13 +142,13 @@ class DocumentsService(Service):
             assert isinstance(value, documents_pb2.FoundDocument)
             return documents_pb2.UpdateDocumentResponse(header=self.header(ts), found=value)
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def delete(self, request: documents_pb2.DeleteDocumentRequest) -> bytes:
         condition = condition_value(request.condition)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = self.node.catalog(reader)
+            catalog = self.host.meta.catalog(reader)
             database, name = request.table.database, request.table.table
             key = key_values(request.key, catalog.table(database, name).key)
             return evaluate_delete(reader, commit_ts, catalog, Delete(database, name, key, condition))
@@ -157,7 +157,7 @@ class DocumentsService(Service):
             assert isinstance(value, Deleted)
             return documents_pb2.DeleteDocumentResponse(header=self.header(ts), existed=value.existed)
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def batch(self, request: documents_pb2.BatchRequest) -> bytes:
         if not request.operations:
@@ -171,7 +171,7 @@ class DocumentsService(Service):
         prepared = await self._prepare(request, documents)
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = self.node.catalog(reader)
+            catalog = self.host.meta.catalog(reader)
             operations = [
                 batch_operation(catalog, request.database, each, f"operations[{i}]")
                 for i, each in enumerate(request.operations)
@@ -181,7 +181,7 @@ class DocumentsService(Service):
         def reply(ts: Timestamp, _value: object) -> Message:
             return documents_pb2.BatchResponse(header=self.header(ts), etag=str(ts))
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def _prepare(
         self, request: Message, documents: Mapping[int, tuple[str, str, DocumentInput]]
@@ -193,22 +193,22 @@ class DocumentsService(Service):
         reading = zip(documents, prepare_documents(self.catalog(), list(documents.values())), strict=False)
 
         def slice_of_them() -> bool:
-            until_ms = self.node.host.monotonic_ms() + SLICE_MS_MAX
+            until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
             for place, document in reading:
                 prepared[place] = document
-                if self.node.host.monotonic_ms() > until_ms:
+                if self.host.monotonic_ms() > until_ms:
                     return True
             return False
 
-        with self.node.host.reads.place():
-            while await self.node.host.scan(slice_of_them):
+        with self.host.reads.place():
+            while await self.host.scan(slice_of_them):
                 pass
         return prepared
 
     # --- in bulk -----------------------------------------------------------------------------------------------
 
     async def bulk(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
-        with self.node.host.bulk_streams.place():
+        with self.host.bulk_streams.place():
             async with aclosing(BulkStream(self).replies(requests)) as replies:
                 async for reply in replies:
                     yield reply
@@ -216,11 +216,11 @@ class DocumentsService(Service):
     # --- by range ----------------------------------------------------------------------------------------------
 
     async def scan(self, request: documents_pb2.ScanRequest) -> AsyncGenerator[bytes, None]:
-        with self.node.host.scans.place():
+        with self.host.scans.place():
             if request.page_token:
-                await self.node.caught_up()
+                await self.host.meta.reads.caught_up()
             else:
-                read_ts = await self.scan_ts(request.at)
+                read_ts = await self.scan_ts(self.host.meta, request.at)
             catalog = self.catalog()
             scan = scan_of(catalog.table(request.table.database, request.table.table), request)
             # A token is good for the same scan at the same time.
@@ -228,7 +228,7 @@ class DocumentsService(Service):
             token: PageToken | None = None
             if request.page_token:
                 token = decode_token(request.page_token, shape)
-                read_ts = await self.node.applied_to(await self.node.resolve_read(token.read_ts))
+                read_ts = await self.host.meta.reads.applied_to(await self.host.meta.reads.resolve(token.read_ts))
             plan = plan_scan(catalog, scan, read_ts)
             step = _ScanSteps(self, plan, shape, is_json(request.format)).step(token, request.page_size or None)
             async with aclosing(self.stream(step)) as replies:
@@ -239,12 +239,12 @@ class DocumentsService(Service):
         parts = check_parts(request.parts)
         if request.range.HasField("prefix"):
             raise InvalidArgument("range.prefix", "cannot be split: give lower and upper")
-        with self.node.host.scans.place():
-            read_ts = await self.scan_ts(request.at)
+        with self.host.scans.place():
+            read_ts = await self.scan_ts(self.host.meta, request.at)
             view = self._view(request.table)
             lower, upper, _ = range_bounds(request.range, view.table.key)
-            counting = self.node.store.split(*scan_range(view.table, None, lower, upper), parts, read_ts)
-            while not await self.node.host.scan(counting.step):
+            counting = self.host.meta.store.split(*scan_range(view.table, None, lower, upper), parts, read_ts)
+            while not await self.host.scan(counting.step):
                 pass
             found = table_parts(view, counting.parts(), lower, upper)
         return documents_pb2.SplitResponse(
@@ -275,9 +275,9 @@ class _ScanSteps:
                 rows=SLICE_ROWS_MAX if page_left is None else min(SLICE_ROWS_MAX, page_left),
                 bytes=SLICE_BYTES_MAX,
                 ms=SLICE_MS_MAX,
-                clock_ms=self._service.node.host.monotonic_ms,
+                clock_ms=self._service.host.monotonic_ms,
             )
-            page = scan_step(self._service.node.store, self._plan, token, budget)
+            page = scan_step(self._service.host.meta.store, self._plan, token, budget)
             reply = documents_pb2.ScanResponse(
                 header=self._header,
                 next_page_token=b"" if page.next is None else encode_token(page.next, self._shape),

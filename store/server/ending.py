@@ -20,7 +20,8 @@ from grpc_health.v1 import health
 
 from cortado.errors import CortadoError, Unavailable
 from cortado.store.engine.failures import StorageFailed
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
+from cortado.store.node.replica import Role
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.config import ServerConfig
@@ -38,7 +39,7 @@ class Served:
 
     config: ServerConfig
     server: grpc.aio.Server
-    node: Node
+    host: Host
     transport: PeerTransport
     calls: CallsService
     healthy: health.aio.HealthServicer
@@ -57,7 +58,7 @@ def stop_asked() -> asyncio.Event:
 async def until_stopped(served: Served, stop: asyncio.Event) -> None:
     """Returns when the server has stopped as it was asked to; ends the process where the node failed."""
     stopped = asyncio.ensure_future(stop.wait())
-    failed = asyncio.ensure_future(served.node.failed())
+    failed = asyncio.ensure_future(served.host.failed())
     await asyncio.wait([stopped, failed], return_when=asyncio.FIRST_COMPLETED)
     await served.healthy.enter_graceful_shutdown()
     if failed.done():
@@ -72,7 +73,7 @@ async def until_stopped(served: Served, stop: asyncio.Event) -> None:
     ending = asyncio.ensure_future(served.server.stop(served.config.stop_grace_ms / 1000))
     served.calls.stop()
     # Watches have no end of their own.
-    served.node.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
+    served.host.meta.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
     await _writes_answered(served, ending)
     # Streams of peers would be waited for as long as the grace lasts.
     await served.transport.close()
@@ -81,9 +82,9 @@ async def until_stopped(served: Served, stop: asyncio.Event) -> None:
 
 async def _hand_over(served: Served) -> None:
     """Let another voter lead, where there is one, so that writes go on without waiting for an election."""
-    if served.node.status().role != "leader" or not _has_voters_connected(served):
+    if served.host.meta.role is not Role.LEADER or not _has_voters_connected(served):
         return
-    handing = asyncio.ensure_future(served.node.members.transfer())
+    handing = asyncio.ensure_future(served.host.meta.members.transfer())
     gone = asyncio.ensure_future(_voters_gone(served))
     try:
         # It takes a round trip or two. Where it does not, an election is as quick.
@@ -103,7 +104,7 @@ async def _hand_over(served: Served) -> None:
 
 def _has_voters_connected(served: Served) -> bool:
     connected = {each.node_id for each in served.transport.status() if each.is_connected}
-    voters = {each.node_id for each in served.node.configuration.voters}
+    voters = {each.node_id for each in served.host.meta.configuration.voters}
     return bool(connected & voters)
 
 
@@ -115,5 +116,5 @@ async def _voters_gone(served: Served) -> None:
 
 async def _writes_answered(served: Served, ending: asyncio.Future[None]) -> None:
     """What was accepted here needs the peers to be committed. Returns when nothing is left, or the grace is over."""
-    while served.node.host.writes.use().count > 0 and not ending.done():
+    while served.host.writes.use().count > 0 and not ending.done():
         await asyncio.sleep(DRAIN_POLL_S)

@@ -13,7 +13,7 @@ from cortado.errors import Unavailable
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.log_files.files import LogDirectory
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
 from cortado.store.server.convert import timestamp_value
 from cortado.store.server.inspection.log import LogPart, log_question, read_log
 from cortado.store.server.inspection.log_segments import LogSegments
@@ -30,50 +30,50 @@ _RETRY_DELAY_MS = 100
 class InspectService(Service):
     """The log, versions, and what a scrub asks of each replica."""
 
-    def __init__(self, node: Node, open_log: Callable[[], LogDirectory]) -> None:
+    def __init__(self, host: Host, open_log: Callable[[], LogDirectory]) -> None:
         """``open_log`` opens the node's log files beside it, to be read alone."""
-        super().__init__(node)
+        super().__init__(host)
         self._open_log = open_log
-        self._stored = Stored(node.host.engine, node.host.monotonic_ms)
+        self._stored = Stored(host.engine, host.monotonic_ms)
 
     async def read_log(self, request: pb.ReadLogRequest) -> pb.ReadLogResponse:
         question = log_question(request)
         # On the loop: entries that are in memory are not read from the files.
-        part = LogPart.of_window(self.node.parts.log.window, question)
+        part = LogPart.of_window(self.host.meta.log.window, question)
         return await self._look(lambda: read_log(self._stored, question, part))
 
     async def read_versions(self, request: pb.ReadVersionsRequest) -> pb.ReadVersionsResponse:
-        read_ts = await self.node.applied_to(self.node.read_ts())
+        read_ts = await self.host.meta.reads.applied_to(self.host.meta.read_ts())
         reply = await self._look(lambda: read_versions(self._stored, request))
-        self.node.store.check_readable(read_ts)
+        self.host.meta.store.check_readable(read_ts)
         return reply
 
     async def verify_range(self, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
-        log = LogSegments(self._open_log, self.node.parts.log_files)
+        log = LogSegments(self._open_log, self.host.log_files)
         if request.space != pb.STORED_SPACE_DATA:
             return await self._look(lambda: verify_range(self._stored, log, request))
         up_to = await self._applied(timestamp_value(request.up_to))
         reply = await self._look(lambda: verify_range(self._stored, log, request))
-        self.node.store.check_readable(up_to)
+        self.host.meta.store.check_readable(up_to)
         return reply
 
     async def list_items(self, request: pb.ListItemsRequest) -> pb.ListItemsResponse:
         up_to = await self._applied(timestamp_value(request.up_to))
         reply = await self._look(lambda: list_items(self._stored, request))
-        self.node.store.check_readable(up_to)
+        self.host.meta.store.check_readable(up_to)
         return reply
 
     async def _look(self, look: Callable[[], M]) -> M:
-        with self.node.host.scans.place():
-            reply = await self.node.host.scan(look)
-        reply.header.CopyFrom(self.header(self.node.read_ts()))
+        with self.host.scans.place():
+            reply = await self.host.scan(look)
+        reply.header.CopyFrom(self.header(self.host.meta.read_ts()))
         return reply
 
     async def _applied(self, up_to: Timestamp) -> Timestamp:
         """``up_to``, once all that is not above it is applied here. Raises Unavailable where it is not even known."""
-        self.node.store.check_readable(up_to)
-        await self.node.applied_to(up_to)
-        applied = self.node.applied.last_ts
+        self.host.meta.store.check_readable(up_to)
+        await self.host.meta.reads.applied_to(up_to)
+        applied = self.host.meta.applied.last_ts
         if up_to > applied:
             raise Unavailable(f"this replica has applied up to {applied}, not up to {up_to}", _RETRY_DELAY_MS)
         return up_to

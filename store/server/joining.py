@@ -26,7 +26,7 @@ from cortado.raft.configuration import Configuration, Member
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT
-from cortado.store.node.node import Node
+from cortado.store.node.replica import Replica, Role
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates
 from cortado.store.peers.join import join
@@ -148,7 +148,7 @@ def _check_not_alone(config: ServerConfig, stores: Stores, peer_address: str) ->
 
 
 async def tell_addresses(
-    node: Node, identity: Identity, addresses: Addresses, certificates: Certificates | None
+    replica: Replica, identity: Identity, addresses: Addresses, certificates: Certificates | None
 ) -> None:
     """Where the cluster knows this node by other addresses than ``addresses``, tell it. Returns when it knows.
 
@@ -158,15 +158,15 @@ async def tell_addresses(
     bound = Member(identity.node_id, addresses.peers, identity.storage_id, addresses.clients)
     said, told, wait_s = "", 0, _MOVED_POLL_S
     while True:
-        configuration = node.configuration
+        configuration = replica.configuration
         member = configuration.member(identity.node_id)
         if member is not None and member.storage_id and _addresses_of(member) == addresses:
             return
         try:
             if member is not None:
                 others = [each.peer_address for each in configuration.others(identity.node_id)]
-                if node.status().role == "leader":
-                    await node.bind_member(bound)
+                if replica.role is Role.LEADER:
+                    await replica.bind_member(bound)
                     told += 1
                 elif others:
                     await join(others, identity, addresses, certificates=certificates)

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from cortado.errors import InvalidArgument
 from cortado.proto.v1 import kv_pb2
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.keyspace import kv_key
 from cortado.store.kv.batches import KvBatch, check_operation_count, evaluate_batch
 from cortado.store.kv.operations import (
     KvDelete,
@@ -28,6 +29,7 @@ from cortado.store.kv.ranges import KvRange
 from cortado.store.kv.scan import KvScan, KvScanRequest, KvSlice, begin_scan, read_slice, resume_scan
 from cortado.store.mvcc.evaluation import Condition, Evaluation
 from cortado.store.mvcc.reader import Reader
+from cortado.store.node.replica import Replica
 from cortado.store.packing import LENGTH_BYTES, cut, join
 from cortado.store.server.convert import condition_value, read_at_text
 from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_ROWS_MAX, Service, Step
@@ -41,9 +43,10 @@ class KeyValueService(Service):
     """Bytes by bytes, in namespaces."""
 
     async def get(self, request: kv_pb2.KvGetRequest) -> Message:
-        with self.node.host.reads.place():
-            read_ts = await self.read_ts(request.at)
-            pair = get(self.node.reader(read_ts), request.namespace, request.key)
+        with self.host.reads.place():
+            replica = self._replica(request.namespace)
+            read_ts = await self.read_ts(replica, request.at)
+            pair = get(replica.reader(read_ts), request.namespace, request.key)
         return kv_pb2.KvGetResponse(header=self.header(read_ts), pair=None if pair is None else _pair(pair))
 
     async def put(self, request: kv_pb2.KvPutRequest) -> bytes:
@@ -55,7 +58,7 @@ class KeyValueService(Service):
         def reply(ts: Timestamp, _value: object) -> Message:
             return kv_pb2.KvPutResponse(header=self.header(ts), etag=str(ts))
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
     async def delete(self, request: kv_pb2.KvDeleteRequest) -> bytes:
         delete = KvDelete(request.key, condition_value(request.condition, kv=True))
@@ -67,7 +70,7 @@ class KeyValueService(Service):
             assert isinstance(value, KvDeleted)
             return kv_pb2.KvDeleteResponse(header=self.header(ts), existed=value.existed)
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
     async def delete_range(self, request: kv_pb2.KvDeleteRangeRequest) -> bytes:
         within = _range(request.range)
@@ -79,7 +82,7 @@ class KeyValueService(Service):
             assert isinstance(value, KvRangeDeleted)
             return kv_pb2.KvDeleteRangeResponse(header=self.header(ts), deleted=value.deleted)
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
     async def batch(self, request: kv_pb2.KvBatchRequest) -> bytes:
         batch = _batch(request)
@@ -90,26 +93,28 @@ class KeyValueService(Service):
         def reply(ts: Timestamp, _value: object) -> Message:
             return kv_pb2.KvBatchResponse(header=self.header(ts), etag=str(ts))
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
     async def scan(self, request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
-        with self.node.host.scans.place():
-            scan = await self._plan(request)
+        with self.host.scans.place():
+            replica = self._replica(request.namespace)
+            scan = await self._plan(replica, request)
             async with aclosing(
-                self.stream(self._step(scan, request.page_size or None, packed=request.packed))
+                self.stream(self._step(replica, scan, request.page_size or None, packed=request.packed))
             ) as replies:
                 async for reply in replies:
                     yield reply
 
     async def scan_page(self, request: kv_pb2.KvScanRequest) -> bytes:
         # On the loop: it is bounded, and two changes of thread would cost a good part of what the reading does.
-        with self.node.host.reads.place():
-            scan = await self._plan(request)
+        with self.host.reads.place():
+            replica = self._replica(request.namespace)
+            scan = await self._plan(replica, request)
             rows_max = min(request.page_size or PAGE_PAIRS_MAX, PAGE_PAIRS_MAX)
-            found = read_slice(self.node.store, scan, rows_max=rows_max, bytes_max=PAGE_BYTES_MAX)
+            found = read_slice(replica.store, scan, rows_max=rows_max, bytes_max=PAGE_BYTES_MAX)
         return self._scan_reply(scan, found, packed=request.packed)
 
-    async def _plan(self, request: kv_pb2.KvScanRequest) -> KvScan:
+    async def _plan(self, replica: Replica, request: kv_pb2.KvScanRequest) -> KvScan:
         scan_request = KvScanRequest(
             namespace=request.namespace,
             within=_range(request.range),
@@ -120,18 +125,24 @@ class KeyValueService(Service):
         )
         if request.page_token:
             scan = resume_scan(scan_request, request.page_token)
-            read_ts = await self.node.resolve_read(scan.read_ts)
-            return replace(scan, read_ts=await self.node.applied_to(read_ts))
-        return begin_scan(scan_request, await self.scan_ts(request.at))
+            read_ts = await replica.reads.resolve(scan.read_ts)
+            return replace(scan, read_ts=await replica.reads.applied_to(read_ts))
+        return begin_scan(scan_request, await self.scan_ts(replica, request.at))
 
-    def _step(self, scan: KvScan, page_left: int | None, *, packed: bool) -> Step:
+    def _replica(self, namespace: str) -> Replica:
+        """A namespace lies with one replica, so that a batch is one entry. Raises InvalidArgument."""
+        return self.host.replica_of(kv_key(namespace, b""))
+
+    def _step(self, replica: Replica, scan: KvScan, page_left: int | None, *, packed: bool) -> Step:
         """Read a slice; where the page ends with it, or the scan, no step follows."""
 
         def step() -> tuple[bytes, Step | None]:
             rows_max = SLICE_ROWS_MAX if page_left is None else min(SLICE_ROWS_MAX, page_left)
-            found = read_slice(self.node.store, scan, rows_max=rows_max, bytes_max=SLICE_BYTES_MAX)
+            found = read_slice(replica.store, scan, rows_max=rows_max, bytes_max=SLICE_BYTES_MAX)
             left = None if page_left is None else page_left - len(found.keys)
-            following = None if found.rest is None or left == 0 else self._step(found.rest, left, packed=packed)
+            following = (
+                None if found.rest is None or left == 0 else self._step(replica, found.rest, left, packed=packed)
+            )
             return self._scan_reply(scan, found, packed=packed), following
 
         return step

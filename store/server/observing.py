@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from cortado.errors import Unsupported
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
 from cortado.store.observe.collecting import Family, Sources, collect
 from cortado.store.observe.http import HttpServer
 from cortado.store.observe.lag import PERIOD_MS, LogClock
@@ -64,11 +64,11 @@ class Observing:
             _LOG.info("metrics on http://%s/metrics", address_of(host, bound))
 
     def attach(
-        self, node: Node, transport: PeerTransport, calls: CallsService, certificates: Certificates | None
+        self, host: Host, transport: PeerTransport, calls: CallsService, certificates: Certificates | None
     ) -> None:
         """The node has started: from now on there is something to tell of it."""
         self._pages.sources = Sources(
-            node=node,
+            host=host,
             transport=transport,
             engine=self._engine,
             requests=self.requests,
@@ -78,16 +78,16 @@ class Observing:
             certificates=certificates,
             monotonic_ms=self._monotonic_ms,
         )
-        self.readiness.attach(node)
+        self.readiness.attach(host)
 
     def collect(self) -> list[Family]:
         """All metrics, now."""
         return collect(self._pages.sources)
 
-    async def follow_log(self, node: Node) -> None:
+    async def follow_log(self, host: Host) -> None:
         """Remember when the log ended where. Runs until it is cancelled."""
         while True:
-            self._log_clock.sample(self._monotonic_ms(), node.log_position()[1])
+            self._log_clock.sample(self._monotonic_ms(), host.meta.log_position()[1])
             await asyncio.sleep(PERIOD_MS / 1000)
 
     async def stop(self) -> None:

@@ -148,7 +148,7 @@ def _held(path: Path, *, may_write: bool) -> Iterator[_Held]:
 
 
 def _as_a_start(path: Path, engine: LmdbEngine, log_files: LogFiles | None, groups: Mapping[int, StoredGroup]) -> _Held:
-    """As :func:`cortado.store.node.opening.open_log` finds it. Raises DataLoss."""
+    """As :func:`cortado.store.node.opening.open_group` finds it. Raises DataLoss."""
     held = _Held(path, engine, log_files, stored_log(groups, GROUP_ID), [])
     encoded = held.meta(reset_key(GROUP_ID))
     if encoded is not None:

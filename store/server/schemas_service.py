@@ -40,10 +40,10 @@ class SchemasService(Service):
     async def register(self, request: schemas_pb2.RegisterSchemaRequest) -> bytes:
         # Compared with all versions here, it is only looked up when the write is evaluated. A refusal here is final.
         catalog = self.catalog(await self.newest())
-        await self.node.host.scan(lambda: check_schema(catalog, request.subject, request.schema))
+        await self.host.scan(lambda: check_schema(catalog, request.subject, request.schema))
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            return register_schema(self.node.catalog(reader), request.subject, request.schema)
+            return register_schema(self.host.meta.catalog(reader), request.subject, request.schema)
 
         def reply(ts: Timestamp, value: object) -> Message:
             assert isinstance(value, SchemaRegistered)
@@ -51,7 +51,7 @@ class SchemasService(Service):
                 header=self.header(ts), version=_version(value.version), created=value.created
             )
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def get(self, request: schemas_pb2.GetSchemaRequest) -> Message:
         read_ts = await self.newest()
@@ -110,7 +110,7 @@ class SchemasService(Service):
         read_ts = await self.newest()
         catalog = self.catalog(read_ts)
         mode = _mode_value(request.mode)
-        check = await self.node.host.scan(lambda: check_schema(catalog, request.subject, request.schema, mode))
+        check = await self.host.scan(lambda: check_schema(catalog, request.subject, request.schema, mode))
         return schemas_pb2.CheckSchemaResponse(
             header=self.header(read_ts),
             compatible=check.compatible,
@@ -133,7 +133,7 @@ class SchemasService(Service):
         mode = _mode_value(request.mode)
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            catalog = self.node.catalog(reader)
+            catalog = self.host.meta.catalog(reader)
             if not request.subject:
                 return set_default_compatibility(catalog, mode)
             return set_compatibility(catalog, request.subject, mode)
@@ -142,18 +142,18 @@ class SchemasService(Service):
             assert isinstance(value, CompatibilitySet)
             return schemas_pb2.SetCompatibilityResponse(header=self.header(ts), mode=_mode_message(value.mode))
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def delete(self, request: schemas_pb2.DeleteSchemaRequest) -> bytes:
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            catalog = self.node.catalog(reader)
+            catalog = self.host.meta.catalog(reader)
             return delete_versions(catalog, request.subject, request.version, permanent=request.permanent)
 
         def reply(ts: Timestamp, value: object) -> Message:
             assert isinstance(value, VersionsDeleted)
             return schemas_pb2.DeleteSchemaResponse(header=self.header(ts), versions=value.versions)
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
 
 def _versions(catalog: Catalog, request: schemas_pb2.ListVersionsRequest) -> Sequence[SubjectVersion]:

@@ -15,7 +15,8 @@ from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.evaluation import Evaluate
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
+from cortado.store.node.replica import Replica
 from cortado.store.node.request_table.records import HASH_BYTES
 from cortado.store.server.convert import read_at, timestamp_message
 
@@ -31,19 +32,19 @@ Step: TypeAlias = "Callable[[], tuple[bytes, Step | None]]"
 
 
 class Service:
-    """Base of the services: they hold a node and nothing else."""
+    """Base of the services: they hold the host and nothing else; what is read or written lies with a replica."""
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
+    def __init__(self, host: Host) -> None:
+        self.host = host
         self._last_header: tuple[Timestamp | None, common_pb2.Header] = None, common_pb2.Header()
 
     def header(self, ts: Timestamp) -> common_pb2.Header:
         """To be copied into a reply, and not to be changed: reads that share a round share it."""
         last_ts, header = self._last_header
-        term = self.node.term
+        term = self.host.meta.term
         if last_ts is ts and header.term == term:
             return header
-        identity = self.node.identity
+        identity = self.host.identity
         header = common_pb2.Header(
             cluster_id=identity.cluster_id,
             node_id=identity.node_id,
@@ -60,30 +61,31 @@ class Service:
 
         What was acknowledged is applied after :meth:`newest`, or after :meth:`read_ts` where the request names no time.
         """
-        return self.node.catalog(self.node.reader(self.node.read_ts() if read_ts is None else read_ts))
+        return self.host.meta.catalog(self.host.meta.reader(self.host.meta.read_ts() if read_ts is None else read_ts))
 
     async def newest(self) -> Timestamp:
         """A timestamp at which everything acknowledged is seen. Raises NotLeader, Unavailable."""
-        return await self.node.linearize()
+        return await self.host.meta.reads.linearize()
 
-    async def read_ts(self, at: common_pb2.ReadAt) -> Timestamp:
-        """The timestamp that a request's ``at`` means. Raises InvalidArgument, TimestampInFuture, NotLeader,
+    async def read_ts(self, replica: Replica, at: common_pb2.ReadAt) -> Timestamp:
+        """The timestamp that a request's ``at`` means there. Raises InvalidArgument, TimestampInFuture, NotLeader,
         Unavailable."""
-        return await self.node.resolve_read(read_at(at, self.node.host.clock.epoch))
+        return await replica.reads.resolve(read_at(at, self.host.clock.epoch))
 
-    async def scan_ts(self, at: common_pb2.ReadAt) -> Timestamp:
+    async def scan_ts(self, replica: Replica, at: common_pb2.ReadAt) -> Timestamp:
         """As :meth:`read_ts`, for what is read from the engine alone: once all that is seen then is applied."""
-        return await self.node.applied_to(await self.read_ts(at))
+        return await replica.reads.applied_to(await self.read_ts(replica, at))
 
     async def write(
         self,
+        replica: Replica,
         request: Message,
         request_id: bytes,
         evaluate: Evaluate,
         reply: Callable[[Timestamp, object], Message],
     ) -> bytes:
-        """Write through the node; returns the reply's bytes, this call's or those of the first with this id."""
-        result = await self.node.write(
+        """Write there; returns the reply's bytes, this call's or those of the first with this id."""
+        result = await replica.write(
             evaluate,
             size_bytes=request.ByteSize(),
             request_id=request_id,
@@ -102,9 +104,9 @@ class Service:
             while step is not None or ahead is not None:
                 if ahead is None:
                     assert step is not None
-                    ahead = asyncio.ensure_future(self.node.host.scan(step))
+                    ahead = asyncio.ensure_future(self.host.scan(step))
                 reply, step = await ahead
-                ahead = None if step is None else asyncio.ensure_future(self.node.host.scan(step))
+                ahead = None if step is None else asyncio.ensure_future(self.host.scan(step))
                 yield reply
                 step = None
         finally:

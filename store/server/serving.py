@@ -2,7 +2,7 @@
 
 ::
 
-    serve(config) ─► stores (data directory) ─► port ─► join, once ─► Node ◄─► PeerTransport
+    serve(config) ─► stores (data directory) ─► port ─► join, once ─► Host ◄─► PeerTransport
                                                                        │
                      services on the port ─► until SIGTERM or SIGINT ──┤
                      hand leadership over ─► end what is in flight ────┤
@@ -50,9 +50,9 @@ from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.engine.private_files import UMASK
 from cortado.store.log_files.files import FolderFiles
-from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.host import Host, NodeIdentity, Surroundings
 from cortado.store.node.snapshots.files import DiskSnapshotFiles
-from cortado.store.node.status import NO_LEADER
+from cortado.store.node.status import NO_LEADER, node_status
 from cortado.store.observe.logs import log_to_stderr
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates, TlsFiles
@@ -131,13 +131,13 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
     await observing.start()
     await join_cluster(config, stores, advertised, certificates)
     _log_as(config, engine)
-    node, transport = _make_node(config, stores, advertised, certificates)
-    served = _register(config, server, node, transport, observing)
-    listener = PeerListener(PeersService(node, transport), transport)
-    await node.start()
-    observing.attach(node, transport, served.calls, certificates)
+    host, transport = _make_host(config, stores, advertised, certificates)
+    served = _register(config, server, host, transport, observing)
+    listener = PeerListener(PeersService(host, transport), transport)
+    await host.start()
+    observing.attach(host, transport, served.calls, certificates)
     try:
-        beside = [*_watches(served, observing), tell_addresses(node, engine.identity, advertised, certificates)]
+        beside = [*_watches(served, observing), tell_addresses(host.meta, engine.identity, advertised, certificates)]
         async with _beside(beside):
             await server.start()
             listener.start(peer_sockets)
@@ -152,7 +152,7 @@ async def _serve(config: ServerConfig, stores: Stores) -> None:
             await until_stopped(served, stop)
     finally:
         await listener.close()
-        await node.stop()
+        await host.stop()
         await observing.stop()
     _LOG.info("stopped")
 
@@ -172,9 +172,9 @@ def _certificates(config: ServerConfig, node_id: str) -> Certificates | None:
     return Certificates(TlsFiles(config.tls_cert, config.tls_key, config.tls_ca), node_id=node_id)
 
 
-def _make_node(
+def _make_host(
     config: ServerConfig, stores: Stores, advertised: Addresses, certificates: Certificates | None
-) -> tuple[Node, PeerTransport]:
+) -> tuple[Host, PeerTransport]:
     engine = stores.engine
     identity = engine.identity
 
@@ -189,24 +189,24 @@ def _make_node(
         monotonic_ms=_monotonic_ms,
         chance=random.SystemRandom(),
     )
-    node = Node(
-        engine,
-        stores.log_files,
-        identity=NodeIdentity(identity.cluster_id, identity.node_id, identity.storage_id),
-        host_time=HostTime(physical_ms, _monotonic_ms, max_offset_ms=config.max_clock_offset_ms),
-        monotonic_ms=_monotonic_ms,
+    host = Host(
+        NodeIdentity(identity.cluster_id, identity.node_id, identity.storage_id, advertised.clients, advertised.peers),
+        Surroundings(
+            engine=engine,
+            log_files=stores.log_files,
+            snapshot_files=DiskSnapshotFiles(config.data_dir / "snapshots"),
+            host_time=HostTime(physical_ms, _monotonic_ms, max_offset_ms=config.max_clock_offset_ms),
+            monotonic_ms=_monotonic_ms,
+            random=random.SystemRandom(),
+            transport=transport,
+        ),
         limits=config.limits,
-        max_clock_offset_ms=config.max_clock_offset_ms,
-        address=advertised.clients,
-        peer_address=advertised.peers,
-        transport=transport,
-        random=random.SystemRandom(),
         raft=config.raft_settings(),
-        snapshot_files=DiskSnapshotFiles(config.data_dir / "snapshots"),
+        max_clock_offset_ms=config.max_clock_offset_ms,
         joining=joined_members(engine),
     )
-    transport.attach(node)
-    return node, transport
+    transport.attach(host)
+    return host, transport
 
 
 def _monotonic_ms() -> float:
@@ -215,26 +215,26 @@ def _monotonic_ms() -> float:
 
 
 def _register(
-    config: ServerConfig, server: grpc.aio.Server, node: Node, transport: PeerTransport, observing: Observing
+    config: ServerConfig, server: grpc.aio.Server, host: Host, transport: PeerTransport, observing: Observing
 ) -> Served:
-    cluster = ClusterService(node, config.data_dir, state=lambda: state_of(node, transport))
-    inspect = InspectService(node, lambda: FolderFiles(log_folder(config.data_dir), may_write=False))
-    statistics = StatisticsService(node, collect=observing.collect, problems=observing.readiness.problems)
+    cluster = ClusterService(host, config.data_dir, state=lambda: state_of(host, transport))
+    inspect = InspectService(host, lambda: FolderFiles(log_folder(config.data_dir), may_write=False))
+    statistics = StatisticsService(host, collect=observing.collect, problems=observing.readiness.problems)
     services: list[tuple[ServiceDescriptor, object]] = [
-        (_descriptor(kv_pb2, "KeyValue"), KeyValueService(node)),
-        (_descriptor(documents_pb2, "Documents"), DocumentsService(node)),
-        (_descriptor(tables_pb2, "Tables"), TablesService(node)),
-        (_descriptor(schemas_pb2, "Schemas"), SchemasService(node)),
-        (_descriptor(watch_pb2, "Watch"), WatchService(node)),
+        (_descriptor(kv_pb2, "KeyValue"), KeyValueService(host)),
+        (_descriptor(documents_pb2, "Documents"), DocumentsService(host)),
+        (_descriptor(tables_pb2, "Tables"), TablesService(host)),
+        (_descriptor(schemas_pb2, "Schemas"), SchemasService(host)),
+        (_descriptor(watch_pb2, "Watch"), WatchService(host)),
         (_descriptor(cluster_pb2, "Cluster"), cluster),
         (_descriptor(inspect_pb2, "Inspect"), inspect),
-        (_descriptor(settings_pb2, "Settings"), SettingsService(node, config.found())),
+        (_descriptor(settings_pb2, "Settings"), SettingsService(host, config.found())),
         (_descriptor(statistics_pb2, "Statistics"), statistics),
     ]
     requests = observing.requests
-    calls = CallsService(services, requests=requests, budget=node.host.budget.calls)
+    calls = CallsService(services, requests=requests, budget=host.budget.calls)
     services.append((_descriptor(calls_pb2, "Calls"), calls))
-    receiving = Receiving(node.host.budget.calls)
+    receiving = Receiving(host.budget.calls)
     handlers = [rpc_handler(descriptor, servicer, requests, receiving) for descriptor, servicer in services]
     server.add_generic_rpc_handlers(handlers)
     healthy = health.aio.HealthServicer()
@@ -245,7 +245,7 @@ def _register(
         foreign_handler(reflection_pb2, "ServerReflection", reflected),
     ]
     server.add_generic_rpc_handlers(foreign)
-    return Served(config, server, node, transport, calls, healthy, ["", *names])
+    return Served(config, server, host, transport, calls, healthy, ["", *names])
 
 
 def _descriptor(module: object, service: str) -> ServiceDescriptor:
@@ -253,9 +253,9 @@ def _descriptor(module: object, service: str) -> ServiceDescriptor:
     return found
 
 
-def state_of(node: Node, transport: PeerTransport) -> str:
+def state_of(host: Host, transport: PeerTransport) -> str:
     """What the node does. Without a leader, also what the other nodes said last: they may have refused this one."""
-    state = node.status().state
+    state = node_status(host).state
     if state != NO_LEADER:
         return state
     problems = [f"{each.node_id}: {each.problem}" for each in transport.status() if each.problem]
@@ -285,11 +285,11 @@ def _report_defect(task: asyncio.Future[None]) -> None:
 
 
 def _watches(served: Served, observing: Observing) -> list[Coroutine[None, None, None]]:
-    node, transport = served.node, served.transport
+    host, transport = served.host, served.transport
     is_ready = observing.readiness.is_ready
     watches = [
-        report_health(served.healthy, served.service_names, is_ready, lambda: state_of(node, transport)),
-        observing.follow_log(node),
+        report_health(served.healthy, served.service_names, is_ready, lambda: state_of(host, transport)),
+        observing.follow_log(host),
     ]
     if served.config.faults_file is not None:
         watches.append(follow_faults(served.config.faults_file, served.transport.cut))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from google.protobuf.message import Message
 
 from cortado.proto.v1 import settings_pb2
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
 from cortado.store.server.service import Service
 from cortado.store.settings.gather import Found
 
@@ -15,12 +15,12 @@ from cortado.store.settings.gather import Found
 class SettingsService(Service):
     """Answers at any node, of that node alone."""
 
-    def __init__(self, node: Node, found: Sequence[Found]) -> None:
-        super().__init__(node)
+    def __init__(self, host: Host, found: Sequence[Found]) -> None:
+        super().__init__(host)
         self._settings = [_message(each) for each in found]
 
     async def list_settings(self, _request: settings_pb2.ListSettingsRequest) -> Message:
-        return settings_pb2.ListSettingsResponse(header=self.header(self.node.read_ts()), settings=self._settings)
+        return settings_pb2.ListSettingsResponse(header=self.header(self.host.meta.read_ts()), settings=self._settings)
 
 
 def _message(found: Found) -> settings_pb2.Setting:

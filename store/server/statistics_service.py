@@ -8,7 +8,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from cortado.proto.v1 import statistics_pb2
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
 from cortado.store.observe.collecting import Family
 from cortado.store.observe.definitions import Kind
 from cortado.store.observe.measures import Histogram
@@ -26,17 +26,17 @@ class StatisticsService(Service):
     """``collect`` gives all metrics now, ``problems`` why the node can't serve."""
 
     def __init__(
-        self, node: Node, *, collect: Callable[[], Sequence[Family]], problems: Callable[[], Sequence[Problem]]
+        self, host: Host, *, collect: Callable[[], Sequence[Family]], problems: Callable[[], Sequence[Problem]]
     ) -> None:
-        super().__init__(node)
+        super().__init__(host)
         self._collect = collect
         self._problems = problems
 
     async def read_statistics(self, request: statistics_pb2.ReadStatisticsRequest) -> Message:
         wanted = frozenset(request.names)
         return statistics_pb2.ReadStatisticsResponse(
-            header=self.header(self.node.read_ts()),
-            monotonic_seconds=self.node.host.monotonic_ms() / 1000,
+            header=self.header(self.host.meta.read_ts()),
+            monotonic_seconds=self.host.monotonic_ms() / 1000,
             problems=[
                 statistics_pb2.ReadinessProblem(reason=each.reason.value, message=each.message)
                 for each in self._problems()

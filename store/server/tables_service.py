@@ -36,12 +36,12 @@ class TablesService(Service):
 
     async def create_database(self, request: tables_pb2.CreateDatabaseRequest) -> bytes:
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            return create_database(self.node.catalog(reader), request.database)
+            return create_database(self.host.meta.catalog(reader), request.database)
 
         def reply(ts: Timestamp, _value: object) -> Message:
             return tables_pb2.CreateDatabaseResponse(header=self.header(ts))
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_databases(self, _request: tables_pb2.ListDatabasesRequest) -> Message:
         read_ts = await self.newest()
@@ -54,7 +54,7 @@ class TablesService(Service):
         indexes = [_index_declaration(index, f"indexes[{i}]") for i, index in enumerate(request.indexes)]
 
         def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            catalog = self.node.catalog(reader)
+            catalog = self.host.meta.catalog(reader)
             return create_table(
                 catalog, request.database, request.name, key=key, indexes=indexes, subject=request.subject
             )
@@ -63,7 +63,7 @@ class TablesService(Service):
             assert isinstance(value, TableCreated)
             return tables_pb2.CreateTableResponse(header=self.header(ts), table=_table(value.table))
 
-        return await self.write(request, request.request_id, evaluate, reply)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def list_tables(self, request: tables_pb2.ListTablesRequest) -> Message:
         read_ts, tables, token = next_page(
@@ -84,8 +84,8 @@ class TablesService(Service):
         return tables_pb2.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
 
     async def check_table(self, request: tables_pb2.CheckTableRequest) -> AsyncGenerator[bytes, None]:
-        with self.node.host.scans.place():
-            read_ts = await self.scan_ts(request.at)
+        with self.host.scans.place():
+            read_ts = await self.scan_ts(self.host.meta, request.at)
             plan = plan_check(self.catalog(), request.database, request.name, read_ts)
             async with aclosing(self.stream(self._step(plan, None, 0, 0))) as replies:
                 async for reply in replies:
@@ -95,7 +95,7 @@ class TablesService(Service):
         """Check a slice; ``rows`` and ``entries`` were checked before it."""
 
         def step() -> tuple[bytes, Step | None]:
-            page = check_step(self.node.store, plan, position)
+            page = check_step(self.host.meta.store, plan, position)
             return self._told(plan, page, page.problems, rows + page.rows_checked, entries + page.entries_checked)
 
         return step

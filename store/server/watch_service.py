@@ -22,7 +22,7 @@ from cortado.store.names import check_namespace
 from cortado.store.node.changefeed.watch import Batch, Watch
 from cortado.store.node.limits import check_bound
 from cortado.store.node.read_timestamps import Stale
-from cortado.store.node.status import Role
+from cortado.store.node.replica import Role
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.convert import read_at, read_at_text
 from cortado.store.server.document_messages import check_form, range_bounds
@@ -57,7 +57,7 @@ class WatchService(Service):
                 yield reply
 
     async def table(self, request: watch_pb2.WatchTableRequest) -> AsyncGenerator[bytes, None]:
-        await self.node.caught_up()
+        await self.host.meta.reads.caught_up()
         view = self._view(request)
         check_form(view, request.format, request.schema_id)
         bounds = scan_range(view.table, None, *range_bounds(request.range, view.table.key))
@@ -84,7 +84,7 @@ class WatchService(Service):
         check_bound("options.resolved_interval_ms", interval_ms, 1, RESOLVED_INTERVAL_MS_MAX)
         shape = request_shape("watch", start, end, read_at_text(options.after))
         after, state_at = await self._begins(options, shape, bounds)
-        with self.node.watches.watch(start, end, after, resolved_interval_ms=interval_ms) as watch:
+        with self.host.meta.watches.watch(start, end, after, resolved_interval_ms=interval_ms) as watch:
             while state_at is not None and state_at < end:
                 told, state_at = await self._state(watch, state_at, end, shape, replies)
                 for reply in told:
@@ -102,7 +102,7 @@ class WatchService(Service):
         while True:
             items, previous = rest, []
             if with_previous and items:
-                previous = await self.node.watches.previous(items, bytes_max=REPLY_BYTES)
+                previous = await self.host.meta.watches.previous(items, bytes_max=REPLY_BYTES)
                 items = items[: len(previous)]
             rest = rest[len(items) :]
             for reply in await self._made(items, previous, None if rest else batch.resolved, replies):
@@ -113,7 +113,7 @@ class WatchService(Service):
     async def _made(
         self, items: list[Item], previous: list[Item | None], resolved: Timestamp | None, replies: Replies
     ) -> list[bytes]:
-        header = self.header(self.node.read_ts())
+        header = self.header(self.host.meta.read_ts())
 
         def encoded(begin: int, end: int) -> bytes:
             changes = Changes.of_items(items[begin:end], previous[begin:end])
@@ -122,7 +122,7 @@ class WatchService(Service):
 
         if len(items) <= _ON_LOOP_MAX:
             return _in_parts(encoded, 0, len(items))
-        return await self.node.host.scan(lambda: _in_parts(encoded, 0, len(items)))
+        return await self.host.scan(lambda: _in_parts(encoded, 0, len(items)))
 
     async def _state(
         self, watch: Watch, start: LogicalKey, end: LogicalKey, shape: bytes, replies: Replies
@@ -133,7 +133,7 @@ class WatchService(Service):
         header = self.header(read_ts)
 
         def make() -> tuple[list[bytes], LogicalKey | None]:
-            chunk = self.node.store.scan_chunk(
+            chunk = self.host.meta.store.scan_chunk(
                 start, end, read_ts, max_rows=STATE_ROWS_MAX, max_bytes=replies.state_bytes_max
             )
             changes = Changes.of_state(chunk)
@@ -146,7 +146,7 @@ class WatchService(Service):
 
             return _in_parts(encoded, 0, len(chunk.keys)), chunk.resume
 
-        return await self.node.host.scan(make)
+        return await self.host.scan(make)
 
     # --- where it begins ---------------------------------------------------------------------------------------
 
@@ -162,39 +162,39 @@ class WatchService(Service):
             if not options.initial_state:
                 raise InvalidArgument("options.page_token", "is for a watch with initial_state")
             token = decode_token(options.page_token, shape)
-            read_ts = await self.node.applied_to(await self.node.resolve_read(token.read_ts))
+            read_ts = await self.host.meta.reads.applied_to(await self.host.meta.reads.resolve(token.read_ts))
             return read_ts, LogicalKey(token.resume_within(*bounds))
-        after = read_at(options.after, self.node.host.clock.epoch, "options.after")
+        after = read_at(options.after, self.host.clock.epoch, "options.after")
         if isinstance(after, Stale):
             raise InvalidArgument("options.after.stale_ms", "cannot be watched from: give a timestamp, or none")
         if after is None:
             after = await self._now()
         elif options.initial_state:
-            after = await self.node.resolve_read(after)
+            after = await self.host.meta.reads.resolve(after)
         else:
             self._check_not_ahead(after)
         if after != ZERO:
-            self.node.store.check_readable(after)
-        return await self.node.applied_to(after), bounds[0] if options.initial_state else None
+            self.host.meta.store.check_readable(after)
+        return await self.host.meta.reads.applied_to(after), bounds[0] if options.initial_state else None
 
     async def _now(self) -> Timestamp:
         """At the leader, everything acknowledged is at or below it; elsewhere, what is applied."""
         try:
             return await self.newest()
         except NotLeader:
-            return self.node.read_ts()
+            return self.host.meta.read_ts()
 
     def _check_not_ahead(self, after: Timestamp) -> None:
         """A watch after a time that is far from here would be silent until then."""
-        node, clock = self.node, self.node.host.clock
-        newest = max(node.read_ts(), clock.last)
+        replica, clock = self.host.meta, self.host.clock
+        newest = max(replica.read_ts(), clock.last)
         bound_ms = max(newest.wall_ms, clock.physical_ms) + clock.max_offset_ms
         if after.epoch <= newest.epoch and after.wall_ms <= bound_ms:
             return
-        if node.role is Role.LEADER:
+        if replica.role is Role.LEADER:
             problem = f"is more than {clock.max_offset_ms} ms ahead of the server's clock"
             raise TimestampInFuture("options.after", problem, str(after), str(newest))
-        raise Unavailable(f"this replica has applied what is committed up to {node.read_ts()}", retry_delay_ms=100)
+        raise Unavailable(f"this replica has applied what is committed up to {replica.read_ts()}", retry_delay_ms=100)
 
 
 def _in_parts(encoded: Callable[[int, int], bytes], begin: int, end: int) -> list[bytes]:

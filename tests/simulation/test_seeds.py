@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.node.node import Node
+from cortado.store.node.replica import Replica
 from support.simulation.__main__ import describe, run_chunk
 from support.simulation.coverage import MUST_OCCUR, invariants_to_reach
 from support.simulation.run import Outcome, simulate
@@ -56,10 +56,10 @@ def test_every_invariant_was_asserted(outcomes: list[Outcome]) -> None:
 def test_a_broken_invariant_is_a_violation_whoever_catches_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here a call does: it fails, and its node and its client go on."""
 
-    async def forget(_node: Node, _ceiling: Timestamp) -> None:
+    async def forget(_replica: Replica, _ceiling: Timestamp) -> None:
         """The ceiling is not raised."""
 
-    monkeypatch.setattr(Node, "_raise_ceiling", forget)
+    monkeypatch.setattr(Replica, "_raise_ceiling", forget)
     assert "it does not hold that the ceiling covers what is read ahead of the log" in simulate(3).violations
 
 

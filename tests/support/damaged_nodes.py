@@ -6,7 +6,7 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.store.engine.interface import Space
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
 from support.node_world import Place, World
 from support.nodes import key, put
 
@@ -31,26 +31,26 @@ def rot(place: Place, stored: bytes, space: Space = Space.DATA, *, with_key: boo
         txn.put(space, stored, bytes(byte ^ (at in place_of) for at, byte in enumerate(value)))
 
 
-def value_of(node: Node, name: str) -> bytes | None:
-    version = node.reader(node.read_ts()).get(key(name))
+def value_of(node: Host, name: str) -> bytes | None:
+    version = node.meta.reader(node.meta.read_ts()).get(key(name))
     return None if version is None else version.payload
 
 
-def meet(node: Node, name: str) -> None:
+def meet(node: Host, name: str) -> None:
     with pytest.raises(DataLoss):
         value_of(node, name)
 
 
 async def fill(world: World, *, count: int = 5) -> None:
     for number in range(count):
-        await world.leader().write(put(f"k{number}", b"value %d" % number), size_bytes=1)
+        await world.leader().meta.write(put(f"k{number}", b"value %d" % number), size_bytes=1)
     await world.sleep(100)
     await world.settled()
 
 
-async def until_whole(world: World, *nodes: Node) -> None:
+async def until_whole(world: World, *nodes: Host) -> None:
     await world.sleep(1)  # What a read met is told to the loop.
-    await world.until(lambda: not any(node.integrity.repairs.cases for node in nodes), "everything is whole")
+    await world.until(lambda: not any(node.meta.integrity.repairs.cases for node in nodes), "everything is whole")
 
 
 def equal(world: World) -> bool:
@@ -62,11 +62,11 @@ def equal(world: World) -> bool:
     return all(other == first for other in others)
 
 
-async def patrol(world: World, node: Node) -> None:
+async def patrol(world: World, node: Host) -> None:
     """Let the node's pass over everything go by."""
-    passes = node.integrity.patrol.progress.passes
+    passes = node.meta.integrity.patrol.progress.passes
     await world.until(
-        lambda: node.integrity.patrol.progress.passes > passes + 1, "a whole pass", patience_ms=10_000_000
+        lambda: node.meta.integrity.patrol.progress.passes > passes + 1, "a whole pass", patience_ms=10_000_000
     )
 
 
@@ -76,7 +76,9 @@ async def lose_everywhere(world: World, name: str) -> bytes:
         rot(place, stored)
         meet(place.node, name)
     await world.until(
-        lambda: all((Space.DATA, stored) in place.node.integrity.repairs.lost() for place in world.places.values()),
+        lambda: all(
+            (Space.DATA, stored) in place.node.meta.integrity.repairs.lost() for place in world.places.values()
+        ),
         "it is lost",
     )
     return stored

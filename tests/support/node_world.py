@@ -21,11 +21,11 @@ from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.memory import MemoryEngine
+from cortado.store.node.host import Host, NodeIdentity, Surroundings
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.repair.ranges import Answer, Ask
+from cortado.store.node.replica import Role
 from cortado.store.node.snapshots.files import MemorySnapshotFiles
-from cortado.store.node.status import Role
 from cortado.store.node.storage_thread import Done, Job
 from support.logs import memory_log_disk, memory_log_files
 from support.nodes import NOW_MS
@@ -123,9 +123,9 @@ class WorldTransport:
     async def fetch_snapshot(self, peer: str, group_id: int, snapshot_id: str, offset: int) -> AsyncIterator[bytes]:
         place = self._world.places.get(peer)
         self._world.fetches += offset == 0
-        if place is None or not place.is_running or place.node.snapshots is None:
+        if place is None or not place.is_running:
             raise NotFound("snapshot", snapshot_id)
-        async for piece in place.node.snapshots.read(snapshot_id, offset):
+        async for piece in place.node.meta.snapshots.read(snapshot_id, offset):
             if self._world.fetch_bytes_per_s:
                 await self._world.sleep(len(piece) / self._world.fetch_bytes_per_s * 1_000)
             yield piece
@@ -156,7 +156,7 @@ class Place:
         self.holds_data = False
         """The next life's data is held, from its beginning."""
         self.lives = 0
-        self.node: Node
+        self.node: Host
         self.log_disk = memory_log_disk()
         self.disk: HeldStorage
         self.data: HeldStorage
@@ -167,7 +167,7 @@ class Place:
         """This node, as it binds itself."""
         return Member(self.node_id, self.peer_address, self.storage_id, self.address)
 
-    async def start(self, *failures: Exception) -> Node:
+    async def start(self, *failures: Exception) -> Host:
         """Begin a life, on a disk whose first writes of the log end with ``failures``."""
         world = self._world
         self.lives += 1
@@ -175,26 +175,26 @@ class Place:
         self.disk.failures = list(failures)
         self.data.is_held, self.holds_data = self.holds_data, False
         self.transport = WorldTransport(world, self.node_id)
-        self.node = Node(
-            self.engine,
-            memory_log_files(self.log_disk),
-            identity=NodeIdentity("cluster-a", self.node_id, self.storage_id),
-            host_time=HostTime(
-                lambda: NOW_MS + int(world.now_ms) + self.wall_offset_ms,
-                lambda: world.loop.time() * 1000,
-                max_offset_ms=MAX_OFFSET_MS,
+        self.node = Host(
+            NodeIdentity("cluster-a", self.node_id, self.storage_id, self.address, self.peer_address),
+            Surroundings(
+                engine=self.engine,
+                log_files=memory_log_files(self.log_disk),
+                snapshot_files=self.snapshot_files,
+                host_time=HostTime(
+                    lambda: NOW_MS + int(world.now_ms) + self.wall_offset_ms,
+                    lambda: world.loop.time() * 1000,
+                    max_offset_ms=MAX_OFFSET_MS,
+                ),
+                monotonic_ms=lambda: world.loop.time() * 1000,
+                random=random.Random(f"{self.node_id} {self.lives}"),
+                transport=self.transport,
+                thread=lambda _loop, name: self.disk if name == "log" else self.data,
+                run_scan=InPlace(),
             ),
-            monotonic_ms=lambda: world.loop.time() * 1000,
             limits=world.limits,
-            address=self.address,
-            peer_address=self.peer_address,
-            joining=None if self.is_first else self.joined,
-            transport=self.transport,
-            thread=lambda _loop, name: self.disk if name == "log" else self.data,
-            run_scan=InPlace(),
-            random=random.Random(f"{self.node_id} {self.lives}"),
             raft=world.settings,
-            snapshot_files=self.snapshot_files,
+            joining=None if self.is_first else self.joined,
         )
         await self.node.start()
         self.is_running = True
@@ -205,9 +205,9 @@ class Place:
         self.is_running = False
         self.disk.hold()
         self.data.hold()
-        self.node._driver._is_closed = True
-        self.node._driver._scheduler.stop()
-        self.node.host.loop_delay.stop()
+        self.node.meta.driver._is_closed = True
+        self.node.meta.driver._scheduler.stop()
+        self.node.loop_delay.stop()
 
     async def stop(self) -> None:
         await self.node.stop()
@@ -268,7 +268,7 @@ class World:
         self.places[node_id] = Place(self, node_id, is_first=is_first)
         return self.places[node_id]
 
-    async def grow(self, *node_ids: str) -> list[Node]:
+    async def grow(self, *node_ids: str) -> list[Host]:
         """A cluster of these voters; the first begins it, and leads."""
         first = await self.place(node_ids[0], is_first=True).start()
         nodes = [first]
@@ -281,53 +281,52 @@ class World:
     async def settled(self) -> None:
         """Return when every node that runs has applied all, and nothing is being stored."""
         running = [each for each in self.places.values() if each.is_running]
+
+        def has_settled(place: Place) -> bool:
+            replica = place.node.meta
+            return place.disk.is_idle and place.data.is_idle and replica.log.last[0] == replica.applied.index
+
         await self.until(
-            lambda: (
-                len({each.node.applied for each in running}) == 1
-                and all(
-                    each.disk.is_idle and each.data.is_idle and each.node.parts.log.last[0] == each.node.applied.index
-                    for each in running
-                )
-            ),
+            lambda: len({each.node.meta.applied for each in running}) == 1 and all(map(has_settled, running)),
             "all have applied all",
         )
 
-    async def join(self, node_id: str) -> Node:
+    async def join(self, node_id: str) -> Host:
         """A new learner."""
         place = self.place(node_id)
         leader = self.leader()
-        await leader.members.add(node_id, place.peer_address)
-        place.joined = await leader.bind_member(place.member)
+        await leader.meta.members.add(node_id, place.peer_address)
+        place.joined = await leader.meta.bind_member(place.member)
         return await place.start()
 
     async def promote(self, node_id: str) -> None:
         place = self.places[node_id]
         await self.until(
-            lambda: place.node.applied.index >= self.leader().applied.index > 0, f"{node_id} has caught up"
+            lambda: place.node.meta.applied.index >= self.leader().meta.applied.index > 0, f"{node_id} has caught up"
         )
-        await self.until(lambda: self._progress(node_id) >= self.leader().applied.index, "the leader knows")
-        await self.leader().members.promote(node_id)
+        await self.until(lambda: self._progress(node_id) >= self.leader().meta.applied.index, "the leader knows")
+        await self.leader().meta.members.promote(node_id)
 
     def _progress(self, node_id: str) -> int:
-        found = [each.match_index for each in self.leader().member_progress() if each.member.node_id == node_id]
+        found = [each.match_index for each in self.leader().meta.member_progress() if each.member.node_id == node_id]
         return found[0] if found else 0
 
-    def leaders(self) -> list[Node]:
+    def leaders(self) -> list[Host]:
         """Who believes to lead, by term."""
         nodes = [each.node for each in self.places.values() if each.is_running]
-        return sorted((node for node in nodes if node.role is Role.LEADER), key=lambda node: node.term)
+        return sorted((node for node in nodes if node.meta.role is Role.LEADER), key=lambda node: node.meta.term)
 
-    def leader(self) -> Node:
+    def leader(self) -> Host:
         return self.leaders()[-1]
 
-    async def led(self, *, but: str = "", above: int = 0) -> Node:
+    async def led(self, *, but: str = "", above: int = 0) -> Host:
         """The node that leads and may evaluate: another one than ``but``, in a term above ``above``."""
 
-        def found() -> list[Node]:
+        def found() -> list[Host]:
             return [
                 node
                 for node in self.leaders()
-                if node.identity.node_id != but and node.term > above and node._driver.leadership.is_ready
+                if node.identity.node_id != but and node.meta.term > above and node.meta.driver.leadership.is_ready
             ]
 
         await self.until(lambda: bool(found()), "somebody leads")
@@ -350,9 +349,9 @@ class World:
         if (sender, message.to) not in self.cuts and place is not None and place.is_running:
             place.node.receive(sender, group_id, [message.body])
 
-    def tell_clock(self, node: Node, peer: str, low_ms: float, high_ms: float) -> None:
+    def tell_clock(self, node: Host, peer: str, low_ms: float, high_ms: float) -> None:
         """Let ``node`` hear that the peer's wall clock minus its own lies between these."""
-        own_ms, _ = node.host.host_time.offsets_ms()
+        own_ms, _ = node.host_time.offsets_ms()
         node.observe_peer_clock(peer, low_ms + own_ms, high_ms + own_ms)
 
     def cut_off(self, node_id: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -22,8 +23,9 @@ from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.node.host import Host, NodeIdentity, Surroundings
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from support.logs import memory_log_disk
 
 T = TypeVar("T")
@@ -97,14 +99,18 @@ def _open_log(disk: NodeDisk) -> LogFiles:
     return log_files
 
 
-def make_node(disk: NodeDisk | None = None, *, clock: SetClock | None = None, limits: NodeLimits | None = None) -> Node:
+def make_node(disk: NodeDisk | None = None, *, clock: SetClock | None = None, limits: NodeLimits | None = None) -> Host:
     disk = disk or NodeDisk()
-    return Node(
-        disk.engine,
-        _open_log(disk),
-        identity=NodeIdentity("cluster-a", "node-1"),
-        host_time=followed(clock or SetClock()),
-        monotonic_ms=monotonic_ms,
+    return Host(
+        NodeIdentity("cluster-a", "node-1"),
+        Surroundings(
+            engine=disk.engine,
+            log_files=_open_log(disk),
+            snapshot_files=MemorySnapshotFiles(),
+            host_time=followed(clock or SetClock()),
+            monotonic_ms=monotonic_ms,
+            random=random.Random(0),
+        ),
         limits=limits,
     )
 
@@ -112,7 +118,7 @@ def make_node(disk: NodeDisk | None = None, *, clock: SetClock | None = None, li
 @asynccontextmanager
 async def running_node(
     disk: NodeDisk | None = None, *, clock: SetClock | None = None, limits: NodeLimits | None = None
-) -> AsyncIterator[Node]:
+) -> AsyncIterator[Host]:
     """A node that was started, and is stopped at the end."""
     node = make_node(disk, clock=clock, limits=limits)
     await node.start()
@@ -167,6 +173,6 @@ def increment(name: str) -> Evaluate:
     return evaluate
 
 
-def read(node: Node, name: str, ts: Timestamp | None = None) -> bytes | None:
-    version = node.reader(node.read_ts() if ts is None else ts).get(key(name))
+def read(node: Host, name: str, ts: Timestamp | None = None) -> bytes | None:
+    version = node.meta.reader(node.meta.read_ts() if ts is None else ts).get(key(name))
     return None if version is None else version.payload

@@ -53,6 +53,11 @@ class RecordingNode:
     range_answer: CortadoError | Answer = field(default_factory=lambda: NotFound("range", "nothing"))
     join_answer: CortadoError | Configuration = field(default_factory=Configuration)
 
+    @property
+    def meta(self) -> RecordingNode:
+        """Its own group."""
+        return self
+
     def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
         self.received += [(sender, group_id, body) for body in bodies]
 

@@ -15,7 +15,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from cortado.proto.v1 import calls_pb2, cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, watch_pb2
 from cortado.store.engine.interface import Engine
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.documents_service import DocumentsService
@@ -36,7 +36,7 @@ class Served:
     """``endpoint`` is where clients find it; ``call`` runs a coroutine on the node's own loop."""
 
     endpoint: str
-    node: Node
+    node: Host
     call: Callable[[Coroutine[Any, Any, Any]], Any]
 
 
@@ -62,7 +62,7 @@ def served_node(engine: Engine) -> Iterator[Served]:
         loop.close()
 
 
-async def _start(node: Node) -> tuple[Any, str]:
+async def _start(node: Host) -> tuple[Any, str]:
     server = new_server(connections_max=1_000)
     port = server.add_insecure_port("127.0.0.1:0")
     await node.start()
@@ -80,6 +80,6 @@ async def _start(node: Node) -> tuple[Any, str]:
     return server, f"127.0.0.1:{port}"
 
 
-async def _stop(server: Any, node: Node) -> None:
+async def _stop(server: Any, node: Host) -> None:
     await server.stop(0)
     await node.stop()

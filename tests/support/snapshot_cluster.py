@@ -16,11 +16,11 @@ from cortado.raft.log import Message
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space, WriteTransaction
 from cortado.store.engine.memory import MemoryEngine
-from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.host import Host, NodeIdentity, Surroundings
 from cortado.store.node.repair.ranges import Answer, Ask
+from cortado.store.node.replica import Role
 from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.marker import marker_key
-from cortado.store.node.status import Role
 from support.logs import memory_log_disk, memory_log_files
 from support.nodes import SetClock, followed, key, put
 from support.snapshots import Crash, InlineStorage
@@ -73,20 +73,22 @@ class Member:
     async def start(self) -> None:
         self.lives += 1
         self.storage = InlineStorage()
-        self.node = Node(
-            self.engine,
-            memory_log_files(self.log_disk),
-            identity=NodeIdentity(CLUSTER, self.node_id, f"disk of {self.node_id}"),
-            host_time=followed(SetClock()),
-            monotonic_ms=lambda: time.monotonic() * 1000,
-            address=f"{self.node_id}:7621",
-            peer_address=f"{self.node_id}:7622",
-            joining=None if self.node_id == "n1" else self.joined,
-            transport=_Transport(self),
-            thread=lambda _loop, _name: self.storage,
-            random=random.Random(f"{self.node_id} {self.lives}"),
+        self.node = Host(
+            NodeIdentity(
+                CLUSTER, self.node_id, f"disk of {self.node_id}", f"{self.node_id}:7621", f"{self.node_id}:7622"
+            ),
+            Surroundings(
+                engine=self.engine,
+                log_files=memory_log_files(self.log_disk),
+                snapshot_files=self.files,
+                host_time=followed(SetClock()),
+                monotonic_ms=lambda: time.monotonic() * 1000,
+                random=random.Random(f"{self.node_id} {self.lives}"),
+                transport=_Transport(self),
+                thread=lambda _loop, _name: self.storage,
+            ),
             raft=QUICK,
-            snapshot_files=self.files,
+            joining=None if self.node_id == "n1" else self.joined,
         )
         self.is_up = True
         await self.node.start()
@@ -95,21 +97,19 @@ class Member:
         """The process is gone, and with it what was not synced."""
         self.is_up = False
         self.storage.crashed.set()
-        snapshots = self.node.snapshots
-        assert snapshots is not None
-        await snapshots.stop()
+        await self.node.meta.snapshots.stop()
         # What is left of this life must not run a round any more.
-        self.node._driver.fail(Unavailable("killed"))
+        self.node.meta.driver.fail(Unavailable("killed"))
         self.files.crash()
         self.engine.crash_at = 0
 
     @property
     def applied_index(self) -> int:
-        return self.node.applied.index
+        return self.node.meta.applied.index
 
     @property
     def last_index(self) -> int:
-        return self.node.log_position()[1]
+        return self.node.meta.log_position()[1]
 
     def data(self) -> dict[bytes, bytes]:
         with self.engine.read() as txn:
@@ -117,7 +117,7 @@ class Member:
         return dict(zip(page.keys, page.values, strict=True))
 
     def value(self, name: str) -> bytes | None:
-        version = self.node.reader(self.node.read_ts()).get(key(name))
+        version = self.node.meta.reader(self.node.meta.read_ts()).get(key(name))
         return None if version is None else version.payload
 
 
@@ -136,8 +136,8 @@ class SnapshotCluster:
 
     @property
     def leader(self) -> Member | None:
-        leading = [each for each in self.members.values() if each.is_up and each.node.role is Role.LEADER]
-        return max(leading, key=lambda each: each.node.term, default=None)
+        leading = [each for each in self.members.values() if each.is_up and each.node.meta.role is Role.LEADER]
+        return max(leading, key=lambda each: each.node.meta.term, default=None)
 
     def are_joined(self, one: str, other: str) -> bool:
         both_up = self.members[one].is_up and self.members[other].is_up
@@ -152,7 +152,7 @@ class SnapshotCluster:
             leader = self.leader
             try:
                 if leader is not None and leader.node_id not in self.cut:
-                    await asyncio.wait_for(leader.node.write(put(name, value), size_bytes=size_bytes), 2)
+                    await asyncio.wait_for(leader.node.meta.write(put(name, value), size_bytes=size_bytes), 2)
                     self.written[name] = value
                     return
             except (CortadoError, TimeoutError):
@@ -217,10 +217,10 @@ class _Transport:
         cluster, receiver = self._cluster, self._member.node_id
         cluster.fetches.append((peer, snapshot_id, offset))
         sender = cluster.members[peer]
-        if not cluster.are_joined(receiver, peer) or sender.node.snapshots is None:
+        if not cluster.are_joined(receiver, peer) or sender.node.meta.snapshots is None:
             raise Unavailable(f"{peer} can't be reached")
         life = sender.lives
-        async for chunk in sender.node.snapshots.read(snapshot_id, offset):
+        async for chunk in sender.node.meta.snapshots.read(snapshot_id, offset):
             await cluster.hold.wait()
             if not cluster.are_joined(receiver, peer) or sender.lives != life:
                 raise Unavailable("the stream broke")
@@ -257,9 +257,9 @@ async def three_nodes() -> AsyncIterator[SnapshotCluster]:
     await first.start()
     try:
         for name in ("n2", "n3"):
-            cluster.members[name].joined = await first.node.members.add(name, f"{name}:7622")
+            cluster.members[name].joined = await first.node.meta.members.add(name, f"{name}:7622")
             await cluster.members[name].start()
-            await first.node.bind_member(bound(name))
+            await first.node.meta.bind_member(bound(name))
             await _promoted(first, name)
         yield cluster
     finally:
@@ -272,7 +272,7 @@ async def _promoted(leader: Member, name: str) -> None:
     deadline = time.monotonic() + WAIT_S
     while True:
         try:
-            await leader.node.members.promote(name)
+            await leader.node.meta.members.promote(name)
             return
         except (Unavailable, NotFound):
             assert time.monotonic() < deadline, f"{name} never caught up"

@@ -16,18 +16,16 @@ from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.log import LogRecord, PeerProgress, SnapshotMeta, SnapshotOffer
 from cortado.raft.records import HardState, Writes, decode_hard_state
-from cortado.raft.settings import RaftSettings
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space, WriteTransaction
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.types import LogicalKey
-from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.group_context import GroupContext
-from cortado.store.node.host import Host
+from cortado.store.node.host import Host, NodeIdentity
 from cortado.store.node.repair.ranges import Answer
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.files import MemorySnapshotFiles, SnapshotFiles
@@ -177,7 +175,13 @@ class FakeLog:
 class FakeHost:
     """The part of a :class:`~cortado.store.node.host.Host` that snapshots use."""
 
+    identity: NodeIdentity
     engine: Engine
+    log_files: FakeLogFiles
+    log_thread: InlineStorage
+    storage_thread: InlineStorage
+    transport: _Transport
+    random: random.Random
     scan: Callable[[Callable[[], object]], Awaitable[object]]
     monotonic_ms: Callable[[], float]
 
@@ -359,20 +363,23 @@ class Replica:
         self.network.members[self.node_id] = self
 
     def _group(self) -> GroupContext:
-        return GroupContext(
-            self.cluster_id,
-            self.node_id,
-            GroupRange(GROUP),
-            RaftSettings(),
-            cast(Host, FakeHost(self.engine, self.run_scan, lambda: self.now_ms)),
-            VersionStore(self.engine),
-            cast(StateMachine, None),
-            cast(RaftLog, self.log),
-            cast(LogFiles, self.log_files),
+        host = FakeHost(
+            NodeIdentity(self.cluster_id, self.node_id),
+            self.engine,
+            self.log_files,
             self.storage,
             self.storage,
             _Transport(self.network),
             random.Random(self.node_id),
+            self.run_scan,
+            lambda: self.now_ms,
+        )
+        return GroupContext(
+            cast(Host, host),
+            GroupRange(GROUP),
+            VersionStore(self.engine),
+            cast(StateMachine, None),
+            cast(RaftLog, self.log),
         )
 
     async def restart(self) -> None:

@@ -20,8 +20,8 @@ from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.changefeed import history, watch
+from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.node import Node
 from support.node_world import World
 from support.nodes import key
 from support.watch_history import problems, state_after
@@ -76,7 +76,7 @@ class Scene:
         for _ in range(60):
             await self.random.choice([self.write] * 8 + [self.wait] * 2 + [self.watch] * 2 + [self.hurt])()
         await self.mend()
-        newest = self.world.leader().read_ts()
+        newest = self.world.leader().meta.read_ts()
         await self.world.until(lambda: all(each.resolved >= newest for each, *_ in self.watchers), "all have seen all")
         self.problems = self.judge()
         for watcher, *_ in self.watchers:
@@ -89,10 +89,10 @@ class Scene:
         await asyncio.gather(*[self.write_to(leader, self.written + number) for number in range(count)])
         self.written += count
 
-    async def write_to(self, leader: Node, number: int) -> None:
+    async def write_to(self, leader: Host, number: int) -> None:
         # Refused or unknown: the engine knows what was committed.
         with suppress(CortadoError):
-            result = await leader.write(changes(self.random, number), size_bytes=100)
+            result = await leader.meta.write(changes(self.random, number), size_bytes=100)
             self.timestamps.append(result.ts)
 
     async def wait(self) -> None:
@@ -108,7 +108,7 @@ class Scene:
         pause_ms = self.random.choice([0, 0, 5, 60])
         return (lambda: self.world.sleep(pause_ms)) if pause_ms else None
 
-    def any_node(self) -> Node:
+    def any_node(self) -> Host:
         return self.random.choice([each.node for each in self.world.places.values() if each.is_running])
 
     async def hurt(self) -> None:
@@ -121,7 +121,7 @@ class Scene:
         elif self.random.random() < 0.5:
             place = places[self.random.choice(NODES)]
             place.crash()
-            place.node.watches.stop(CortadoError())
+            place.node.meta.watches.stop(CortadoError())
         else:
             self.world.cut_off(self.random.choice(NODES))
 

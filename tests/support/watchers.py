@@ -12,7 +12,7 @@ from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_range, user_key_of
 from cortado.store.mvcc.reader import logical_of
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, timestamp_of
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
 from support.watch_history import Resolved, Seen
 
 NAMESPACE = "test"
@@ -25,9 +25,9 @@ def seen_of(item: Item) -> Seen:
     return Seen(timestamp_of(key[-TIMESTAMP_BYTES:]), user_key_of(logical_of(key)), payload)
 
 
-def committed_in(node: Node, start: bytes = b"", end: bytes = b"") -> list[Seen]:
+def committed_in(node: Host, start: bytes = b"", end: bytes = b"") -> list[Seen]:
     """Every version that a node's engine holds of a range of user keys."""
-    with node.host.engine.read() as txn:
+    with node.engine.read() as txn:
         page = txn.page(Space.DATA, *kv_range(NAMESPACE, start, end), max_items=1_000_000, max_bytes=1 << 30)
     return [seen_of(item) for item in zip(page.keys, page.values, strict=True)]
 
@@ -38,14 +38,14 @@ class Watcher:
 
     def __init__(
         self,
-        node: Node,
+        node: Host,
         after: Timestamp,
         *,
         start: bytes = b"",
         end: bytes = b"",
         interval_ms: float = 50,
         pause: Callable[[], Awaitable[None]] | None = None,
-        turn_to: Callable[[], Node] | None = None,
+        turn_to: Callable[[], Host] | None = None,
     ) -> None:
         """``pause`` is awaited after each batch: a slow watcher's work."""
         self._node = node
@@ -80,7 +80,9 @@ class Watcher:
             self._node = self._turn_to()
 
     async def _watch(self) -> None:
-        with self._node.watches.watch(*self._bounds, self.resolved, resolved_interval_ms=self._interval_ms) as watch:
+        with self._node.meta.watches.watch(
+            *self._bounds, self.resolved, resolved_interval_ms=self._interval_ms
+        ) as watch:
             async with aclosing(watch.batches()) as batches:
                 async for batch in batches:
                     self.history += map(seen_of, batch.items)

@@ -24,15 +24,12 @@ FUNCTION_LINES_MAX: Final = 70
 PARAMETERS_MAX: Final = 8
 
 FILES_BEYOND: Final = {
-    "store/node/node.py": "to be parted: the process, and the replica of one group",
     "store/node/driver.py": "to be parted: the driver, leadership, pacing and waiting",
     "tests/unit/raft/test_raft_rules.py": "one directed scenario for each rule of the log",
     "tests/support/raft_world.py": "the world of those scenarios",
 }
 FUNCTIONS_BEYOND: Final = {}
-PARAMETERS_BEYOND: Final = {
-    "store/node/node.py Node.__init__": "parted with its file",
-}
+PARAMETERS_BEYOND: Final[dict[str, str]] = {}
 NAMES_BANNED: Final = re.compile(r"(^|_)(utils?|helpers?|misc|manager|data2)(_|$)|Manager|Helper|Utils?$")
 
 # A method that is found by its name, not by a call in our code.

@@ -29,7 +29,6 @@ from cortado.store.mvcc.evaluation import AcceptLoss
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.repair.ranges import Answer, Ask, Mended, Survey, differs, mend, own_slice, survey
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
-from cortado.store.node.status import DamagedItem
 from cortado.store.node.storage_thread import run_job
 
 _Key: TypeAlias = tuple[Space, bytes, bytes]
@@ -87,6 +86,17 @@ class RepairCounts:
     items_deleted: int
 
 
+@dataclass(frozen=True, slots=True)
+class DamagedItem:
+    """A stored ``key`` that is not what was written (empty where it is not known), as people read it, and why it is not
+    repaired yet; it ``is_lost`` where every other member has said that it has no whole copy."""
+
+    key: bytes
+    text: str
+    problem: str
+    is_lost: bool
+
+
 class Repairs:
     """All on the loop; the steps that run elsewhere share nothing with it."""
 
@@ -104,12 +114,12 @@ class Repairs:
         self._log = group.log
         self._node_id = group.node_id
         self._of = group.of
-        self._transport = group.transport
-        self._storage = group.storage
+        self._transport = group.host.transport
+        self._storage = group.host.storage_thread
         self._run_scan = group.host.scan
         self._applied_index = applied_index
         self._monotonic_ms = group.host.monotonic_ms
-        self._random = group.random
+        self._random = group.host.random
         # It is told which ranges reads may trust again.
         self._versions = group.store
         self._on_repaired = on_repaired

@@ -43,11 +43,11 @@ class Fetch:
     ) -> None:
         self.peer = peer
         self._offered = offered
-        self._transport = group.transport
+        self._transport = group.host.transport
         self._files = files
         self._run_scan = group.host.scan
         self._settings = settings
-        self._cluster_id = group.cluster_id
+        self._cluster_id = group.host.identity.cluster_id
         self._group_id = group.of.group_id
         self._index_min = index_min
         self._pending = bytearray()

@@ -116,13 +116,13 @@ class SnapshotReceiver:
         self._files = files
         self._of = group.of
         self._driver = driver
-        self._storage = group.storage
+        self._storage = group.host.storage_thread
         self._run_scan = group.host.scan
         self._settings = settings
         self._on_change = on_change
         self._on_damage = on_damage
         self._on_failure = on_failure
-        self._backoff = Backoff(group.random, settings)
+        self._backoff = Backoff(group.host.random, settings)
         self._state: State = Idle()
         self._task: asyncio.Task[None] | None = None
         self._refused_id = ""
@@ -332,7 +332,11 @@ class SnapshotReceiver:
     async def _verify(self, name: str) -> WholeFile:
         """Raises DataLoss, and whatever keeps it from being read."""
         verification = Verification(
-            self._files, name, self._of, cluster_id=self._group.cluster_id, slice_bytes=self._settings.slice_bytes
+            self._files,
+            name,
+            self._of,
+            cluster_id=self._group.host.identity.cluster_id,
+            slice_bytes=self._settings.slice_bytes,
         )
         while (whole := await self._run_scan(verification.step)) is None:
             pass
@@ -383,7 +387,7 @@ class SnapshotReceiver:
         is_same = (state.index, state.term) == (meta.index, meta.term)
         invariant(is_same, "the state that was installed is the snapshot's", state, meta.index, meta.term)
         if writes:
-            await self._retried(lambda: self._group.log_files.append(writes), self._group.log_thread)
+            await self._retried(lambda: self._group.host.log_files.append(writes), self._group.host.log_thread)
             self._log.window.installed(meta)
             await self._retried(installation.forget)
         return state

@@ -86,14 +86,14 @@ class SnapshotSender:
         self._log = group.log
         self._files = files
         self._of = group.of
-        self._cluster_id = group.cluster_id
+        self._cluster_id = group.host.identity.cluster_id
         self._run_scan = group.host.scan
         self._monotonic_ms = group.host.monotonic_ms
-        self._random = group.random
+        self._random = group.host.random
         self._settings = settings
         self._lost = lost
         self._on_damage = on_damage
-        self._backoff = Backoff(group.random, settings)
+        self._backoff = Backoff(group.host.random, settings)
         self._not_before_ms = 0.0
         self._made: dict[str, _File] = {}
         self._newest: _File | None = None

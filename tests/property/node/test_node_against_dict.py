@@ -17,8 +17,9 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.node.controls import epoch_after
+from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.node import Node
 from cortado.store.node.proposals import WriteResult
 from support.nodes import NodeDisk, SetClock, increment, key, make_node, read, run
 
@@ -73,13 +74,13 @@ class World:
     answers: dict[bytes, tuple[Timestamp, bytes]] = field(default_factory=dict)
     ids: int = 0
 
-    def ask(self, node: Node, kind: str, name: str, request_id: bytes = b"") -> None:
+    def ask(self, node: Host, kind: str, name: str, request_id: bytes = b"") -> None:
         if not request_id:
             self.ids += 1
-            request_id = bytes(node.read_ts()) + self.ids.to_bytes(8)
+            request_id = bytes(node.meta.read_ts()) + self.ids.to_bytes(8)
         self.asked.append((kind, name, request_id))
         evaluate = {"increment": increment, "insert": insert, "delete": delete}[kind](name)
-        write = node.write(
+        write = node.meta.write(
             evaluate,
             request_id=request_id,
             request_hash=f"{kind} {name}".encode().ljust(16),
@@ -101,20 +102,20 @@ class World:
             value = None if outcome.reply == b"None" else int(outcome.reply)
             assert self.acknowledged.setdefault(outcome.ts, (name, value)) == (name, value)
 
-    async def check(self, node: Node) -> None:
+    async def check(self, node: Host) -> None:
         """The node's state is what was acknowledged, now and at every timestamp; now, also before it is applied."""
         self._check_now(node)
-        await node.caught_up()
+        await node.meta.reads.caught_up()
         self._check_now(node)
         self._check_always(node)
 
-    def _check_now(self, node: Node) -> None:
+    def _check_now(self, node: Host) -> None:
         state = dict(self.acknowledged[ts] for ts in sorted(self.acknowledged))
         for each in NAMES:
             expected = state.get(each)
             assert read(node, each) == (None if expected is None else str(expected).encode())
 
-    def _check_always(self, node: Node) -> None:
+    def _check_always(self, node: Host) -> None:
         state: dict[str, int | None] = {}
         previous = ZERO
         for ts in sorted(self.acknowledged):
@@ -152,7 +153,7 @@ async def play(operations: list[tuple[str, str | int]]) -> None:
             case "clock":
                 world.clock.now_ms += int(argument)
             case "bump":
-                bumps.append(asyncio.ensure_future(node.bump_epoch(node.host.clock.epoch)))
+                bumps.append(asyncio.ensure_future(node.meta.write(epoch_after(node.clock.epoch))))
             case "restart":
                 await world.settle()
                 world.disk.failures.clear()

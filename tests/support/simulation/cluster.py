@@ -20,7 +20,7 @@ from support.simulation.rpc import Calls, Lost, Refused
 from support.simulation.true_time import TrueTime
 
 if TYPE_CHECKING:
-    from cortado.store.node.node import Node
+    from cortado.store.node.host import Host as NodeHost
 
 T = TypeVar("T")
 
@@ -83,11 +83,11 @@ class Cluster:
         self.world.call_later(ms / 1000, awake.set_result, None)
         await awake
 
-    async def rpc(self, node_id: str, make: Callable[[Node], Awaitable[T]], timeout_ms: float) -> T:
+    async def rpc(self, node_id: str, make: Callable[[NodeHost], Awaitable[T]], timeout_ms: float) -> T:
         return await self.calls.call(node_id, make, timeout_ms)
 
-    async def resolve_stale(self, node: Node, stale_ms: float) -> Timestamp:
-        return await node.resolve_read(Stale(int(stale_ms)))
+    async def resolve_stale(self, node: NodeHost, stale_ms: float) -> Timestamp:
+        return await node.meta.reads.resolve(Stale(int(stale_ms)))
 
     def note(self, text: str) -> None:
         """A line of the trace."""
@@ -102,7 +102,7 @@ class Cluster:
     def check_true_time(self, ts: Timestamp, node_id: str) -> None:
         """A client hears of a write at ``ts`` from ``node_id``."""
         life = self.find(node_id)
-        voters = [] if life is None or not hasattr(life, "node") else life.node.configuration.voters
+        voters = [] if life is None or not hasattr(life, "node") else life.node.meta.configuration.voters
         clocks = [self.hosts[each.node_id].clock for each in voters]
         if clocks:
             problem = self.true_time.problem_with(ts, self.now_ms, clocks)
@@ -114,8 +114,8 @@ class Cluster:
         while True:
             lives = [life for life in self.lives() if life.is_listening]
             # The next one may have begun in the log.
-            epochs = {life.node.host.clock.epoch + ahead for life in lives for ahead in (0, 1)}
-            for voters in {life.node.configuration.voters for life in lives} - {()}:
+            epochs = {life.node.clock.epoch + ahead for life in lives for ahead in (0, 1)}
+            for voters in {life.node.meta.configuration.voters for life in lives} - {()}:
                 clocks = [self.hosts[each.node_id].clock for each in voters]
                 self.true_time.look(self.now_ms, clocks, epochs)
             await self.sleep(_LOOK_MS)
@@ -145,7 +145,7 @@ class Cluster:
         host.wipe()
         self.on_wipe(host)
 
-    def make_node(self, life: Life) -> Node:
+    def make_node(self, life: Life) -> NodeHost:
         return make_node(life, self.options)
 
     def node_failed(self, life: Life, error: BaseException) -> None:
@@ -180,7 +180,7 @@ class Cluster:
     def leader(self) -> Life | None:
         """The live node that leads the highest term, if any does."""
         leading = [life for life in self.lives() if life.is_listening and life.log.is_leader]
-        return max(leading, key=lambda life: life.node.term, default=None)
+        return max(leading, key=lambda life: life.node.meta.term, default=None)
 
     def bury(self) -> None:
         """After the run."""
@@ -192,7 +192,7 @@ class Cluster:
     # --- what an operator does, on the world's loop ------------------------------------------------------------
 
     async def at_leader(
-        self, what: str, make: Callable[[Node], Awaitable[T]], *, until_ms: float, quietly: bool = False
+        self, what: str, make: Callable[[NodeHost], Awaitable[T]], *, until_ms: float, quietly: bool = False
     ) -> T | None:
         """Call at whoever leads until it worked, or time is up: None. A refusal of the request is noted."""
         while self.now_ms < until_ms:
@@ -216,12 +216,12 @@ class Cluster:
         """Announce a node, start it on its empty disk, and bind the two: it is a learner then."""
         host = self.hosts.get(node_id) or self.add_host(node_id)
         added = await self.at_leader(
-            f"add {node_id}", lambda node: node.members.add(node_id, host.peer_address), until_ms=until_ms
+            f"add {node_id}", lambda node: node.meta.members.add(node_id, host.peer_address), until_ms=until_ms
         )
         # It may be there already: an earlier try whose answer was lost.
         bound = await self.at_leader(
             f"bind {node_id}",
-            lambda node: node.bind_member(host.member),
+            lambda node: node.meta.bind_member(host.member),
             until_ms=until_ms,
         )
         if bound is None:
@@ -237,11 +237,11 @@ class Cluster:
         """Make a learner a voter, once it has caught up."""
         while self.now_ms < until_ms:
             leader = self.leader()
-            if leader is not None and leader.node.configuration.is_voter(node_id):
+            if leader is not None and leader.node.meta.configuration.is_voter(node_id):
                 return True
             await self.at_leader(
                 f"promote {node_id}",
-                lambda node: node.members.promote(node_id),
+                lambda node: node.meta.members.promote(node_id),
                 until_ms=min(until_ms, self.now_ms + 500),
                 quietly=True,
             )
@@ -251,9 +251,9 @@ class Cluster:
 
     async def remove(self, node_id: str, *, until_ms: float) -> bool:
         """Remove a member; its process is stopped when it is out."""
-        await self.at_leader(f"remove {node_id}", lambda node: node.members.remove(node_id), until_ms=until_ms)
+        await self.at_leader(f"remove {node_id}", lambda node: node.meta.members.remove(node_id), until_ms=until_ms)
         leader = self.leader()
-        if leader is None or leader.node.configuration.member(node_id) is not None:
+        if leader is None or leader.node.meta.configuration.member(node_id) is not None:
             return False
         self._is_out(node_id)
         return True
@@ -262,7 +262,7 @@ class Cluster:
         """In calm: who is out though nobody who asked for it was told so."""
         leader = self.leader()
         for node_id in list(self.members):
-            if leader is not None and leader.node.configuration.member(node_id) is None:
+            if leader is not None and leader.node.meta.configuration.member(node_id) is None:
                 self._is_out(node_id)
 
     def _is_out(self, node_id: str) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from cortado.errors import CortadoError, InvalidArgument, PeerRefused
 from cortado.store.clock.timestamp import EPOCH_MAX
+from cortado.store.node.controls import epoch_after
 from support.simulation.clocks import BEGAN_MS, YEAR_2071_MS
 from support.simulation.lies import Lies
 from support.simulation.log_faults import LogFaults
@@ -166,7 +167,7 @@ class Nemesis:
         until_ms = self._cluster.now_ms + 3_000
         while self._cluster.now_ms < until_ms and not self._is_stopped:
             for life in self._cluster.lives():
-                if life.is_listening and life.node.is_installing:
+                if life.is_listening and life.node.meta.is_installing:
                     await self._for_a_while(0, 6)
                     self.note("crash while installing", life.node_id)
                     self._cluster.crash(life.node_id)
@@ -361,7 +362,7 @@ class Nemesis:
             return False
         if self.is_damaged():
             return False
-        return len(leader.node.configuration.voters) >= VOTERS_TO_LOSE_A_DISK_MIN
+        return len(leader.node.meta.configuration.voters) >= VOTERS_TO_LOSE_A_DISK_MIN
 
     def is_damaged(self) -> bool:
         """Whether a disk is damaged, or is about to be: nobody may go who could help."""
@@ -377,7 +378,7 @@ class Nemesis:
         if leader is None:
             return
         try:
-            await self._cluster.rpc(leader.node_id, lambda node: node.bind_member(host.member), 2_000)
+            await self._cluster.rpc(leader.node_id, lambda node: node.meta.bind_member(host.member), 2_000)
         except (InvalidArgument, PeerRefused) as refusal:
             self.note("empty directory refused", f"{node_id}: {refusal}")
             return
@@ -410,11 +411,11 @@ class Nemesis:
         if leader is None:
             return
         self.note("epoch bump")
-        epoch = leader.node.host.clock.epoch
+        epoch = leader.node.clock.epoch
         if epoch < EPOCH_MAX:
             await self._cluster.at_leader(
                 "bump epoch",
-                lambda node: node.bump_epoch(epoch),
+                lambda node: node.meta.write(epoch_after(epoch)),
                 until_ms=self._cluster.now_ms + 1_000,
                 quietly=True,
             )
@@ -425,18 +426,18 @@ class Nemesis:
         leader = self._cluster.leader()
         if leader is None:
             return
-        voters = [each.node_id for each in leader.node.configuration.voters]
+        voters = [each.node_id for each in leader.node.meta.configuration.voters]
         to = self._random.choice(["", *voters])
         self.note("leader transfer", f"from {leader.node_id} to {to or 'any'}")
         try:
-            await self._cluster.rpc(leader.node_id, lambda node: node.members.transfer(to), 3_000)
+            await self._cluster.rpc(leader.node_id, lambda node: node.meta.members.transfer(to), 3_000)
             self._cluster.counts["leader transfers done"] += 1
         except (CortadoError, Refused, Lost) as error:
             self._cluster.note(f"transfer: {error!r}")
 
     def voters(self) -> list[str]:
         leader = self._cluster.leader()
-        return [] if leader is None else [each.node_id for each in leader.node.configuration.voters]
+        return [] if leader is None else [each.node_id for each in leader.node.meta.configuration.voters]
 
     async def _add_member(self) -> None:
         if self._is_changing_members or len(self._cluster.members) >= MEMBERS_MAX:

@@ -68,7 +68,7 @@ class Lies:
             life = self._cluster.find(node_id)
             if life is not None and life.is_listening and not life.is_stopping:
                 for space, key in places:
-                    life.loop.call_soon(life.node.integrity.repairs.report, Damage.at(space, key))
+                    life.loop.call_soon(life.node.meta.integrity.repairs.report, Damage.at(space, key))
 
     def _lose(self, host: Host, changes: Changes) -> None:
         place = self._choose(host, _put(changes))

@@ -54,7 +54,7 @@ class LogFaults:
             leader = cluster.leader()
             if not may_lose or leader is None:
                 return
-            voters = leader.node.configuration
+            voters = leader.node.meta.configuration
             node_id = self._random.choice(nemesis.voters())
             host = cluster.hosts[node_id]
             cluster.crash(node_id)

@@ -26,7 +26,7 @@ from cortado.store.peers.hello import check_hello, make_hello, why_no_member
 from support.simulation.loop import NodeLoop, Scheduler
 
 if TYPE_CHECKING:
-    from cortado.store.node.node import Node
+    from cortado.store.node.host import Host as NodeHost
 
 # One reading of a peer's clock in so many milliseconds is plenty.
 _CLOCK_EVERY_MS = 200.0
@@ -44,7 +44,7 @@ class Process(Protocol):
     """One life of a node, as the network sees it."""
 
     loop: NodeLoop
-    node: Node
+    node: NodeHost
     node_id: str
     identity: Identity
     is_listening: bool
@@ -182,32 +182,34 @@ class Network:
         return True
 
     def _introduce(self, caller: Process, to: Process) -> None:
-        hello = make_hello(caller.identity, caller.node.peer_address, caller.node.log_position(), to.node_id)
+        hello = make_hello(
+            caller.identity, caller.node.identity.peer_address, caller.node.meta.log_position(), to.node_id
+        )
         check_hello(hello, to.identity)
-        refusal = why_no_member(hello, to.identity, to.node.known_member(caller.node_id))
-        if refusal is None or to.node.is_believed(caller.node_id):
+        refusal = why_no_member(hello, to.identity, to.node.meta.known_member(caller.node_id))
+        if refusal is None or to.node.meta.is_believed(caller.node_id):
             return
-        ours = to.node.log_position()
+        ours = to.node.meta.log_position()
         position = None
         if (hello.last_term, hello.last_index) > ours:
             position = vouched_position(self._words(hello, to), ours)
         self.counts["strangers refused" if position is None else "strangers vouched for"] += 1
         if position is None:
             raise refusal
-        to.node.believe(caller.node_id, position)
+        to.node.meta.believe(caller.node_id, position)
 
     def _words(self, hello: Hello, to: Process) -> list[Word]:
         """What the members say that ``to`` knows and reaches."""
         words = []
-        for member in to.node.known_members():
+        for member in to.node.meta.known_members():
             other = self._find(member.node_id)
             is_asked = member.node_id not in (to.node_id, hello.node_id) and other is not None and other.is_listening
             is_cut = self.link(to.node_id, member.node_id).is_cut or self.link(member.node_id, to.node_id).is_cut
             if other is None or not is_asked or is_cut or other.loop.is_paused:
                 continue
-            known = other.node.known_member(hello.node_id)
+            known = other.node.meta.known_member(hello.node_id)
             is_member = known is not None and known.storage_id == hello.storage_id
-            words.append(Word(is_member, other.node.log_position()))
+            words.append(Word(is_member, other.node.meta.log_position()))
         return words
 
 

@@ -16,8 +16,9 @@ from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.host_time import HostTime
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.failures import StorageFailed
+from cortado.store.node.host import Host as NodeHost
+from cortado.store.node.host import NodeIdentity, Surroundings
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.node import Node, NodeIdentity
 from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from support.simulation.clocks import HostClock
@@ -138,7 +139,7 @@ class Life:
         )
         self.io = NodeLoop(cluster.scheduler, name + "/disk", cluster.problem)  # type: ignore[abstract]
         self.engine = SimulatedEngine(host.disk)
-        self.node: Node
+        self.node: NodeHost
         self.source = random.Random(f"{cluster.seed}/life/{name}")
         self._steps = random.Random(f"{cluster.seed}/steps/{name}")
 
@@ -176,7 +177,7 @@ class Life:
     @property
     def log(self) -> RaftLog:
         """The node's log, to be looked at."""
-        return self.node._log
+        return self.node.meta.log
 
     def make_thread(self, _loop: object, name: str) -> SimulatedThread:
         """One of the threads that write, each with a disk's queue of its own."""
@@ -188,24 +189,24 @@ class Life:
         return self._steps.uniform(0.05, 0.5) / 1000
 
 
-def make_node(life: Life, options: NodeOptions) -> Node:
+def make_node(life: Life, options: NodeOptions) -> NodeHost:
     """The production node, with everything that it touches of the world replaced."""
     host, cluster = life.host, life.host.cluster
-    return Node(
-        life.engine,
-        open_log_files(host.disk.log),
-        identity=NodeIdentity(life.identity.cluster_id, life.node_id, life.identity.storage_id),
-        host_time=HostTime(host.clock.wall_ms, host.clock.monotonic_ms, max_offset_ms=MAX_OFFSET_MS),
-        monotonic_ms=host.clock.monotonic_ms,
+    return NodeHost(
+        NodeIdentity(life.identity.cluster_id, life.node_id, life.identity.storage_id, host.address, host.peer_address),
+        Surroundings(
+            engine=life.engine,
+            log_files=open_log_files(host.disk.log),
+            snapshot_files=host.snapshot_files,
+            host_time=HostTime(host.clock.wall_ms, host.clock.monotonic_ms, max_offset_ms=MAX_OFFSET_MS),
+            monotonic_ms=host.clock.monotonic_ms,
+            random=life.source,
+            transport=SimulatedTransport(cluster.network, life),
+            thread=life.make_thread,
+            run_scan=NoThreads(),
+        ),
         limits=options.limits,
-        address=host.address,
-        peer_address=host.peer_address,
-        transport=SimulatedTransport(cluster.network, life),
-        thread=life.make_thread,
-        run_scan=NoThreads(),
-        random=life.source,
         raft=options.raft,
-        snapshot_files=host.snapshot_files,
         joining=None if host.is_first else host.joined,
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from support.simulation.loop import NodeLoop
 
 if TYPE_CHECKING:
-    from cortado.store.node.node import Node
+    from cortado.store.node.host import Host as NodeHost
     from support.simulation.process import Life
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class Calls:
         self.cut_off: set[str] = set()
         """Nodes that clients can't reach."""
 
-    async def call(self, node_id: str, make: Callable[[Node], Awaitable[T]], timeout_ms: float) -> T:
+    async def call(self, node_id: str, make: Callable[[NodeHost], Awaitable[T]], timeout_ms: float) -> T:
         """Run ``make`` on the node. Raises Refused, Lost, or whatever it raises there."""
         reply: asyncio.Future[Any] = self._world.create_future()
         timer = self._world.call_later(timeout_ms / 1000, _settle, reply, None, Lost("no answer in time"))
@@ -47,7 +47,7 @@ class Calls:
     def _delay_s(self) -> float:
         return self._random.uniform(0.1, 1.0) / 1000
 
-    def _arrive(self, node_id: str, make: Callable[[Node], Awaitable[Any]], reply: asyncio.Future[Any]) -> None:
+    def _arrive(self, node_id: str, make: Callable[[NodeHost], Awaitable[Any]], reply: asyncio.Future[Any]) -> None:
         if node_id in self.cut_off:
             return
         life = self._find(node_id)
@@ -58,7 +58,7 @@ class Calls:
         life.loop.call_soon(self._serve, life, node_id, make, reply)
 
     def _serve(
-        self, life: Life, node_id: str, make: Callable[[Node], Awaitable[Any]], reply: asyncio.Future[Any]
+        self, life: Life, node_id: str, make: Callable[[NodeHost], Awaitable[Any]], reply: asyncio.Future[Any]
     ) -> None:
         async def handler() -> None:
             try:

@@ -294,7 +294,7 @@ class Run:
         leader = self.cluster.leader()
         if leader is None:
             return False
-        members = leader.node.configuration.members
+        members = leader.node.meta.configuration.members
         lives = [self.cluster.find(member.node_id) for member in members]
         return all(
             life is not None and life.is_listening and life.log.leader == leader.node_id
@@ -306,9 +306,9 @@ class Run:
         leader = self.cluster.leader()
         if leader is None or self.nemesis.is_damaged():
             return False
-        members = [self.cluster.find(each.node_id) for each in leader.node.configuration.members]
+        members = [self.cluster.find(each.node_id) for each in leader.node.meta.configuration.members]
         disks = [
-            (life.node.applied.index, life.host.disk.digest)
+            (life.node.meta.applied.index, life.host.disk.digest)
             for life in members
             if life is not None and life.node_id in self.cluster.members
         ]
@@ -316,8 +316,8 @@ class Run:
 
     def _state(self) -> str:
         return "; ".join(
-            f"{life.loop.name}{'' if life.is_listening else ' (starting)'} term {life.node.term} "
-            f"leader {life.log.leader or '?'} applied {life.node.applied.index} "
+            f"{life.loop.name}{'' if life.is_listening else ' (starting)'} term {life.node.meta.term} "
+            f"leader {life.log.leader or '?'} applied {life.node.meta.applied.index} "
             f"committed {life.log.durable_commit_index} "
             f"last {life.log.last}"
             if hasattr(life, "node")

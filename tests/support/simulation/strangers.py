@@ -44,12 +44,15 @@ class Stranger:
     def _attack(self, victim: Life) -> None:
         cluster = self._cluster
         name = self._random.choice([*sorted(cluster.removed), "never-announced"])
-        if victim.node.known_member(name) is not None or victim.node.is_believed(name):
+        if victim.node.meta.known_member(name) is not None or victim.node.meta.is_believed(name):
             return
         cluster.counts["attacks of a stranger"] += 1
         host = cluster.hosts.get(name)
         storage_id = host.storage_id if host is not None else "made-up"
-        node = SimpleNamespace(peer_address=f"{name}.sim:7622", log_position=lambda: _AHEAD)
+        node = SimpleNamespace(
+            identity=SimpleNamespace(peer_address=f"{name}.sim:7622"),
+            meta=SimpleNamespace(log_position=lambda: _AHEAD),
+        )
         caller = SimpleNamespace(
             identity=Identity(victim.identity.cluster_id, name, storage_id), node=node, node_id=name
         )

@@ -22,7 +22,7 @@ from support.simulation.rpc import Calls, Lost, Refused
 from support.watch_history import Resolved, Seen, problems
 
 if TYPE_CHECKING:
-    from cortado.store.node.node import Node
+    from cortado.store.node.host import Host as NodeHost
     from support.simulation.cluster import Cluster
 
 NAMESPACE = "sim"
@@ -61,12 +61,12 @@ class Watcher:
         self._cluster.counts["changes watched"] += sum(isinstance(each, Seen) for each in told)
 
 
-async def watch_for(node: Node, after: Timestamp, for_ms: float) -> list[Seen | Resolved]:
+async def watch_for(node: NodeHost, after: Timestamp, for_ms: float) -> list[Seen | Resolved]:
     """What a watch of everything at this node gives within so long, and at least its first words."""
     told: list[Seen | Resolved] = []
     loop = asyncio.get_running_loop()
     end_s = loop.time() + for_ms / 1_000
-    with node.watches.watch(*kv_range(NAMESPACE), after, resolved_interval_ms=20) as watch:
+    with node.meta.watches.watch(*kv_range(NAMESPACE), after, resolved_interval_ms=20) as watch:
         async with aclosing(watch.batches()) as batches:
             async for batch in batches:
                 for key, value in batch.items:

@@ -40,7 +40,7 @@ from support.simulation.history import History, ReadCall, WriteCall
 from support.simulation.rpc import Lost, Refused
 
 if TYPE_CHECKING:
-    from cortado.store.node.node import Node
+    from cortado.store.node.host import Host as NodeHost
     from support.simulation.cluster import Cluster
 
 NAMESPACE: Final = "sim"
@@ -148,7 +148,7 @@ class Client:
             try:
                 result = await self._cluster.rpc(
                     node,
-                    lambda node: node.write(
+                    lambda node: node.meta.write(
                         evaluate,
                         size_bytes=64,
                         request_id=request_id,
@@ -219,7 +219,7 @@ class Client:
     async def _linearizable(self, keys: tuple[bytes, ...]) -> dict[bytes, bytes | None] | None:
         deadline_ms = self._cluster.now_ms + CALL_MS / 2
         while self._cluster.now_ms < deadline_ms and not self.is_stopped:
-            found = await self._read("linearizable", self._pick(), keys, lambda node: node.linearize())
+            found = await self._read("linearizable", self._pick(), keys, lambda node: node.meta.reads.linearize())
             if found is not None:
                 return found
             await self._cluster.sleep(self._random.uniform(5, 120))
@@ -233,9 +233,11 @@ class Client:
         if self._random.random() < 0.35:
             ahead_ms = self._random.randrange(0, 200)
 
-            async def resolve_ahead(node: Node) -> Timestamp:
-                now = node.host.clock.now()
-                return await node.resolve_read(Timestamp(now.epoch, now.wall_ms + ahead_ms, self._random.randrange(9)))
+            async def resolve_ahead(node: NodeHost) -> Timestamp:
+                now = node.clock.now()
+                return await node.meta.reads.resolve(
+                    Timestamp(now.epoch, now.wall_ms + ahead_ms, self._random.randrange(9))
+                )
 
             await self._read("ahead", self._pick(), keys, resolve_ahead)
             return
@@ -243,7 +245,7 @@ class Client:
         if self._history.reads and self._random.random() < 0.6:
             at = self._random.choice(self._history.reads[-200:]).ts
         node = self._random.choice(self._cluster.node_ids)
-        await self._read("at", node, keys, lambda node: node.resolve_read(at))
+        await self._read("at", node, keys, lambda node: node.meta.reads.resolve(at))
 
     async def _read_stale(self) -> None:
         stale_ms = self._random.choice((100, 500, 2_000, 5_000))
@@ -256,16 +258,16 @@ class Client:
         kind: str,
         node_id: str,
         keys: tuple[bytes, ...],
-        resolve: Callable[[Node], Awaitable[Timestamp]],
+        resolve: Callable[[NodeHost], Awaitable[Timestamp]],
         stale_ms: float = 0.0,
     ) -> dict[bytes, bytes | None] | None:
         """One attempt; None where it was refused or lost."""
         cluster, history = self._cluster, self._history
         start_ms, floor = cluster.now_ms, history.acknowledged_max
 
-        async def read(node: Node) -> tuple[Timestamp, list[bytes | None]]:
+        async def read(node: NodeHost) -> tuple[Timestamp, list[bytes | None]]:
             ts = await resolve(node)
-            reader = node.reader(ts)
+            reader = node.meta.reader(ts)
             versions = [reader.get(logical(key)) for key in keys]  # type: ignore[arg-type]
             return ts, [None if version is None else version.payload for version in versions]
 

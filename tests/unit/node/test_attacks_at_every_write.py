@@ -8,7 +8,7 @@ import asyncio
 import pytest
 
 from cortado.errors import NotLeader, ResourceExhausted
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
 from cortado.store.node.storage_thread import Done, Job
 from support.node_world import HeldStorage, Place, World
 from support.nodes import put, read
@@ -50,7 +50,7 @@ class Story:
         thread._end = end  # type: ignore[method-assign]
 
     async def _write(self, name: str) -> None:
-        await self.world.leader().write(put(name, name.encode()), size_bytes=1)
+        await self.world.leader().meta.write(put(name, name.encode()), size_bytes=1)
         self.answered.append(name)
 
     async def _live(self) -> None:
@@ -60,8 +60,8 @@ class Story:
             self._arm(world.places["n1"])
         await self._write("alone")
         place = world.place("n2")
-        await n1.members.add("n2", place.peer_address)
-        place.joined = await n1.bind_member(place.member)
+        await n1.meta.members.add("n2", place.peer_address)
+        place.joined = await n1.meta.bind_member(place.member)
         await place.start()
         if self.victim == "n2":
             self._arm(place)
@@ -70,10 +70,10 @@ class Story:
         await self._write("with a voter")
         if self.shrinks:
             writing = [asyncio.ensure_future(self._write(f"beside {number}")) for number in range(3)]
-            await n1.members.remove("n2")
+            await n1.meta.members.remove("n2")
             await asyncio.gather(*writing)
         else:
-            await n1.members.transfer("n2")
+            await n1.meta.members.transfer("n2")
         await self._write("last")
 
     async def tell(self) -> bool:
@@ -90,16 +90,16 @@ class Story:
             if not place.is_running:
                 await place.start()
         led = await self._goes_on()
-        ts = await led.linearize()
+        ts = await led.meta.reads.linearize()
         missing = [name for name in self.answered if read(led, name, ts) != name.encode()]
         assert not missing, f"answered, and lost: {missing}"
         return True
 
-    async def _goes_on(self) -> Node:
+    async def _goes_on(self) -> Host:
         while True:
             led = await self.world.led()
             try:
-                await led.write(put("afterwards", b"1"), size_bytes=1)
+                await led.meta.write(put("afterwards", b"1"), size_bytes=1)
             except (NotLeader, ResourceExhausted):
                 await self.world.sleep(20)
             else:
@@ -143,10 +143,10 @@ class WithoutRoom(Story):
     async def tell(self) -> bool:
         await self._live()
         led = await self._goes_on()
-        ts = await led.linearize()
+        ts = await led.meta.reads.linearize()
         missing = [name for name in self.answered if read(led, name, ts) != name.encode()]
         assert not missing, f"answered, and lost: {missing}"
-        assert led.host.writes.use().count == 0
+        assert led.writes.use().count == 0
         return self.has_crashed
 
 

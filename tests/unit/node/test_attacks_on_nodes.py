@@ -9,6 +9,7 @@ import pytest
 from cortado.errors import ResourceExhausted, Unavailable
 from cortado.raft.bootstrap import force_single_writes
 from cortado.store.node.opening import stored_log
+from cortado.store.node.repair.by_operator import rebuild
 from support.logs import memory_log_files
 from support.node_world import World
 from support.nodes import NodeDisk, increment, make_node, put, read, run, running_node
@@ -21,15 +22,15 @@ def test_a_group_that_shrinks_to_one_reads_what_it_has_answered() -> None:
     async def scenario() -> None:
         n1, _ = await world.grow("n1", "n2")
         world.hold("n2", "n1")
-        writing = asyncio.ensure_future(n1.write(put("a", b"1"), size_bytes=1))
+        writing = asyncio.ensure_future(n1.meta.write(put("a", b"1"), size_bytes=1))
         disk = world.places["n1"].disk
         before = disk.done
         await world.until(lambda: disk.done > before and disk.is_idle, "its own disk has the write")
         assert not writing.done()
         disk.hold()
-        removing = asyncio.ensure_future(n1.members.remove("n2"))
+        removing = asyncio.ensure_future(n1.meta.members.remove("n2"))
         await world.sleep(50)
-        newest = asyncio.ensure_future(n1.linearize())
+        newest = asyncio.ensure_future(n1.meta.reads.linearize())
         await world.sleep(50)
         if writing.done():
             answered = writing.result()
@@ -48,13 +49,13 @@ def test_a_damaged_replica_of_an_idle_group_is_rebuilt() -> None:
 
     async def scenario() -> None:
         n1, _, n3 = await world.grow("n1", "n2", "n3")
-        await n1.write(put("a", b"1"), size_bytes=1)
+        await n1.meta.write(put("a", b"1"), size_bytes=1)
         await world.settled()
         await world.sleep(1_000)
-        assert n3.snapshots is not None
-        await asyncio.wait_for(n3.rebuild(), 30)
+        assert n3.meta.snapshots is not None
+        await asyncio.wait_for(rebuild(n3.meta), 30)
         assert read(n3, "a") == b"1"
-        await n1.write(put("b", b"2"), size_bytes=1)
+        await n1.meta.write(put("b", b"2"), size_bytes=1)
         await world.settled()
         assert read(n3, "b") == b"2"
 
@@ -72,11 +73,11 @@ def test_an_address_that_is_anothers_keeps_nobody_from_leading() -> None:
         place.peer_address = world.places["n3"].peer_address
         n2 = await place.start()
         await world.sleep(3_000)
-        await world.leader().members.transfer("n2")
+        await world.leader().meta.members.transfer("n2")
         led = await world.led()
         assert led is n2
-        assert (await led.write(increment("a"), size_bytes=1)).value == 1
-        assert led._driver.failure is None
+        assert (await led.meta.write(increment("a"), size_bytes=1)).value == 1
+        assert led.meta.driver.failure is None
 
     world.run(scenario)
 
@@ -87,12 +88,12 @@ def test_a_node_that_starts_without_room_answers_reads() -> None:
     async def scenario() -> None:
         disk = NodeDisk()
         async with running_node(disk) as node:
-            written = await node.write(put("a", b"1"), size_bytes=1)
+            written = await node.meta.write(put("a", b"1"), size_bytes=1)
         disk.failures = [ResourceExhausted("full", 100, "disk", 1) for _ in range(100)]
         node = make_node(disk)
         await node.start()
         try:
-            assert await asyncio.wait_for(node.linearize(), 5) == written.ts
+            assert await asyncio.wait_for(node.meta.reads.linearize(), 5) == written.ts
             assert read(node, "a") == b"1"
         finally:
             disk.failures = []
@@ -107,12 +108,12 @@ def test_a_recovered_survivor_knows_no_request_and_answers_no_read_before_it_has
 
     async def scenario() -> None:
         n1, _ = await world.grow("n1", "n2")
-        first = await n1.write(put("a", b"1"), size_bytes=1)
+        first = await n1.meta.write(put("a", b"1"), size_bytes=1)
         world.hold("n2", "n1")
         request_id = bytes(first.ts) + bytes(8)
         place = world.places["n1"]
         before = place.disk.done
-        writing = asyncio.ensure_future(n1.write(increment("c"), size_bytes=1, request_id=request_id))
+        writing = asyncio.ensure_future(n1.meta.write(increment("c"), size_bytes=1, request_id=request_id))
         await world.until(lambda: place.disk.done > before and place.disk.is_idle, "its own disk has the write")
         place.crash()
         world.places["n2"].crash()
@@ -129,15 +130,15 @@ def test_a_recovered_survivor_knows_no_request_and_answers_no_read_before_it_has
         assert not starting.done()
         node = place.node
         with pytest.raises(Unavailable):
-            await node.write(increment("c"), size_bytes=1, request_id=request_id)
-        reading = asyncio.ensure_future(node.linearize())
+            await node.meta.write(increment("c"), size_bytes=1, request_id=request_id)
+        reading = asyncio.ensure_future(node.meta.reads.linearize())
         await world.sleep(50)
         assert not reading.done()
         place.data.release()
         await starting
         await world.led()
         assert (await reading) > first.ts
-        again = await node.write(increment("c"), size_bytes=1, request_id=request_id)
+        again = await node.meta.write(increment("c"), size_bytes=1, request_id=request_id)
         assert again.repeated
         assert read(node, "c") == b"1"
 

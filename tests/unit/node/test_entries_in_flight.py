@@ -40,10 +40,10 @@ def test_small_requests_that_write_much_never_exceed_the_bounds_of_entries_in_fl
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
-        pipeline = n1.parts.driver.pipeline
+        pipeline = n1.meta.driver.pipeline
         for follower in ("n2", "n3"):
             world.hold(follower, "n1")
-        writes = [asyncio.ensure_future(n1.write(grow("k"), size_bytes=50)) for _ in range(100)]
+        writes = [asyncio.ensure_future(n1.meta.write(grow("k"), size_bytes=50)) for _ in range(100)]
         entries_max = bytes_max = 0
         for _ in range(400):
             await world.sleep(1)
@@ -65,19 +65,19 @@ def test_a_write_that_finds_no_room_in_the_open_batch_heads_the_next_one() -> No
     async def scenario() -> None:
         disk = NodeDisk()
         async with running_node(disk, limits=LIMITS) as node:
-            driver, entries = node.parts.driver, node.applied.index
+            driver, entries = node.meta.driver, node.meta.applied.index
             disk.hold()
-            first = asyncio.ensure_future(node.write(increment("n")))
+            first = asyncio.ensure_future(node.meta.write(increment("n")))
             await until(lambda: disk.held == 1, "the first batch is being stored")
-            rest = [asyncio.ensure_future(node.write(grow("k"), size_bytes=50)) for _ in range(3)]
-            last = asyncio.ensure_future(node.write(increment("n")))
+            rest = [asyncio.ensure_future(node.meta.write(grow("k"), size_bytes=50)) for _ in range(3)]
+            last = asyncio.ensure_future(node.meta.write(increment("n")))
             await until(lambda: driver.pipeline.is_full, "the third is more than the open batch has room for")
             assert driver.pipeline.use == (1, 1), "nothing is evaluated behind it, and nothing more appended"
             assert driver.pipeline.open_commands == 2
             disk.release()
             assert [each.value for each in await asyncio.gather(first, *rest, last)] == [1, 1, 2, 3, 2]
-            await node.caught_up()
-            assert node.applied.index == entries + 3
+            await node.meta.reads.caught_up()
+            assert node.meta.applied.index == entries + 3
 
     run(scenario)
 
@@ -88,14 +88,14 @@ def test_a_read_at_a_time_waits_for_the_write_that_heads_the_next_batch() -> Non
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
         # It raises the ceiling, so that below it nothing but what is in flight is waited for.
-        await n1.resolve_read(n1.host.clock.now())
-        disk, pipeline = world.places["n1"].disk, n1.parts.driver.pipeline
+        await n1.meta.reads.resolve(n1.clock.now())
+        disk, pipeline = world.places["n1"].disk, n1.meta.driver.pipeline
         disk.hold()
-        writes = [asyncio.ensure_future(n1.write(increment("n")))]
+        writes = [asyncio.ensure_future(n1.meta.write(increment("n")))]
         await world.until(lambda: disk.waiting == 1, "the first batch is being stored")
-        writes += [asyncio.ensure_future(n1.write(grow("k"), size_bytes=50)) for _ in range(3)]
+        writes += [asyncio.ensure_future(n1.meta.write(grow("k"), size_bytes=50)) for _ in range(3)]
         await world.until(lambda: pipeline.is_full, "one is more than the open batch has room for")
-        reading = asyncio.ensure_future(n1.resolve_read(n1.host.clock.now()))
+        reading = asyncio.ensure_future(n1.meta.reads.resolve(n1.clock.now()))
         await world.sleep(1)
         for _ in range(2):
             disk.let_one_through()
@@ -115,17 +115,17 @@ def test_what_heads_the_next_batch_is_evaluated_again_where_the_batch_before_it_
         disk = NodeDisk()
         async with running_node(disk, limits=LIMITS) as node:
             disk.hold()
-            refused = asyncio.ensure_future(node.write(grow("k"), size_bytes=50))
+            refused = asyncio.ensure_future(node.meta.write(grow("k"), size_bytes=50))
             await until(lambda: disk.held == 1, "the first batch is being stored")
-            rest = [asyncio.ensure_future(node.write(grow("k"), size_bytes=50)) for _ in range(3)]
-            await until(lambda: node.parts.driver.pipeline.is_full, "one is more than the open batch has room for")
+            rest = [asyncio.ensure_future(node.meta.write(grow("k"), size_bytes=50)) for _ in range(3)]
+            await until(lambda: node.meta.driver.pipeline.is_full, "one is more than the open batch has room for")
             disk.failures.append(ResourceExhausted("the disk is full", 1, "disk"))
             disk.release()
             with pytest.raises(ResourceExhausted):
                 await refused
             assert [each.value for each in await asyncio.gather(*rest)] == [1, 2, 3]
-            await node.caught_up()
-            assert node.parts.driver.pipeline.appended_bytes == 0
+            await node.meta.reads.caught_up()
+            assert node.meta.driver.pipeline.appended_bytes == 0
 
     run(scenario)
 
@@ -136,13 +136,13 @@ def test_what_heads_the_next_batch_is_answered_when_leadership_is_lost() -> None
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         world.places["n1"].disk.hold()
-        writes = [asyncio.ensure_future(n1.write(put("a", b"1")))]
+        writes = [asyncio.ensure_future(n1.meta.write(put("a", b"1")))]
         await world.until(lambda: world.places["n1"].disk.waiting == 1, "the first batch is being stored")
-        writes += [asyncio.ensure_future(n1.write(grow("k"), size_bytes=50)) for _ in range(3)]
-        await world.until(lambda: n1.parts.driver.pipeline.is_full, "one is more than the open batch has room for")
+        writes += [asyncio.ensure_future(n1.meta.write(grow("k"), size_bytes=50)) for _ in range(3)]
+        await world.until(lambda: n1.meta.driver.pipeline.is_full, "one is more than the open batch has room for")
         outcomes = await asyncio.gather(*writes, return_exceptions=True)
         assert [type(each).__name__ for each in outcomes] == ["OutcomeUnknown", *["NotLeader"] * 3]
-        assert not n1.parts.driver.pipeline.is_full
+        assert not n1.meta.driver.pipeline.is_full
         # While its disk is held. With a disk that works it may win again: it is in the next term already.
         await world.led(but="n1")
         world.places["n1"].disk.release()
@@ -154,14 +154,14 @@ def test_what_heads_the_next_batch_is_answered_when_leadership_is_lost() -> None
 def test_a_batch_that_cannot_be_appended_leaves_nobody_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with running_node() as node:
-            await node.write(increment("n"))
+            await node.meta.write(increment("n"))
 
             def fails(*_: object, **__: object) -> None:
                 raise RuntimeError("a defect")
 
             monkeypatch.setattr(RaftLog, "append", fails)
             with pytest.raises((Unavailable, OutcomeUnknown)):
-                await asyncio.wait_for(node.write(increment("n")), 5)
+                await asyncio.wait_for(node.meta.write(increment("n")), 5)
             assert isinstance(await node.failed(), RuntimeError)
 
     run(scenario)

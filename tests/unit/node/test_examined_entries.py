@@ -19,8 +19,9 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.evaluation import Absent, Evaluate, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, logical_of
+from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.node import Node
+from cortado.store.node.status import node_status
 from support.node_world import World
 from support.nodes import put, read
 
@@ -70,20 +71,20 @@ def hide(engine: MemoryEngine, key: str, newest: int = 1) -> None:
             txn.delete(Space.DATA, each)
 
 
-def told_of(node: Node) -> list[Damage]:
+def told_of(node: Host) -> list[Damage]:
     """What the node is to fill from now on."""
-    told, fill = list[Damage](), node.integrity.repairs.fill
+    told, fill = list[Damage](), node.meta.integrity.repairs.fill
 
     def noted(damage: Damage, wanted: bytes) -> None:
         told.append(damage)
         fill(damage, wanted)
 
-    node.integrity.repairs.fill = noted  # type: ignore[method-assign]
+    node.meta.integrity.repairs.fill = noted  # type: ignore[method-assign]
     return told
 
 
-async def value_of(node: Node, key: str) -> bytes | None:
-    return read(node, key, await node.linearize())
+async def value_of(node: Host, key: str) -> bytes | None:
+    return read(node, key, await node.meta.reads.linearize())
 
 
 WAYS = {
@@ -100,14 +101,14 @@ def test_an_insert_over_a_value_that_the_leader_lost_is_never_acknowledged(way: 
 
     async def scenario() -> None:
         nodes = await world.grow(*["n1", "n2", "n3"][:voters])
-        await nodes[0].write(put(KEY, b"first"))
-        await nodes[0].write(put(KEY, b"acknowledged"))
+        await nodes[0].meta.write(put(KEY, b"first"))
+        await nodes[0].meta.write(put(KEY, b"acknowledged"))
         await world.settled()
         hide(world.places["n1"].engine, KEY, newest=2)
         with pytest.raises(CortadoError) as refused:
-            await asyncio.wait_for(nodes[0].write(WAYS[way]), 20)
+            await asyncio.wait_for(nodes[0].meta.write(WAYS[way]), 20)
         assert not isinstance(refused.value, ConditionFailed), "n1 found the value: the test hid nothing"
-        term = nodes[0].term
+        term = nodes[0].meta.term
         leader = await world.led(above=term - 1)
         for _ in range(100):
             try:
@@ -119,7 +120,7 @@ def test_an_insert_over_a_value_that_the_leader_lost_is_never_acknowledged(way: 
         else:
             raise AssertionError("nobody serves")
         with pytest.raises(ConditionFailed):
-            await leader.write(WAYS[way])
+            await leader.meta.write(WAYS[way])
         assert await value_of(leader, KEY) == b"acknowledged"
 
     world.run(scenario)
@@ -130,8 +131,8 @@ def test_an_update_of_an_older_version_is_never_acknowledged() -> None:
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
-        await n1.write(put(KEY, b"1"))
-        await n1.write(put(KEY, b"2"))
+        await n1.meta.write(put(KEY, b"1"))
+        await n1.meta.write(put(KEY, b"2"))
         await world.settled()
         hide(world.places["n1"].engine, KEY)
 
@@ -142,11 +143,11 @@ def test_an_update_of_an_older_version_is_never_acknowledged() -> None:
             return Evaluation(Mutations([logical], [found.payload + b"+"]), None)
 
         with pytest.raises(CortadoError):
-            await asyncio.wait_for(n1.write(append), 20)
+            await asyncio.wait_for(n1.meta.write(append), 20)
         leader = await world.led()
         await world.sleep(2_000)
         leader = await world.led()
-        await leader.write(append)
+        await leader.meta.write(append)
         assert await value_of(leader, KEY) == b"2+"
 
     world.run(scenario)
@@ -163,18 +164,18 @@ def test_a_follower_acknowledges_nothing_that_was_worked_out_from_what_it_lost()
 
     async def scenario() -> None:
         n1, n2 = await world.grow("n1", "n2")
-        await n1.write(put(KEY, b"value"))
+        await n1.meta.write(put(KEY, b"value"))
         await world.settled()
         engine, told = world.places["n2"].engine, told_of(n2)
         logical = kv_key("test", KEY.encode())
         with engine.read() as txn:
             lost = txn.page(Space.DATA, logical, LogicalKey(logical + b"\xff" * 13), max_items=1)
         hide(engine, KEY)
-        await n1.write(touch)
-        assert n2.integrity.examiner.doubted >= 1, "its acknowledgement was needed, and it gave it as it was"
+        await n1.meta.write(touch)
+        assert n2.meta.integrity.examiner.doubted >= 1, "its acknowledgement was needed, and it gave it as it was"
         assert told
         assert told[0].start <= lost.keys[0] < told[0].end
-        assert n1.status().role == "leader", "who is whole goes on leading"
+        assert node_status(n1).role == "leader", "who is whole goes on leading"
         with engine.read() as txn:
             assert txn.get(Space.DATA, lost.keys[0]) == lost.values[0]
         await world.settled()
@@ -188,12 +189,12 @@ def test_a_third_member_is_enough_where_a_follower_lost_a_version() -> None:
 
     async def scenario() -> None:
         n1, n2, _ = await world.grow("n1", "n2", "n3")
-        await n1.write(put(KEY, b"value"))
+        await n1.meta.write(put(KEY, b"value"))
         await world.settled()
         hide(world.places["n2"].engine, KEY)
         told = told_of(n2)
-        await n1.write(touch)
-        assert n1.status().role == "leader"
+        await n1.meta.write(touch)
+        assert node_status(n1).role == "leader"
         await world.until(lambda: bool(told), "the follower knows")
 
     world.run(scenario)
@@ -205,10 +206,10 @@ def test_what_nobody_examines_is_not_noticed() -> None:
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
-        await n1.write(put(KEY, b"acknowledged"))
+        await n1.meta.write(put(KEY, b"acknowledged"))
         await world.settled()
         hide(world.places["n1"].engine, KEY)
-        await n1.write(insert(KEY, b"over"))
+        await n1.meta.write(insert(KEY, b"over"))
         assert await value_of(n1, KEY) == b"over"
 
     world.run(scenario)
@@ -228,12 +229,12 @@ def test_commands_that_see_each_other_in_one_entry_and_in_flight_raise_no_doubt(
             return Evaluation(Mutations([logical, kv_key("test", b"row%03d" % rows)], [payload, b"x"]), None)
 
         for _ in range(6):
-            await asyncio.gather(*(n1.write(count) for _ in range(40)))
+            await asyncio.gather(*(n1.meta.write(count) for _ in range(40)))
         await world.settled()
         assert await value_of(n1, "count") == b"240"
         for node in (n2, n3):
-            assert node.integrity.examiner.examined > 20
-            assert node.integrity.examiner.doubted == 0
+            assert node.meta.integrity.examiner.examined > 20
+            assert node.meta.integrity.examiner.doubted == 0
 
     world.run(scenario)
 
@@ -243,18 +244,18 @@ def test_what_the_leader_lost_is_not_believed_to_be_absent_while_nobody_can_brin
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
-        await n1.write(put(KEY, b"acknowledged"))
+        await n1.meta.write(put(KEY, b"acknowledged"))
         await world.settled()
         hide(world.places["n1"].engine, KEY)
         world.silent = {"n2", "n3"}
         with pytest.raises(CortadoError):
-            await asyncio.wait_for(n1.write(insert(KEY, b"over")), 20)
+            await asyncio.wait_for(n1.meta.write(insert(KEY, b"over")), 20)
         for _ in range(50):
             await world.sleep(100)
             with pytest.raises(DataLoss):
                 read(n1, KEY)
         world.silent = set()
-        await world.until(lambda: not n1.store.suspect, "it is brought as soon as somebody answers")
+        await world.until(lambda: not n1.meta.store.suspect, "it is brought as soon as somebody answers")
         assert read(n1, KEY) == b"acknowledged"
 
     world.run(scenario)

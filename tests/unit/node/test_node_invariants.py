@@ -18,7 +18,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.engine.memory import MemoryEngine
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.request_table.floor import Forgotten
@@ -26,7 +26,7 @@ from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.state_machine import StateMachine
 from support.nodes import NOW_MS, SetClock, put, run, running_node
 
-Break = Callable[[Node, pytest.MonkeyPatch], None]
+Break = Callable[[Host, pytest.MonkeyPatch], None]
 FUTURE: Final = Timestamp(9, 0, 0)
 
 
@@ -34,39 +34,39 @@ def broken(what: str) -> pytest.RaisesExc[Internal]:
     return pytest.raises(Internal, match=f"it does not hold that {what}")
 
 
-async def assert_stopped(node: Node, what: str) -> None:
+async def assert_stopped(node: Host, what: str) -> None:
     """The node ends, and says that it is for want of ``what``."""
     failure = await asyncio.wait_for(node.failed(), 10)
     assert isinstance(failure, Internal)
     assert re.match(f"it does not hold that {what}", failure.problem), failure.problem
 
 
-def store_a_state_of_earlier(_node: Node, patch: pytest.MonkeyPatch) -> None:
+def store_a_state_of_earlier(_node: Host, patch: pytest.MonkeyPatch) -> None:
     apply = StateMachine.apply
     patch.setattr(StateMachine, "apply", lambda *arguments: replace(apply(*arguments), last_ts=ZERO))
 
 
-def store_a_floor_of_earlier(node: Node, patch: pytest.MonkeyPatch) -> None:
+def store_a_floor_of_earlier(node: Host, patch: pytest.MonkeyPatch) -> None:
     apply = StateMachine.apply
-    node._driver.pipeline.applied = replace(node._driver.applied, request_floor=b"\1" * 20)
+    node.meta.driver.pipeline.applied = replace(node.meta.driver.applied, request_floor=b"\1" * 20)
     patch.setattr(StateMachine, "apply", lambda *arguments: replace(apply(*arguments), request_floor=bytes(20)))
 
 
-def apply_what_is_not_committed(_node: Node, patch: pytest.MonkeyPatch) -> None:
+def apply_what_is_not_committed(_node: Host, patch: pytest.MonkeyPatch) -> None:
     patch.setattr("cortado.raft.core.Core.durable_commit_index", property(lambda _core: 0))
     patch.setattr("cortado.raft.core.Core.appliable_index", property(lambda core: core.journal.durable_index))
 
 
-def turn_the_clock_back(node: Node, _patch: pytest.MonkeyPatch) -> None:
-    node.host.clock._last = ZERO
-    node.host.clock._read_physical_ms = lambda: NOW_MS - 1_000
+def turn_the_clock_back(node: Host, _patch: pytest.MonkeyPatch) -> None:
+    node.clock._last = ZERO
+    node.clock._read_physical_ms = lambda: NOW_MS - 1_000
 
 
-def lose_a_layer(node: Node, _patch: pytest.MonkeyPatch) -> None:
-    node._driver.pipeline._layers.insert(0, node._driver.pipeline._layers[0])
+def lose_a_layer(node: Host, _patch: pytest.MonkeyPatch) -> None:
+    node.meta.driver.pipeline._layers.insert(0, node.meta.driver.pipeline._layers[0])
 
 
-def count_bytes_twice(_node: Node, patch: pytest.MonkeyPatch) -> None:
+def count_bytes_twice(_node: Host, patch: pytest.MonkeyPatch) -> None:
     append = Pipeline.append_open
 
     def twice(self: Pipeline) -> None:
@@ -76,16 +76,16 @@ def count_bytes_twice(_node: Node, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Pipeline, "append_open", twice)
 
 
-def acknowledge_the_future(node: Node, _patch: pytest.MonkeyPatch) -> None:
-    node._driver.pipeline.acknowledged_ts = FUTURE
+def acknowledge_the_future(node: Host, _patch: pytest.MonkeyPatch) -> None:
+    node.meta.driver.pipeline.acknowledged_ts = FUTURE
 
 
-def hand_out_changes_of_the_past(node: Node, _patch: pytest.MonkeyPatch) -> None:
-    node._driver.feed.position = FUTURE
+def hand_out_changes_of_the_past(node: Host, _patch: pytest.MonkeyPatch) -> None:
+    node.meta.driver.feed.position = FUTURE
 
 
-def store_what_nobody_gave(node: Node, _patch: pytest.MonkeyPatch) -> None:
-    writing = node._driver._writer
+def store_what_nobody_gave(node: Host, _patch: pytest.MonkeyPatch) -> None:
+    writing = node.meta.driver._writer
     submit = writing._thread.submit
 
     def forgetful(job: object, done: object) -> None:
@@ -112,10 +112,10 @@ BREAKS: Final[dict[str, Break]] = {
 def test_a_node_whose_state_cannot_be_stops(what: str, break_it: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with running_node(clock=SetClock()) as node:
-            await node.write(put("k", b"v"))
-            await node.caught_up()
+            await node.meta.write(put("k", b"v"))
+            await node.meta.reads.caught_up()
             break_it(node, monkeypatch)
-            write = asyncio.ensure_future(node.write(put("k", b"w")))
+            write = asyncio.ensure_future(node.meta.write(put("k", b"w")))
             await assert_stopped(node, what)
             await asyncio.wait_for(asyncio.gather(write, return_exceptions=True), 10)
             monkeypatch.undo()
@@ -130,9 +130,9 @@ def test_a_read_ahead_of_the_log_is_not_served_above_the_ceiling() -> None:
             async def forget(_ceiling: Timestamp) -> None:
                 """It is not raised."""
 
-            node._read_points._raise_ceiling = forget
+            node.meta.reads._raise_ceiling = forget
             with broken("the ceiling covers what is read ahead of the log"):
-                await node.resolve_read(node.host.clock.now())
+                await node.meta.reads.resolve(node.clock.now())
 
     run(scenario)
 
@@ -141,9 +141,9 @@ def test_a_read_ahead_of_the_log_is_not_served_above_the_clock(monkeypatch: pyte
     async def scenario() -> None:
         async with running_node() as node:
             monkeypatch.setattr(Clock, "update", lambda _clock, _at: None)
-            at = node.host.clock.last
+            at = node.clock.last
             with broken("later writes sort above what is read"):
-                await node.resolve_read(Timestamp(at.epoch, at.wall_ms + 100, 0))
+                await node.meta.reads.resolve(Timestamp(at.epoch, at.wall_ms + 100, 0))
 
     run(scenario)
 
@@ -152,9 +152,9 @@ def test_a_leader_begins_above_the_ceiling(monkeypatch: pytest.MonkeyPatch) -> N
     async def scenario() -> None:
         async with running_node() as node:
             monkeypatch.setattr(Clock, "observe_log", lambda _clock, _ts: None)
-            node._driver.pipeline.applied = replace(node._driver.applied, ceiling=FUTURE)
+            node.meta.driver.pipeline.applied = replace(node.meta.driver.applied, ceiling=FUTURE)
             with broken("a leader begins above the ceiling"):
-                node._driver._lead()
+                node.meta.driver._lead()
             monkeypatch.undo()
 
     run(scenario)
@@ -219,10 +219,10 @@ def test_an_applied_state_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_floor_of_requests_is_above_the_ones_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with running_node() as node:
-            floor = node._driver.applied.request_floor
+            floor = node.meta.driver.applied.request_floor
             monkeypatch.setattr(Forgetting, "_choose", lambda *_: replace(Forgotten(b"", 0, 0), floor=floor))
             write = asyncio.ensure_future(
-                node.write(put("k", b"v"), request_id=bytes(node.host.clock.last) + b"\1" * 8)
+                node.meta.write(put("k", b"v"), request_id=bytes(node.clock.last) + b"\1" * 8)
             )
             await assert_stopped(node, "a floor of requests is above the ones before it")
             await asyncio.wait_for(asyncio.gather(write, return_exceptions=True), 10)

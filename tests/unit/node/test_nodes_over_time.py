@@ -12,8 +12,10 @@ from cortado.raft.settings import RaftSettings
 from cortado.store.catalog.declare import create_database
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
 from cortado.store.engine.failures import StorageFailed
-from cortado.store.node.node import Node
+from cortado.store.node.controls import epoch_after
+from cortado.store.node.host import Host
 from cortado.store.node.read_timestamps import Stale
+from cortado.store.node.status import node_status
 from support.node_world import World
 from support.nodes import NOW_MS, increment, put, read
 
@@ -26,18 +28,18 @@ def test_no_later_leader_writes_at_or_below_a_time_that_was_read_at() -> None:
         for other in ("n2", "n3"):
             world.places[other].wall_offset_ms = -3_600_000
         now_ms = NOW_MS + int(world.now_ms)
-        await n1.resolve_read(Timestamp(0, now_ms + 100, 0))
+        await n1.meta.reads.resolve(Timestamp(0, now_ms + 100, 0))
         await world.settled()
         # Below the ceiling that the first one raised: nothing is written for it.
         ahead = Timestamp(0, now_ms + 200, LOGICAL_MAX)
-        last = n1.status().last_index
-        assert await n1.resolve_read(ahead) == ahead
+        last = node_status(n1).last_index
+        assert await n1.meta.reads.resolve(ahead) == ahead
         assert read(n1, "n", ahead) is None
-        assert n1.applied.last_ts < ahead
-        assert n1.status().last_index == last
+        assert n1.meta.applied.last_ts < ahead
+        assert node_status(n1).last_index == last
         world.places["n1"].crash()
         leader = await world.led(but="n1")
-        result = await leader.write(increment("n"))
+        result = await leader.meta.write(increment("n"))
         assert result.ts > ahead
         assert read(leader, "n", ahead) is None
 
@@ -49,13 +51,13 @@ def test_a_read_ahead_is_the_leaders_and_one_at_what_is_applied_is_anybodys() ->
 
     async def scenario() -> None:
         n1, n2, _ = await world.grow("n1", "n2", "n3")
-        result = await n1.write(put("k", b"v"))
+        result = await n1.meta.write(put("k", b"v"))
         await world.settled()
-        assert read(n2, "k", await n2.resolve_read(result.ts)) == b"v"
+        assert read(n2, "k", await n2.meta.reads.resolve(result.ts)) == b"v"
         with pytest.raises(NotLeader) as refused:
-            await n2.resolve_read(result.ts.next())
+            await n2.meta.reads.resolve(result.ts.next())
         assert refused.value.leader == "n1.test:7621"
-        assert await n1.resolve_read(result.ts.next()) == result.ts.next()
+        assert await n1.meta.reads.resolve(result.ts.next()) == result.ts.next()
 
     world.run(scenario)
 
@@ -65,12 +67,14 @@ def test_a_read_ahead_ends_with_leadership() -> None:
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
-        await n1.resolve_read(Timestamp(0, NOW_MS + int(world.now_ms) + 50, 0))
+        await n1.meta.reads.resolve(Timestamp(0, NOW_MS + int(world.now_ms) + 50, 0))
         world.cut_off("n1")
-        in_flight = asyncio.ensure_future(n1.write(put("k", b"v")))
+        in_flight = asyncio.ensure_future(n1.meta.write(put("k", b"v")))
         await world.sleep(1)
-        waits_for_it = asyncio.ensure_future(n1.resolve_read(Timestamp(0, NOW_MS + int(world.now_ms) + 100, 0)))
-        raises_the_ceiling = asyncio.ensure_future(n1.resolve_read(Timestamp(0, NOW_MS + int(world.now_ms) + 249, 0)))
+        waits_for_it = asyncio.ensure_future(n1.meta.reads.resolve(Timestamp(0, NOW_MS + int(world.now_ms) + 100, 0)))
+        raises_the_ceiling = asyncio.ensure_future(
+            n1.meta.reads.resolve(Timestamp(0, NOW_MS + int(world.now_ms) + 249, 0))
+        )
         for each in (waits_for_it, raises_the_ceiling):
             with pytest.raises(NotLeader):
                 await each
@@ -84,16 +88,16 @@ def test_a_stale_read_is_served_by_any_replica_that_heard_of_the_leader_lately()
 
     async def scenario() -> None:
         n1, n2, _ = await world.grow("n1", "n2", "n3")
-        result = await n1.write(put("k", b"v"))
+        result = await n1.meta.write(put("k", b"v"))
         await world.sleep(1_000)
         for node in (n1, n2):
-            assert await node.resolve_read(Stale(500)) >= result.ts
+            assert await node.meta.reads.resolve(Stale(500)) >= result.ts
         world.cut_off("n2")
         await world.sleep(2_000)
         with pytest.raises(Unavailable, match=r"this replica is \d+ ms stale, 500 ms were asked for"):
-            await n2.resolve_read(Stale(500))
-        assert await n2.resolve_read(Stale(5_000)) == result.ts
-        assert await n1.resolve_read(Stale(0)) == result.ts
+            await n2.meta.reads.resolve(Stale(500))
+        assert await n2.meta.reads.resolve(Stale(5_000)) == result.ts
+        assert await n1.meta.reads.resolve(Stale(0)) == result.ts
 
     world.run(scenario)
 
@@ -103,11 +107,11 @@ def test_a_replica_that_never_heard_of_a_leader_answers_no_stale_read() -> None:
 
     async def scenario() -> None:
         node = await world.place("n2").start()
-        assert (node.status().role, node.status().state, node.ready) == ("learner", "no leader", False)
+        assert (node_status(node).role, node_status(node).state, node.meta.ready) == ("learner", "no leader", False)
         with pytest.raises(Unavailable, match="it is not known how stale"):
-            await node.resolve_read(Stale(60_000))
+            await node.meta.reads.resolve(Stale(60_000))
         with pytest.raises(NotLeader, match="no leader is known"):
-            await node.linearize()
+            await node.meta.reads.linearize()
 
     world.run(scenario)
 
@@ -125,7 +129,7 @@ def test_a_transfer_under_load_refuses_nothing_that_another_try_does_not_do() ->
             node = nodes["n1"]
             while not done.is_set():
                 try:
-                    await node.write(increment("n"))
+                    await node.meta.write(increment("n"))
                     counted += 1
                 except NotLeader as elsewhere:
                     if elsewhere.leader:
@@ -135,15 +139,15 @@ def test_a_transfer_under_load_refuses_nothing_that_another_try_does_not_do() ->
 
         callers = [asyncio.ensure_future(caller()) for _ in range(8)]
         await world.sleep(50)
-        assert await nodes["n1"].members.transfer("n3") == "n3"
+        assert await nodes["n1"].meta.members.transfer("n3") == "n3"
         await world.sleep(50)
-        assert nodes["n1"].status().role == "follower"
-        assert await nodes["n3"].members.transfer() in ("n1", "n2")
+        assert node_status(nodes["n1"]).role == "follower"
+        assert await nodes["n3"].meta.members.transfer() in ("n1", "n2")
         await world.sleep(50)
         done.set()
         await asyncio.gather(*callers)
         leader = await world.led()
-        assert read(leader, "n", await leader.linearize()) == str(counted).encode()
+        assert read(leader, "n", await leader.meta.reads.linearize()) == str(counted).encode()
         assert counted > 100
 
     world.run(scenario)
@@ -155,14 +159,14 @@ def test_a_stop_hands_over_first() -> None:
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         began_ms = world.now_ms
-        write = asyncio.ensure_future(n1.write(put("k", b"v")))
+        write = asyncio.ensure_future(n1.meta.write(put("k", b"v")))
         await world.places["n1"].stop()
         await world.led(but="n1")
         assert world.now_ms - began_ms < 100, "nobody waited for an election"
         outcome = (await asyncio.gather(write, return_exceptions=True))[0]
         assert not isinstance(outcome, Exception) or (isinstance(outcome, NotLeader) and outcome.leader)
         with pytest.raises(Unavailable, match="stopping"):
-            await n1.write(put("k", b"v"))
+            await n1.meta.write(put("k", b"v"))
 
     world.run(scenario)
 
@@ -173,13 +177,13 @@ def test_a_leader_that_is_to_be_removed_hands_over_and_the_next_one_removes_it()
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         with pytest.raises(NotLeader) as elsewhere:
-            await n1.members.remove("n1")
+            await n1.meta.members.remove("n1")
         leader = await world.led(but="n1")
-        assert elsewhere.value.leader == leader.address
-        configuration = await leader.members.remove("n1")
+        assert elsewhere.value.leader == leader.identity.address
+        configuration = await leader.meta.members.remove("n1")
         assert [each.node_id for each in configuration.voters] == ["n2", "n3"]
         with pytest.raises(InvalidArgument):
-            await leader.members.remove("n9")
+            await leader.meta.members.remove("n9")
 
     world.run(scenario)
 
@@ -190,7 +194,7 @@ def test_the_only_voter_cannot_be_removed() -> None:
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
         with pytest.raises(InvalidArgument, match="only voter"):
-            await n1.members.remove("n1")
+            await n1.meta.members.remove("n1")
 
     world.run(scenario)
 
@@ -204,8 +208,8 @@ def test_a_leader_makes_its_new_addresses_known() -> None:
         await place.stop()
         place.address, place.peer_address = "elsewhere.test:1", "elsewhere.test:2"
         node = await place.start()
-        await world.until(lambda: node.configuration.voters == (place.member,), "they are known")
-        await world.until(lambda: node.applied.index == node.status().last_index, "and committed")
+        await world.until(lambda: node.meta.configuration.voters == (place.member,), "they are known")
+        await world.until(lambda: node.meta.applied.index == node_status(node).last_index, "and committed")
 
     world.run(scenario)
 
@@ -215,19 +219,19 @@ def test_a_leader_without_room_refuses_writes_answers_reads_and_goes_on_when_the
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
-        await n1.write(put("k", b"v"))
+        await n1.meta.write(put("k", b"v"))
         await world.settled()
         disk = world.places["n1"].disk
         disk.failures += [ResourceExhausted("the disk is full", 1_000, "disk")] * 2
-        stuck = asyncio.ensure_future(n1.write(put("k", b"w")))
-        await world.until(lambda: bool(n1.status().refused_for), "the disk was full")
+        stuck = asyncio.ensure_future(n1.meta.write(put("k", b"w")))
+        await world.until(lambda: bool(node_status(n1).refused_for), "the disk was full")
         with pytest.raises(ResourceExhausted, match="the disk is full"):
-            await n1.write(put("k", b"x"))
-        assert read(n1, "k", await n1.linearize()) == b"v"
+            await n1.meta.write(put("k", b"x"))
+        assert read(n1, "k", await n1.meta.reads.linearize()) == b"v"
         await stuck
-        assert read(n1, "k", await n1.linearize()) == b"w"
-        assert n1.status().state == "serving"
-        await n1.write(put("k", b"x"))
+        assert read(n1, "k", await n1.meta.reads.linearize()) == b"w"
+        assert node_status(n1).state == "serving"
+        await n1.meta.write(put("k", b"x"))
 
     world.run(scenario)
 
@@ -239,8 +243,8 @@ def test_a_follower_without_room_holds_nobody_up_and_catches_up_when_there_is_ro
         n1, n2, _ = await world.grow("n1", "n2", "n3")
         world.places["n2"].disk.failures += [ResourceExhausted("the disk is full", 1_000, "disk")] * 4
         for _ in range(20):
-            await n1.write(increment("n"))
-        assert n2.applied.last_ts < n1.applied.last_ts
+            await n1.meta.write(increment("n"))
+        assert n2.meta.applied.last_ts < n1.meta.applied.last_ts
         await world.settled()
         assert read(n2, "n") == b"20"
 
@@ -253,11 +257,11 @@ def test_a_leader_whose_disk_hangs_steps_aside() -> None:
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         world.places["n1"].disk.hold()
-        lost = asyncio.ensure_future(n1.write(put("k", b"v")))
+        lost = asyncio.ensure_future(n1.meta.write(put("k", b"v")))
         began_ms = world.now_ms
         leader = await world.led(but="n1")
         assert world.now_ms - began_ms < 3_000
-        await leader.write(put("k", b"w"))
+        await leader.meta.write(put("k", b"w"))
         world.places["n1"].disk.release()
         assert isinstance((await asyncio.gather(lost, return_exceptions=True))[0], Exception)
         await world.settled()
@@ -272,12 +276,12 @@ def test_a_failed_disk_ends_one_node_and_not_the_group() -> None:
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         world.places["n1"].disk.failures.append(StorageFailed("input/output error"))
-        outcome = (await asyncio.gather(n1.write(put("k", b"v")), return_exceptions=True))[0]
+        outcome = (await asyncio.gather(n1.meta.write(put("k", b"v")), return_exceptions=True))[0]
         assert isinstance(outcome, Exception)
         assert isinstance(await n1.failed(), StorageFailed)
         world.places["n1"].crash()
         leader = await world.led(but="n1")
-        await leader.write(put("k", b"w"))
+        await leader.meta.write(put("k", b"w"))
 
     world.run(scenario)
 
@@ -287,16 +291,16 @@ def test_a_new_epoch_holds_on_every_node_and_under_every_later_leader() -> None:
 
     async def scenario() -> None:
         n1, n2, n3 = await world.grow("n1", "n2", "n3")
-        before = await n1.write(increment("n"))
-        bumped = await n1.bump_epoch(0)
-        after = await n1.write(increment("n"))
+        before = await n1.meta.write(increment("n"))
+        bumped = await n1.meta.write(epoch_after(0))
+        after = await n1.meta.write(increment("n"))
         assert before.ts < bumped.ts < after.ts
         assert (bumped.ts.epoch, after.ts.epoch) == (1, 1)
         await world.settled()
-        assert [node.host.clock.epoch for node in (n1, n2, n3)] == [1, 1, 1]
+        assert [node.clock.epoch for node in (n1, n2, n3)] == [1, 1, 1]
         world.places["n1"].crash()
         leader = await world.led(but="n1")
-        again = await leader.write(increment("n"))
+        again = await leader.meta.write(increment("n"))
         assert again.ts > after.ts
         assert (again.ts.epoch, again.value) == (1, 3)
 
@@ -312,17 +316,17 @@ def test_a_node_whose_clock_is_wrong_against_a_majority_gives_up_leadership_and_
         n1, n2, n3 = await world.grow("n1", "n2", "n3")
         world.tell_clock(n1, "n2", -1_010, -990)
         await world.sleep(100)
-        assert n1.status().role == "leader", "one of two others may be the one that is wrong"
+        assert node_status(n1).role == "leader", "one of two others may be the one that is wrong"
         world.tell_clock(n1, "n3", -1_010, -990)
         leader = await world.led(but="n1")
         assert "this host's clock is off by more than max-clock-offset-ms" in caplog.text
-        assert [each.node_id for each in n1.status().clock_offsets] == ["n2", "n3"]
+        assert [each.node_id for each in node_status(n1).clock_offsets] == ["n2", "n3"]
         (other,) = (node for node in (n2, n3) if node is not leader)
         world.places[leader.identity.node_id].crash()
         await world.led(but=leader.identity.node_id)
         assert world.leader() is other
         world.tell_clock(n1, "n2", -10, 10)
-        await other.members.transfer("n1")
+        await other.meta.members.transfer("n1")
         assert world.leader() is n1
 
     world.run(scenario)
@@ -333,26 +337,26 @@ def test_a_leader_whose_clock_jumps_issues_the_time_that_went_by_until_most_cloc
 ) -> None:
     world = World()
 
-    def hears(node: Node, offset_ms: int) -> None:
+    def hears(node: Host, offset_ms: int) -> None:
         for peer in {"n1", "n2", "n3"} - {node.identity.node_id}:
             world.tell_clock(node, peer, offset_ms - 1, offset_ms + 1)
 
     async def scenario() -> None:
         n1, _n2, _n3 = await world.grow("n1", "n2", "n3")
         hears(n1, 0)
-        before = (await n1.write(increment("n"))).ts
+        before = (await n1.meta.write(increment("n"))).ts
         world.places["n1"].wall_offset_ms = 3_600_000
         began_ms = world.now_ms
-        ahead = (await n1.write(increment("n"))).ts
+        ahead = (await n1.meta.write(increment("n"))).ts
         assert ahead.wall_ms - before.wall_ms <= world.now_ms - began_ms + 1
         hears(n1, -3_600_000)
         await world.led(but="n1")
         said = r"the wall clock jumped by 3\d{6} ms \(60 min\), which the monotonic clock does not confirm"
         assert re.search(said, caplog.text)
-        assert n1.host.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
+        assert n1.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
         hears(n1, 0)
-        assert n1.host.host_time.jump_ms() == 0, "all hosts slept: their clocks agree"
-        assert n1.host.clock.reading().wall_ms - before.wall_ms >= 3_600_000
+        assert n1.host_time.jump_ms() == 0, "all hosts slept: their clocks agree"
+        assert n1.clock.reading().wall_ms - before.wall_ms >= 3_600_000
 
     world.run(scenario)
 
@@ -362,13 +366,13 @@ def test_a_wall_clock_that_jumps_before_an_exchange_is_reported_does_not_confirm
 
     async def scenario() -> None:
         n1, _n2, _n3 = await world.grow("n1", "n2", "n3")
-        own_ms, _ = n1.host.host_time.offsets_ms()
+        own_ms, _ = n1.host_time.offsets_ms()
         world.places["n1"].wall_offset_ms = 3_600_000
         for peer in ("n2", "n3"):
             # As it was measured, a moment ago.
             n1.observe_peer_clock(peer, own_ms - 1, own_ms + 1)
         await world.led(but="n1")
-        assert n1.host.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
+        assert n1.host_time.jump_ms() == pytest.approx(3_600_000, abs=1)
 
     world.run(scenario)
 
@@ -383,8 +387,8 @@ def test_a_node_that_was_started_with_a_wrong_clock_issues_the_time_of_most() ->
         n2 = await world.places["n2"].start()
         for peer in ("n1", "n3"):
             world.tell_clock(n2, peer, -3_600_001, -3_599_999)
-        assert n2.host.clock.reading().wall_ms - n1.host.clock.reading().wall_ms <= 251
-        assert n2.host.host_time.jump_ms() == 0
+        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms <= 251
+        assert n2.host_time.jump_ms() == 0
 
     world.run(scenario)
 
@@ -398,14 +402,12 @@ def test_a_node_with_a_wrong_clock_issues_the_time_of_most_from_the_moment_that_
         world.places["n2"].wall_offset_ms = 600_000
         n2 = await world.places["n2"].start()
         world.tell_clock(n2, "n1", -600_001, -599_999)
-        assert n2.host.clock.reading().wall_ms - n1.host.clock.reading().wall_ms > 500_000, (
-            "of two, nobody can say who is right"
-        )
+        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms > 500_000, "of two, nobody can say who is right"
         await world.join("n3")
         await world.promote("n3")
-        await world.until(lambda: len(n2.configuration.voters) == 3, "n2 knows of n3")
+        await world.until(lambda: len(n2.meta.configuration.voters) == 3, "n2 knows of n3")
         await world.settled()
-        assert n2.host.clock.reading().wall_ms - n1.host.clock.reading().wall_ms <= 251
+        assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms <= 251
 
     world.run(scenario)
 
@@ -418,17 +420,17 @@ def test_a_replica_that_fell_behind_the_log_is_brought_up_by_a_snapshot() -> Non
         fetched = world.fetches
         world.cut_off("n3")
         for _ in range(200):
-            await n1.write(increment("n"))
-        assert n3.applied.index < n1.applied.index - 150
+            await n1.meta.write(increment("n"))
+        assert n3.meta.applied.index < n1.meta.applied.index - 150
         world.heal()
-        await world.until(lambda: n3.applied == n1.applied, "a snapshot brought it up")
+        await world.until(lambda: n3.meta.applied == n1.meta.applied, "a snapshot brought it up")
         assert world.fetches == fetched + 1
         assert read(n3, "n") == b"200"
-        result = await n1.write(increment("n"))
-        await world.until(lambda: n3.read_ts() == result.ts, "and it follows on")
+        result = await n1.meta.write(increment("n"))
+        await world.until(lambda: n3.meta.read_ts() == result.ts, "and it follows on")
         world.places["n1"].crash()
         leader = await world.led(but="n1")
-        assert (await leader.write(increment("n"))).value == 202
+        assert (await leader.meta.write(increment("n"))).value == 202
 
     world.run(scenario)
 
@@ -438,13 +440,13 @@ def test_a_paused_replica_stores_nothing_and_then_goes_on() -> None:
 
     async def scenario() -> None:
         n1, n2, _ = await world.grow("n1", "n2", "n3")
-        await n2._driver.pause()
-        before, done = n2.applied, world.places["n2"].disk.done
+        await n2.meta.driver.pause()
+        before, done = n2.meta.applied, world.places["n2"].disk.done
         for _ in range(10):
-            await n1.write(increment("n"))
+            await n1.meta.write(increment("n"))
         await world.sleep(500)
-        assert (n2.applied, world.places["n2"].disk.done) == (before, done)
-        n2._driver.resume(before)
+        assert (n2.meta.applied, world.places["n2"].disk.done) == (before, done)
+        n2.meta.driver.resume(before)
         await world.settled()
         assert read(n2, "n") == b"10"
 
@@ -456,19 +458,19 @@ def test_a_new_leader_looks_for_no_request_before_it_has_applied_all() -> None:
 
     async def scenario() -> None:
         n1, n2, _ = await world.grow("n1", "n2", "n3")
-        id_ = bytes(n1.read_ts()) + bytes(8)
-        await n1.write(increment("n"), request_id=id_, request_hash=b"h" * 16)
-        moving = asyncio.ensure_future(n1.members.transfer("n2"))
-        await world.until(lambda: n2.status().role == "leader", "it leads")
-        assert not n2.ready
+        id_ = bytes(n1.meta.read_ts()) + bytes(8)
+        await n1.meta.write(increment("n"), request_id=id_, request_hash=b"h" * 16)
+        moving = asyncio.ensure_future(n1.meta.members.transfer("n2"))
+        await world.until(lambda: node_status(n2).role == "leader", "it leads")
+        assert not n2.meta.ready
         with pytest.raises(Unavailable, match="not ready yet"):
-            await n2.write(increment("n"), request_id=id_, request_hash=b"h" * 16)
-        without_id = asyncio.ensure_future(n2.write(increment("n")))
-        reading = asyncio.ensure_future(n2.linearize())
+            await n2.meta.write(increment("n"), request_id=id_, request_hash=b"h" * 16)
+        without_id = asyncio.ensure_future(n2.meta.write(increment("n")))
+        reading = asyncio.ensure_future(n2.meta.reads.linearize())
         await moving
         assert (await without_id).value == 2
         assert read(n2, "n", await reading) in (b"1", b"2")
-        assert (await n2.write(increment("n"), request_id=id_, request_hash=b"h" * 16)).repeated
+        assert (await n2.meta.write(increment("n"), request_id=id_, request_hash=b"h" * 16)).repeated
 
     world.run(scenario)
 
@@ -479,14 +481,18 @@ def test_what_was_read_of_the_catalogue_ahead_of_the_log_goes_with_leadership() 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         world.cut_off("n1")
-        lost = asyncio.ensure_future(n1.write(lambda reader, _ts: create_database(n1.catalog(reader), "lost")))
+        lost = asyncio.ensure_future(
+            n1.meta.write(lambda reader, _ts: create_database(n1.meta.catalog(reader), "lost"))
+        )
         await world.sleep(5)
-        seen = asyncio.ensure_future(n1.write(lambda reader, _ts: create_database(n1.catalog(reader), "lost")))
+        seen = asyncio.ensure_future(
+            n1.meta.write(lambda reader, _ts: create_database(n1.meta.catalog(reader), "lost"))
+        )
         await world.sleep(5)
-        changes = list(n1._catalog_cache._states)
+        changes = list(n1.meta._catalog_cache._states)
         assert len(changes) == 2
-        assert changes[-1] > n1.applied.last_ts, "it has looked at a change that nobody else may ever see"
+        assert changes[-1] > n1.meta.applied.last_ts, "it has looked at a change that nobody else may ever see"
         await asyncio.gather(lost, seen, return_exceptions=True)
-        assert not n1._catalog_cache._states
+        assert not n1.meta._catalog_cache._states
 
     world.run(scenario)

@@ -11,6 +11,7 @@ import pytest
 from cortado.raft.settings import RaftSettings
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.pacing import DELAY_MS_MAX, TRIES_MAX, Pacing, append_rate
+from cortado.store.node.status import node_status
 from support.node_world import World
 from support.nodes import put
 
@@ -64,7 +65,7 @@ class Load:
     async def _write(self, number: int) -> None:
         while not self.is_over:
             began_ms = self._world.now_ms
-            await self._world.leader().write(put(f"k{number}", bytes(20_000)), size_bytes=20_000)
+            await self._world.leader().meta.write(put(f"k{number}", bytes(20_000)), size_bytes=20_000)
             self.longest_ms = max(self.longest_ms, self._world.now_ms - began_ms)
             self.done += 1
             await self._world.sleep(max(40 - (self._world.now_ms - began_ms), 1))
@@ -88,23 +89,25 @@ def test_a_member_whose_snapshot_takes_longer_than_the_log_is_held_catches_up_un
         world.cut_off("n3")
         await world.sleep(6_000)
         behind = world.places["n3"].node
-        assert behind.snapshots is not None
+        assert behind.meta.snapshots is not None
         # It may have begun with one.
-        installed = behind.snapshots.counts.installed
+        installed = behind.meta.snapshots.counts.installed
         # What is brought takes so long that 12 MB and more would be written meanwhile.
         world.fetch_bytes_per_s = 1_000_000
         world.heal()
         before = load.done
-        await world.until(lambda: bool(n1.status().slowed), "the leader says that it slows writes down")
-        assert "n3" in n1.status().slowed
+        await world.until(lambda: bool(node_status(n1).slowed), "the leader says that it slows writes down")
+        assert "n3" in node_status(n1).slowed
         # Its status costs much, and this is looked at often.
-        await world.until(lambda: n1.applied.index - behind.applied.index < 50 and not n1.status().slowed, "it is back")
+        await world.until(
+            lambda: n1.meta.applied.index - behind.meta.applied.index < 50 and not node_status(n1).slowed, "it is back"
+        )
         # One may have been made while it was cut off, which the log had left behind before it came back.
-        assert behind.snapshots.counts.installed <= installed + 2
+        assert behind.meta.snapshots.counts.installed <= installed + 2
         assert load.done > before + 100, "writers went on"
         assert load.longest_ms < 4_000
         await load.end()
         await world.settled()
-        assert n1.parts.log.window.size[1] < 2 * MIB, "what was held is dropped"
+        assert n1.meta.log.window.size[1] < 2 * MIB, "what was held is dropped"
 
     world.run(scenario)

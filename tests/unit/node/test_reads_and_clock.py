@@ -9,21 +9,22 @@ import pytest
 
 from cortado.errors import InvalidArgument, ResourceExhausted, TimestampInFuture
 from cortado.store.clock.timestamp import LOGICAL_MAX, Timestamp
-from cortado.store.node.node import Node
+from cortado.store.node.controls import epoch_after
+from cortado.store.node.host import Host
 from support.nodes import NOW_MS, NodeDisk, SetClock, increment, put, read, run, running_node, until
 
 MS_2071 = int(datetime(2071, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
 
-async def value_at(node: Node, name: str, at: Timestamp | None) -> bytes | None:
-    return read(node, name, await node.resolve_read(at))
+async def value_at(node: Host, name: str, at: Timestamp | None) -> bytes | None:
+    return read(node, name, await node.meta.reads.resolve(at))
 
 
 def test_a_read_sees_every_acknowledged_write() -> None:
     async def scenario() -> None:
         async with running_node() as node:
             for number in range(1, 50):
-                await node.write(increment("n"))
+                await node.meta.write(increment("n"))
                 assert await value_at(node, "n", None) == str(number).encode()
 
     run(scenario)
@@ -32,7 +33,7 @@ def test_a_read_sees_every_acknowledged_write() -> None:
 def test_a_read_in_the_past_sees_the_past() -> None:
     async def scenario() -> None:
         async with running_node() as node:
-            results = [await node.write(increment("n")) for _ in range(5)]
+            results = [await node.meta.write(increment("n")) for _ in range(5)]
             for number, result in enumerate(results, start=1):
                 assert await value_at(node, "n", result.ts) == str(number).encode()
 
@@ -43,10 +44,10 @@ def test_a_read_ahead_of_the_log_is_never_overtaken_by_a_later_write() -> None:
     async def scenario() -> None:
         clock = SetClock()
         async with running_node(clock=clock) as node:
-            await node.write(increment("n"))
+            await node.meta.write(increment("n"))
             at = Timestamp(0, clock.now_ms + 200, LOGICAL_MAX)
             assert await value_at(node, "n", at) == b"1"
-            assert (await node.write(increment("n"))).ts > at
+            assert (await node.meta.write(increment("n"))).ts > at
             assert await value_at(node, "n", at) == b"1"
 
     run(scenario)
@@ -57,13 +58,13 @@ def test_a_read_ahead_waits_for_what_is_in_flight_below_it() -> None:
         disk, clock = NodeDisk(), SetClock()
         async with running_node(disk, clock=clock) as node:
             at = Timestamp(0, clock.now_ms + 100, 0)
-            await node.resolve_read(at)
-            await node.caught_up()
-            assert node.applied.ceiling > at.next(), "the next read ahead needs no entry of its own"
+            await node.meta.reads.resolve(at)
+            await node.meta.reads.caught_up()
+            assert node.meta.applied.ceiling > at.next(), "the next read ahead needs no entry of its own"
             disk.hold()
-            write = asyncio.ensure_future(node.write(put("k", b"v")))
+            write = asyncio.ensure_future(node.meta.write(put("k", b"v")))
             await until(lambda: disk.held == 1, "the write is being stored")
-            reading = asyncio.ensure_future(node.resolve_read(Timestamp(0, at.wall_ms, LOGICAL_MAX)))
+            reading = asyncio.ensure_future(node.meta.reads.resolve(Timestamp(0, at.wall_ms, LOGICAL_MAX)))
             for _ in range(10):
                 await asyncio.sleep(0.001)
             assert not reading.done()
@@ -79,14 +80,14 @@ def test_what_was_read_ahead_holds_over_a_restart_with_a_clock_that_went_back() 
     async def scenario() -> None:
         disk, clock = NodeDisk(), SetClock()
         async with running_node(disk, clock=clock) as node:
-            await node.resolve_read(Timestamp(0, clock.now_ms + 100, 0))
+            await node.meta.reads.resolve(Timestamp(0, clock.now_ms + 100, 0))
             # Below the ceiling that the first one raised, so that nothing is written for it.
             at = Timestamp(0, clock.now_ms + 200, 7)
             assert await value_at(node, "n", at) is None
-            assert node.applied.last_ts < at
+            assert node.meta.applied.last_ts < at
         clock.now_ms -= 3_600_000
         async with running_node(disk, clock=clock) as node:
-            assert (await node.write(increment("n"))).ts > at
+            assert (await node.meta.write(increment("n"))).ts > at
             assert await value_at(node, "n", at) is None
 
     run(scenario)
@@ -97,10 +98,10 @@ def test_the_ceiling_is_raised_a_little_ahead_and_an_idle_group_writes_nothing()
         disk, clock = NodeDisk(), SetClock()
         async with running_node(disk, clock=clock) as node:
             commits = disk.appends
-            await asyncio.gather(*(node.resolve_read(Timestamp(0, clock.now_ms + i, 9)) for i in range(100)))
+            await asyncio.gather(*(node.meta.reads.resolve(Timestamp(0, clock.now_ms + i, 9)) for i in range(100)))
             assert disk.appends == commits + 1
             for _ in range(100):
-                await node.resolve_read(None)
+                await node.meta.reads.resolve(None)
             assert disk.appends == commits + 1
 
     run(scenario)
@@ -113,9 +114,9 @@ def test_a_read_in_the_future_is_refused_with_the_servers_time(at: Timestamp) ->
     async def scenario() -> None:
         async with running_node() as node:
             with pytest.raises(TimestampInFuture) as refused:
-                await node.resolve_read(at)
+                await node.meta.reads.resolve(at)
             assert refused.value.now.startswith(f"0.{NOW_MS}.")
-            assert (await node.write(increment("n"))).ts < at, "the clock did not follow"
+            assert (await node.meta.write(increment("n"))).ts < at, "the clock did not follow"
 
     run(scenario)
 
@@ -128,7 +129,7 @@ def test_time_never_goes_back_over_a_restart() -> None:
             clock.now_ms += step
             async with running_node(disk, clock=clock) as node:
                 for _ in range(3):
-                    result = await node.write(increment("n"))
+                    result = await node.meta.write(increment("n"))
                     assert result.ts > last
                     last = result.ts
         assert result.value == 15
@@ -141,8 +142,8 @@ def test_a_clock_in_2071_and_back_by_a_bump_every_read_and_write_right() -> None
         disk, clock = NodeDisk(), SetClock()
         history: list[tuple[Timestamp, bytes]] = []
 
-        async def write_and_read_back(node: Node) -> Timestamp:
-            result = await node.write(increment("n"))
+        async def write_and_read_back(node: Host) -> Timestamp:
+            result = await node.meta.write(increment("n"))
             history.append((result.ts, str(result.value).encode()))
             assert [ts for ts, _ in history] == sorted(ts for ts, _ in history)
             for ts, value in history:
@@ -158,7 +159,7 @@ def test_a_clock_in_2071_and_back_by_a_bump_every_read_and_write_right() -> None
             assert (await write_and_read_back(node)).wall_ms == MS_2071, "it cannot go back within the epoch"
         async with running_node(disk, clock=clock) as node:
             assert (await write_and_read_back(node)).wall_ms == MS_2071
-            bumped = await node.bump_epoch(0)
+            bumped = await node.meta.write(epoch_after(0))
             assert bumped.ts == Timestamp(1, clock.now_ms, 0), "the wall time is true again at once"
             assert (await write_and_read_back(node)).wall_ms == clock.now_ms
             clock.now_ms += 10
@@ -172,9 +173,11 @@ def test_a_clock_in_2071_and_back_by_a_bump_every_read_and_write_right() -> None
 def test_a_second_bump_by_mistake_is_refused() -> None:
     async def scenario() -> None:
         async with running_node() as node:
-            outcomes = await asyncio.gather(*(node.bump_epoch(0) for _ in range(5)), return_exceptions=True)
+            outcomes = await asyncio.gather(
+                *(node.meta.write(epoch_after(0)) for _ in range(5)), return_exceptions=True
+            )
             assert sum(isinstance(each, InvalidArgument) for each in outcomes) == 4
-            assert node.host.clock.epoch == 1
+            assert node.clock.epoch == 1
 
     run(scenario)
 
@@ -182,9 +185,9 @@ def test_a_second_bump_by_mistake_is_refused() -> None:
 def test_writes_around_a_bump_sort_around_it() -> None:
     async def scenario() -> None:
         async with running_node(NodeDisk()) as node:
-            writes = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(10)]
-            bump = asyncio.ensure_future(node.bump_epoch(0))
-            later = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(10)]
+            writes = [asyncio.ensure_future(node.meta.write(increment("n"))) for _ in range(10)]
+            bump = asyncio.ensure_future(node.meta.write(epoch_after(0)))
+            later = [asyncio.ensure_future(node.meta.write(increment("n"))) for _ in range(10)]
             before, after = await asyncio.gather(*writes), await asyncio.gather(*later)
             await bump
             assert {result.ts.epoch for result in before} == {0}
@@ -199,12 +202,12 @@ def test_a_bump_without_room_leaves_the_epoch_as_it_was() -> None:
         disk = NodeDisk()
         async with running_node(disk) as node:
             disk.failures.append(ResourceExhausted("no room", 1000, "map"))
-            bump = asyncio.ensure_future(node.bump_epoch(0))
-            write = asyncio.ensure_future(node.write(increment("n")))
+            bump = asyncio.ensure_future(node.meta.write(epoch_after(0)))
+            write = asyncio.ensure_future(node.meta.write(increment("n")))
             with pytest.raises(ResourceExhausted):
                 await bump
             assert (await write).ts.epoch == 0
-            assert (await node.bump_epoch(0)).ts.epoch == 1
+            assert (await node.meta.write(epoch_after(0))).ts.epoch == 1
 
     run(scenario)
 
@@ -213,10 +216,10 @@ def test_a_node_starts_without_room_and_serves_reads() -> None:
     async def scenario() -> None:
         disk = NodeDisk()
         async with running_node(disk) as node:
-            await node.write(put("k", b"v"))
+            await node.meta.write(put("k", b"v"))
         disk.failures.append(ResourceExhausted("no room", 1000, "map"))
         async with running_node(disk) as node:
             assert read(node, "k") == b"v"
-            assert (await node.write(increment("n"))).value == 1
+            assert (await node.meta.write(increment("n"))).value == 1
 
     run(scenario)

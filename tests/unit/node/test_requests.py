@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from cortado.errors import ClockOutOfBounds, ConditionFailed, DataLoss, InvalidArgument, OutcomeUnknown
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.node.controls import epoch_after
+from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.node import Node
 from cortado.store.node.request_table.floor import Memory, Remembering, to_forget
 from cortado.store.node.request_table.records import Remembered, decode_remembered, encode_remembered
 from support.nodes import NodeDisk, SetClock, increment, read, run, running_node, until
@@ -19,18 +20,18 @@ from support.nodes import NodeDisk, SetClock, increment, read, run, running_node
 HASH = b"h" * 16
 
 
-def request_id(node: Node, number: int = 0) -> bytes:
-    return bytes(node.read_ts()) + number.to_bytes(8)
+def request_id(node: Host, number: int = 0) -> bytes:
+    return bytes(node.meta.read_ts()) + number.to_bytes(8)
 
 
 def test_the_same_request_again_has_no_effect_and_the_same_answer() -> None:
     async def scenario() -> None:
         async with running_node() as node:
             id_ = request_id(node)
-            first = await node.write(
+            first = await node.meta.write(
                 increment("n"), request_id=id_, request_hash=HASH, encode_reply=lambda ts, n: f"{n}@{ts}".encode()
             )
-            again = await node.write(increment("n"), request_id=id_, request_hash=HASH)
+            again = await node.meta.write(increment("n"), request_id=id_, request_hash=HASH)
             assert (again.ts, again.reply, again.repeated) == (first.ts, first.reply, True)
             assert first.reply == f"1@{first.ts}".encode()
             assert read(node, "n") == b"1"
@@ -43,9 +44,9 @@ def test_it_is_remembered_over_a_restart() -> None:
         disk = NodeDisk()
         async with running_node(disk) as node:
             id_ = request_id(node)
-            first = await node.write(increment("n"), request_id=id_, request_hash=HASH)
+            first = await node.meta.write(increment("n"), request_id=id_, request_hash=HASH)
         async with running_node(disk) as node:
-            again = await node.write(increment("n"), request_id=id_, request_hash=HASH)
+            again = await node.meta.write(increment("n"), request_id=id_, request_hash=HASH)
             assert (again.ts, again.repeated) == (first.ts, True)
             assert read(node, "n") == b"1"
 
@@ -58,9 +59,9 @@ def test_a_retry_joins_the_first_call_while_that_is_in_flight_and_even_when_its_
         async with running_node(disk) as node:
             id_ = request_id(node)
             disk.hold()
-            first = asyncio.ensure_future(node.write(increment("n"), request_id=id_, request_hash=HASH))
+            first = asyncio.ensure_future(node.meta.write(increment("n"), request_id=id_, request_hash=HASH))
             await until(lambda: disk.held == 1, "the first call is being stored")
-            again = asyncio.ensure_future(node.write(increment("n"), request_id=id_, request_hash=HASH))
+            again = asyncio.ensure_future(node.meta.write(increment("n"), request_id=id_, request_hash=HASH))
             await asyncio.sleep(0)
             first.cancel()
             disk.release()
@@ -78,13 +79,13 @@ def test_the_same_id_with_another_request_is_bad_input(in_flight: bool) -> None:
             id_ = request_id(node)
             if in_flight:
                 disk.hold()
-            first = asyncio.ensure_future(node.write(increment("n"), request_id=id_, request_hash=HASH))
+            first = asyncio.ensure_future(node.meta.write(increment("n"), request_id=id_, request_hash=HASH))
             if in_flight:
                 await until(lambda: disk.held == 1, "the first call is being stored")
             else:
                 await first
             with pytest.raises(InvalidArgument, match="request_id: was used for another request"):
-                await node.write(increment("n"), request_id=id_, request_hash=b"x" * 16)
+                await node.meta.write(increment("n"), request_id=id_, request_hash=b"x" * 16)
             disk.release()
             await first
 
@@ -99,8 +100,8 @@ def test_a_refusal_is_not_remembered() -> None:
         async with running_node() as node:
             id_ = request_id(node)
             with pytest.raises(ConditionFailed):
-                await node.write(refuse, request_id=id_, request_hash=HASH)
-            assert (await node.write(increment("n"), request_id=id_, request_hash=HASH)).value == 1
+                await node.meta.write(refuse, request_id=id_, request_hash=HASH)
+            assert (await node.meta.write(increment("n"), request_id=id_, request_hash=HASH)).value == 1
 
     run(scenario)
 
@@ -110,7 +111,7 @@ def test_a_malformed_id_is_bad_input(length: int) -> None:
     async def scenario() -> None:
         async with running_node() as node:
             with pytest.raises(InvalidArgument, match="must have 20 bytes"):
-                await node.write(increment("n"), request_id=bytes(length), request_hash=HASH)
+                await node.meta.write(increment("n"), request_id=bytes(length), request_hash=HASH)
 
     run(scenario)
 
@@ -118,12 +119,12 @@ def test_a_malformed_id_is_bad_input(length: int) -> None:
 def test_an_id_from_beyond_the_clocks_bounds_is_refused_and_its_caller_told_to_take_another() -> None:
     async def scenario() -> None:
         async with running_node() as node:
-            now = node.host.clock.now()
+            now = node.clock.now()
             for beyond in (Timestamp(0, now.wall_ms + 1_001, 0), Timestamp(1, 0, 0)):
                 with pytest.raises(ClockOutOfBounds, match=r"ahead of this cluster's.*take a new id"):
-                    await node.write(increment("n"), request_id=bytes(beyond) + bytes(8), request_hash=HASH)
+                    await node.meta.write(increment("n"), request_id=bytes(beyond) + bytes(8), request_hash=HASH)
             near = bytes(Timestamp(0, now.wall_ms + 1_000, 0)) + bytes(8)
-            await node.write(increment("n"), request_id=near, request_hash=HASH)
+            await node.meta.write(increment("n"), request_id=near, request_hash=HASH)
 
     run(scenario)
 
@@ -133,14 +134,14 @@ def test_what_was_forgotten_by_age_is_refused_as_too_old_and_never_executed_agai
         clock = SetClock()
         async with running_node(clock=clock, limits=NodeLimits(remember_ms=60_000)) as node:
             old = request_id(node)
-            await node.write(increment("n"), request_id=old, request_hash=HASH)
+            await node.meta.write(increment("n"), request_id=old, request_hash=HASH)
             clock.now_ms += 60_001
             # Only a later entry makes it forget: an idle group stays as it is.
-            assert (await node.write(increment("n"), request_id=old, request_hash=HASH)).repeated
-            await node.write(increment("n"), request_id=bytes(node.host.clock.now()) + bytes(8), request_hash=HASH)
-            await node.caught_up()
+            assert (await node.meta.write(increment("n"), request_id=old, request_hash=HASH)).repeated
+            await node.meta.write(increment("n"), request_id=bytes(node.clock.now()) + bytes(8), request_hash=HASH)
+            await node.meta.reads.caught_up()
             with pytest.raises(OutcomeUnknown, match="too old") as unknown:
-                await node.write(increment("n"), request_id=old, request_hash=HASH)
+                await node.meta.write(increment("n"), request_id=old, request_hash=HASH)
             assert unknown.value.request_id == old.hex()
             assert read(node, "n") == b"2"
 
@@ -155,15 +156,15 @@ def test_what_is_too_much_is_forgotten_oldest_first_and_the_floor_survives_a_res
         async with running_node(disk, limits=limits) as node:
             for number in range(15):
                 ids.append(request_id(node, number))
-                await node.write(increment("n"), request_id=ids[-1], request_hash=HASH)
-            await node.caught_up()
-            assert node.applied.requests == 10
+                await node.meta.write(increment("n"), request_id=ids[-1], request_hash=HASH)
+            await node.meta.reads.caught_up()
+            assert node.meta.applied.requests == 10
         async with running_node(disk, limits=limits) as node:
             for id_ in ids[:5]:
                 with pytest.raises(OutcomeUnknown, match="too old"):
-                    await node.write(increment("n"), request_id=id_, request_hash=HASH)
+                    await node.meta.write(increment("n"), request_id=id_, request_hash=HASH)
             for id_ in ids[5:]:
-                assert (await node.write(increment("n"), request_id=id_, request_hash=HASH)).repeated
+                assert (await node.meta.write(increment("n"), request_id=id_, request_hash=HASH)).repeated
             assert read(node, "n") == b"15"
 
     run(scenario)
@@ -174,15 +175,15 @@ def test_ids_of_the_last_epoch_are_remembered_in_the_new_one() -> None:
         clock = SetClock()
         async with running_node(clock=clock, limits=NodeLimits(remember_ms=60_000)) as node:
             old = request_id(node)
-            await node.write(increment("n"), request_id=old, request_hash=HASH)
-            await node.bump_epoch(0)
-            await node.write(increment("n"), request_id=request_id(node), request_hash=HASH)
-            assert (await node.write(increment("n"), request_id=old, request_hash=HASH)).repeated
+            await node.meta.write(increment("n"), request_id=old, request_hash=HASH)
+            await node.meta.write(epoch_after(0))
+            await node.meta.write(increment("n"), request_id=request_id(node), request_hash=HASH)
+            assert (await node.meta.write(increment("n"), request_id=old, request_hash=HASH)).repeated
             clock.now_ms += 60_001
-            await node.write(increment("n"), request_id=bytes(node.host.clock.now()) + bytes(8), request_hash=HASH)
-            await node.caught_up()
+            await node.meta.write(increment("n"), request_id=bytes(node.clock.now()) + bytes(8), request_hash=HASH)
+            await node.meta.reads.caught_up()
             with pytest.raises(OutcomeUnknown):
-                await node.write(increment("n"), request_id=old, request_hash=HASH)
+                await node.meta.write(increment("n"), request_id=old, request_hash=HASH)
 
     run(scenario)
 

@@ -14,11 +14,11 @@ def test_a_leaders_own_disk_and_the_last_acknowledgement_are_no_rounds_of_a_lone
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
-        driver, taken = n1.parts.driver, []
+        driver, taken = n1.meta.driver, []
         for number in range(10):
             await world.sleep(5)
             before = driver.measures.rounds
-            await n1.write(put("k", b"%d" % number))
+            await n1.meta.write(put("k", b"%d" % number))
             taken.append(driver.measures.rounds - before)
         # But for heartbeats, which come when they do.
         assert sorted(taken)[len(taken) // 2] == 2
@@ -33,13 +33,13 @@ def test_the_last_acknowledgement_is_heard_soon_though_nobody_waits_for_it() -> 
         n1, _, _ = await world.grow("n1", "n2", "n3")
         # The third disk is slow: its word comes when the write is answered.
         world.places["n3"].disk.hold()
-        await n1.write(put("k", b"v"))
-        last = n1.parts.log.last[0]
+        await n1.meta.write(put("k", b"v"))
+        last = n1.meta.log.last[0]
         world.places["n3"].disk.release()
         began_ms = world.now_ms
 
         def is_heard() -> bool:
-            return all(each.match_index == last for each in n1.member_progress())
+            return all(each.match_index == last for each in n1.meta.member_progress())
 
         assert not is_heard()
         await world.until(is_heard, "both followers are known to have the entry")
@@ -54,15 +54,15 @@ def test_what_comes_while_the_disk_is_busy_is_evaluated_without_a_whole_round_an
     async def scenario() -> None:
         n1, n2, _ = await world.grow("n1", "n2", "n3")
         storage = world.places["n1"].disk
-        driver = n1.parts.driver
+        driver = n1.meta.driver
         storage.hold()
-        first = asyncio.ensure_future(n1.write(increment("n")))
+        first = asyncio.ensure_future(n1.meta.write(increment("n")))
         await world.until(lambda: storage.waiting == 1, "the first batch is being stored")
-        last = n1.parts.log.last[0]
+        last = n1.meta.log.last[0]
         rest = []
         before = driver.measures.rounds
         for _ in range(10):
-            rest.append(asyncio.ensure_future(n1.write(increment("n"))))
+            rest.append(asyncio.ensure_future(n1.meta.write(increment("n"))))
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         assert driver.measures.rounds == before
@@ -70,8 +70,8 @@ def test_what_comes_while_the_disk_is_busy_is_evaluated_without_a_whole_round_an
         storage.release()
         results = await asyncio.gather(first, *rest)
         assert [result.value for result in results] == list(range(1, 12))
-        assert n1.parts.log.last[0] == last + 1
-        await world.until(lambda: n2.read_ts() == results[-1].ts, "a follower has applied all")
+        assert n1.meta.log.last[0] == last + 1
+        await world.until(lambda: n2.meta.read_ts() == results[-1].ts, "a follower has applied all")
         assert read(n2, "n") == b"11"
 
     world.run(scenario)

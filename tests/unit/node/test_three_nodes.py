@@ -12,9 +12,10 @@ from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.group_commit import APPLY_WAIT_MS
+from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.node import Node
 from cortado.store.node.proposals import WriteResult
+from cortado.store.node.status import node_status
 from support.node_world import World
 from support.nodes import increment, key, put, read
 
@@ -24,14 +25,14 @@ def test_three_nodes_replicate_what_is_written() -> None:
 
     async def scenario() -> None:
         n1, n2, n3 = await world.grow("n1", "n2", "n3")
-        results = await asyncio.gather(*(n1.write(increment("n")) for _ in range(64)))
+        results = await asyncio.gather(*(n1.meta.write(increment("n")) for _ in range(64)))
         assert sorted(result.value for result in results) == list(range(1, 65))
         nodes = (n1, n2, n3)
-        await world.until(lambda: all(node.read_ts() == results[-1].ts for node in nodes), "all have applied all")
+        await world.until(lambda: all(node.meta.read_ts() == results[-1].ts for node in nodes), "all have applied all")
         for node in nodes:
             assert read(node, "n") == b"64"
             assert read(node, "n", results[9].ts) == b"10"
-        assert [each.node_id for each in n2.configuration.voters] == ["n1", "n2", "n3"]
+        assert [each.node_id for each in n2.meta.configuration.voters] == ["n1", "n2", "n3"]
 
     world.run(scenario)
 
@@ -41,19 +42,19 @@ def test_the_leader_stops_and_another_one_goes_on_with_everything() -> None:
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
-        written = await n1.write(put("k", b"v"))
+        written = await n1.meta.write(put("k", b"v"))
         world.places["n1"].crash()
         began_ms = world.now_ms
         leader = await world.led(but="n1")
         assert world.now_ms - began_ms < 2_000
-        assert read(leader, "k", await leader.linearize()) == b"v"
-        again = await leader.write(put("k", b"w"))
+        assert read(leader, "k", await leader.meta.reads.linearize()) == b"v"
+        again = await leader.meta.write(put("k", b"w"))
         assert again.ts > written.ts
         await world.places["n1"].start()
         n1 = world.places["n1"].node
-        await world.until(lambda: n1.applied.last_ts == again.ts, "the one that was away has caught up")
+        await world.until(lambda: n1.meta.applied.last_ts == again.ts, "the one that was away has caught up")
         assert read(n1, "k") == b"w"
-        assert n1.status().role == "follower"
+        assert node_status(n1).role == "follower"
 
     world.run(scenario)
 
@@ -63,7 +64,7 @@ def test_a_follower_sends_callers_to_the_leaders_address() -> None:
 
     async def scenario() -> None:
         _, n2, _ = await world.grow("n1", "n2", "n3")
-        for call in (n2.write(put("k", b"v")), n2.linearize(), n2.members.add("n4", "n4.test:1")):
+        for call in (n2.meta.write(put("k", b"v")), n2.meta.reads.linearize(), n2.meta.members.add("n4", "n4.test:1")):
             with pytest.raises(NotLeader) as refused:
                 await call
             assert refused.value.leader == "n1.test:7621"
@@ -77,14 +78,14 @@ def test_who_announces_a_member_again_is_answered_when_the_first_announcement_is
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         world.cut_off("n1")
-        first = asyncio.ensure_future(n1.members.add("n4", "n4.test:7621"))
-        await world.until(lambda: n1.configuration.member("n4") is not None, "it is appended")
-        again = asyncio.ensure_future(n1.members.add("n4", "n4.test:7621"))
+        first = asyncio.ensure_future(n1.meta.members.add("n4", "n4.test:7621"))
+        await world.until(lambda: n1.meta.configuration.member("n4") is not None, "it is appended")
+        again = asyncio.ensure_future(n1.meta.members.add("n4", "n4.test:7621"))
         await world.sleep(300)
         assert not again.done()
         world.heal()
         assert (await first).member("n4") == (await again).member("n4") is not None
-        assert (await n1.members.add("n4", "n4.test:7621")).learners == n1.configuration.learners
+        assert (await n1.meta.members.add("n4", "n4.test:7621")).learners == n1.meta.configuration.learners
 
     world.run(scenario)
 
@@ -94,20 +95,20 @@ def test_a_cut_off_leader_says_that_it_does_not_know_and_answers_no_read() -> No
 
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
-        await n1.write(put("k", b"old"))
+        await n1.meta.write(put("k", b"old"))
         world.cut_off("n1")
-        write = asyncio.ensure_future(n1.write(put("k", b"lost?")))
-        reading = asyncio.ensure_future(n1.linearize())
+        write = asyncio.ensure_future(n1.meta.write(put("k", b"lost?")))
+        reading = asyncio.ensure_future(n1.meta.reads.linearize())
         leader = await world.led(but="n1")
-        await leader.write(put("k", b"new"))
+        await leader.meta.write(put("k", b"new"))
         with pytest.raises(OutcomeUnknown):
             await write
         with pytest.raises(NotLeader):
             await reading
         with pytest.raises(NotLeader):
-            await n1.write(put("k", b"never"))
+            await n1.meta.write(put("k", b"never"))
         world.heal()
-        await world.until(lambda: n1.applied == leader.applied, "it has caught up")
+        await world.until(lambda: n1.meta.applied == leader.meta.applied, "it has caught up")
         assert read(n1, "k") == b"new"
 
     world.run(scenario)
@@ -119,12 +120,12 @@ def test_messages_that_come_twice_change_nothing() -> None:
 
     async def scenario() -> None:
         nodes = await world.grow("n1", "n2", "n3")
-        results = await asyncio.gather(*(nodes[0].write(increment("n")) for _ in range(50)))
-        last = await nodes[0].write(increment("n"))
+        results = await asyncio.gather(*(nodes[0].meta.write(increment("n")) for _ in range(50)))
+        last = await nodes[0].meta.write(increment("n"))
         assert sorted(result.value for result in results) == list(range(1, 51))
-        await world.until(lambda: all(node.read_ts() == last.ts for node in nodes), "all have applied all")
+        await world.until(lambda: all(node.meta.read_ts() == last.ts for node in nodes), "all have applied all")
         assert [read(node, "n") for node in nodes] == [b"51"] * 3
-        assert len({node.applied for node in nodes}) == 1
+        assert len({node.meta.applied for node in nodes}) == 1
 
     world.run(scenario)
 
@@ -134,16 +135,16 @@ def test_an_idle_group_writes_nothing_and_stays_with_its_leader() -> None:
 
     async def scenario() -> None:
         nodes = await world.grow("n1", "n2", "n3")
-        await nodes[0].write(put("k", b"v"))
+        await nodes[0].meta.write(put("k", b"v"))
         await world.sleep(1_000)
         done = [each.disk.done for each in world.places.values()]
-        term = nodes[0].term
+        term = nodes[0].meta.term
         await world.sleep(60_000)
         for node in nodes:
-            assert node.ready
-        await nodes[0].linearize()
+            assert node.meta.ready
+        await nodes[0].meta.reads.linearize()
         assert [each.disk.done for each in world.places.values()] == done
-        assert (nodes[0].term, nodes[0].status().role) == (term, "leader")
+        assert (nodes[0].meta.term, node_status(nodes[0]).role) == (term, "leader")
 
     world.run(scenario)
 
@@ -156,18 +157,18 @@ def test_leadership_lost_says_of_each_write_what_is_known_of_it() -> None:
         world.cut_off("n1")
         disk = world.places["n1"].disk
         disk.hold()
-        appended = asyncio.ensure_future(n1.write(put("a", b"1")))
+        appended = asyncio.ensure_future(n1.meta.write(put("a", b"1")))
         await world.until(lambda: disk.waiting == 1, "the first one is appended, and being stored")
-        opened = asyncio.ensure_future(n1.write(put("b", b"1")))
-        resting = asyncio.ensure_future(n1.write(_refuse))
-        await world.until(lambda: n1.status().role != "leader", "it knows that it is alone")
+        opened = asyncio.ensure_future(n1.meta.write(put("b", b"1")))
+        resting = asyncio.ensure_future(n1.meta.write(_refuse))
+        await world.until(lambda: node_status(n1).role != "leader", "it knows that it is alone")
         disk.release()
         with pytest.raises(OutcomeUnknown):
             await appended
         for did_not_happen in (opened, resting):
             with pytest.raises(NotLeader):
                 await did_not_happen
-        assert n1.status().queues[0].count == 0
+        assert node_status(n1).queues[0].count == 0
 
     world.run(scenario)
 
@@ -184,22 +185,22 @@ def test_a_refusal_of_a_leader_that_was_deposed_is_not_given() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         world.hold("n2", "n1")
         world.hold("n3", "n1")
-        insert = asyncio.ensure_future(n1.write(put("k", b"here")))
+        insert = asyncio.ensure_future(n1.meta.write(put("k", b"here")))
         await world.sleep(10)
         world.cuts = {("n1", "n2"), ("n1", "n3")}
         acknowledgements, world.held = world.held, []
         leader = await world.led(but="n1")
-        await leader.write(_remove)
+        await leader.meta.write(_remove)
         # n1 has not heard of it. What it sees is the insert, which becomes committed now.
-        assert n1.status().role == "leader"
-        refused = asyncio.ensure_future(n1.write(_insert))
-        without_effect = asyncio.ensure_future(n1.write(_nothing))
+        assert node_status(n1).role == "leader"
+        refused = asyncio.ensure_future(n1.meta.write(_insert))
+        without_effect = asyncio.ensure_future(n1.meta.write(_nothing))
         await world.sleep(1)
         world.held = acknowledgements
         world.let_go()
         await insert
         await world.sleep(1)
-        assert n1.status().role == "leader"
+        assert node_status(n1).role == "leader"
         assert not refused.done()
         assert not without_effect.done()
         world.heal()
@@ -236,26 +237,26 @@ def test_a_write_is_answered_when_it_is_committed_and_read_before_it_is_applied(
         disk, data = world.places["n1"].disk, world.places["n1"].data
         disk.hold()
         data.hold()
-        id_ = bytes(n1.read_ts()) + bytes(8)
-        write = asyncio.ensure_future(n1.write(increment("n"), request_id=id_, request_hash=b"h" * 16))
+        id_ = bytes(n1.meta.read_ts()) + bytes(8)
+        write = asyncio.ensure_future(n1.meta.write(increment("n"), request_id=id_, request_hash=b"h" * 16))
         await world.until(lambda: disk.waiting == 1, "the entry is being stored")
         await world.sleep(10)
         assert not write.done(), "a leader's own disk is asked, too"
         disk.let_one_through()
         result = await write
         await world.until(lambda: data.waiting == 1, "it is being applied")
-        assert await n1.linearize() == result.ts
+        assert await n1.meta.reads.linearize() == result.ts
         assert read(n1, "n", result.ts) == b"1"
-        assert read(n1, "n", n1.applied.last_ts) is None
-        again = await n1.write(increment("n"), request_id=id_, request_hash=b"h" * 16)
+        assert read(n1, "n", n1.meta.applied.last_ts) is None
+        again = await n1.meta.write(increment("n"), request_id=id_, request_hash=b"h" * 16)
         assert (again.ts, again.repeated) == (result.ts, True), "a retry finds it before the table has it"
-        scanning = asyncio.ensure_future(n1.applied_to(result.ts))
+        scanning = asyncio.ensure_future(n1.meta.reads.applied_to(result.ts))
         await world.sleep(20)
         assert not scanning.done(), "the engine does not have it yet"
         disk.release()
         data.release()
         assert await scanning == result.ts
-        assert read(n1, "n", await n1.linearize()) == b"1"
+        assert read(n1, "n", await n1.meta.reads.linearize()) == b"1"
 
     world.run(scenario)
 
@@ -267,15 +268,15 @@ def test_what_was_read_from_memory_is_not_read_any_more_where_leadership_was_los
     async def scenario() -> None:
         n1, _, _ = await world.grow("n1", "n2", "n3")
         world.places["n1"].data.hold()
-        written = await n1.write(put("k", b"v"))
+        written = await n1.meta.write(put("k", b"v"))
         assert read(n1, "k", written.ts) == b"v"
         world.cut_off("n1")
-        await world.until(lambda: not n1.parts.driver.leadership.is_elected, "it gives up")
-        assert n1.read_ts() < written.ts
+        await world.until(lambda: not n1.meta.driver.leadership.is_elected, "it gives up")
+        assert n1.meta.read_ts() < written.ts
         with pytest.raises(Unavailable, match="leadership was lost"):
-            n1.reader(written.ts)
+            n1.meta.reader(written.ts)
         world.places["n1"].data.release()
-        assert await n1.applied_to(written.ts) == written.ts
+        assert await n1.meta.reads.applied_to(written.ts) == written.ts
         assert read(n1, "k", written.ts) == b"v"
 
     world.run(scenario)
@@ -292,13 +293,13 @@ def test_a_leader_whose_data_is_stuck_hands_over_and_leads_again_when_it_is_not(
             data.failures = [ResourceExhausted("full", 100, "disk", 1) for _ in range(1_000)]
         else:
             data.hold()
-        written = await n1.write(put("k", b"v"))
+        written = await n1.meta.write(put("k", b"v"))
         led = await world.led(but="n1")
-        await led.write(put("k", b"w"))
+        await led.meta.write(put("k", b"w"))
         data.failures = []
         data.release()
-        await world.until(lambda: n1.applied.last_ts > written.ts, "it has applied all")
-        await led.members.transfer("n1")
+        await world.until(lambda: n1.meta.applied.last_ts > written.ts, "it has applied all")
+        await led.meta.members.transfer("n1")
         assert (await world.led(but=led.identity.node_id)) is n1
 
     world.run(scenario)
@@ -311,20 +312,20 @@ def test_a_write_costs_each_node_one_write_of_its_log_and_many_are_applied_toget
         nodes = await world.grow("n1", "n2", "n3")
         n1 = nodes[0]
         places = [world.places[node.identity.node_id] for node in nodes]
-        await world.until(lambda: all(node.applied == n1.applied for node in nodes), "nothing is on its way")
+        await world.until(lambda: all(node.meta.applied == n1.meta.applied for node in nodes), "nothing is on its way")
         before = [place.disk.done for place in places]
         applied_before = [place.data.done for place in places]
         for number in range(50):
-            written = await n1.write(put("k", b"%d" % number))
+            written = await n1.meta.write(put("k", b"%d" % number))
         after = [place.disk.done for place in places]
         assert [end - begin for begin, end in zip(before, after, strict=True)] == [50, 50, 50]
         assert all(place.data.done - begun < 25 for place, begun in zip(places, applied_before, strict=True))
         began_ms = world.now_ms
-        await n1.caught_up()
-        assert n1.applied.last_ts == written.ts
+        await n1.meta.reads.caught_up()
+        assert n1.meta.applied.last_ts == written.ts
         assert world.now_ms - began_ms < APPLY_WAIT_MS / 2, "it is applied at once for whoever waits for it"
-        written = await n1.write(put("k", b"w"))
-        await world.until(lambda: n1.applied.last_ts == written.ts, "it is applied though nobody asks")
+        written = await n1.meta.write(put("k", b"w"))
+        await world.until(lambda: n1.meta.applied.last_ts == written.ts, "it is applied though nobody asks")
 
     world.run(scenario)
 
@@ -336,19 +337,21 @@ def test_who_waits_for_what_is_decided_is_told_where_it_takes_too_long_or_the_da
         nodes = await world.grow("n1", "n2", "n3")
         n3, place = nodes[2], world.places["n3"]
         place.disk.hold()
-        await nodes[0].write(put("k", b"v"))
-        await world.until(lambda: n3._log.durable_commit_index > n3.applied.index, "n3 knows more than it has applied")
+        await nodes[0].meta.write(put("k", b"v"))
+        await world.until(
+            lambda: n3.meta.log.durable_commit_index > n3.meta.applied.index, "n3 knows more than it has applied"
+        )
         began_ms = world.now_ms
         with pytest.raises(Unavailable, match="has not applied within 5 s what it knows to be committed"):
-            await n3.caught_up()
+            await n3.meta.reads.caught_up()
         assert world.now_ms - began_ms < 6_000
-        waiting = asyncio.ensure_future(n3.caught_up())
+        waiting = asyncio.ensure_future(n3.meta.reads.caught_up())
         await world.sleep(10)
-        n3.store.unreadable = "a snapshot is being installed"
-        n3._driver.schedule()
+        n3.meta.store.unreadable = "a snapshot is being installed"
+        n3.meta.driver.schedule()
         with pytest.raises(Unavailable, match="a snapshot is being installed"):
             await waiting
-        n3.store.unreadable = ""
+        n3.meta.store.unreadable = ""
         place.disk.release()
 
     world.run(scenario)
@@ -364,12 +367,12 @@ def test_callers_who_ask_again_when_they_are_answered_share_entries() -> None:
             # They come apart, while others wait already.
             await asyncio.sleep(number * 0.0002)
             for _ in range(20):
-                await n1.write(increment("n"))
+                await n1.meta.write(increment("n"))
 
-        first_index = n1.applied.index
+        first_index = n1.meta.applied.index
         await asyncio.gather(*(caller(number) for number in range(32)))
-        assert read(n1, "n", await n1.linearize()) == b"640"
-        assert n1.applied.index - first_index <= 25
+        assert read(n1, "n", await n1.meta.reads.linearize()) == b"640"
+        assert n1.meta.applied.index - first_index <= 25
 
     world.run(scenario)
 
@@ -379,11 +382,11 @@ def test_a_retry_at_the_next_leader_has_one_effect_and_the_first_answer() -> Non
 
     async def scenario() -> None:
         n1, n2, n3 = await world.grow("n1", "n2", "n3")
-        id_ = bytes(n1.read_ts()) + bytes(8)
+        id_ = bytes(n1.meta.read_ts()) + bytes(8)
         world.hold("n2", "n1")
         world.hold("n3", "n1")
         lost = asyncio.ensure_future(_count(n1, id_))
-        await world.until(lambda: n2.status().last_index > n2.applied.index, "the entry arrived")
+        await world.until(lambda: node_status(n2).last_index > n2.meta.applied.index, "the entry arrived")
         await world.sleep(5)
         world.places["n1"].crash()
         leader = await world.led(but="n1")
@@ -392,20 +395,20 @@ def test_a_retry_at_the_next_leader_has_one_effect_and_the_first_answer() -> Non
         world.let_go()
         await world.places["n1"].start()
         await world.settled()
-        await leader.members.transfer("n1")
+        await leader.meta.members.transfer("n1")
         n1 = world.places["n1"].node
-        await world.led(above=leader.term - 1)
+        await world.led(above=leader.meta.term - 1)
         again = await _count(n1, id_)
         assert (again.repeated, again.ts, again.reply) == (True, first.ts, b"1")
-        assert read(n1, "n", await n1.linearize()) == b"1"
-        assert {node.applied.requests for node in (n1, n2, n3)} == {1}
+        assert read(n1, "n", await n1.meta.reads.linearize()) == b"1"
+        assert {node.meta.applied.requests for node in (n1, n2, n3)} == {1}
         lost.cancel()
 
     world.run(scenario)
 
 
-async def _count(node: Node, request_id: bytes) -> WriteResult:
-    return await node.write(
+async def _count(node: Host, request_id: bytes) -> WriteResult:
+    return await node.meta.write(
         increment("n"),
         request_id=request_id,
         request_hash=b"h" * 16,
@@ -420,11 +423,11 @@ def test_what_the_leader_forgets_every_replica_forgets() -> None:
         n1, n2, n3 = await world.grow("n1", "n2", "n3")
         ids = []
         for number in range(25):
-            ids.append(bytes(n1.host.clock.now()) + number.to_bytes(8))
+            ids.append(bytes(n1.clock.now()) + number.to_bytes(8))
             await _count(n1, ids[-1])
         await world.settled()
-        assert n2.applied == n3.applied == n1.applied
-        assert n3.applied.requests == 10
+        assert n2.meta.applied == n3.meta.applied == n1.meta.applied
+        assert n3.meta.applied.requests == 10
         world.places["n1"].crash()
         leader = await world.led(but="n1")
         for id_ in ids[:15]:

@@ -11,8 +11,10 @@ from cortado.errors import ResourceExhausted, Unavailable
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import kv_range
+from cortado.store.node.controls import epoch_after
+from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.node import Node
+from cortado.store.node.status import node_status
 from support.node_world import World
 from support.nodes import put
 from support.watch_history import problems
@@ -21,9 +23,9 @@ from support.watchers import Watcher, committed_in
 ALL = kv_range("test")
 
 
-async def write(node: Node, *names: str) -> Timestamp:
+async def write(node: Host, *names: str) -> Timestamp:
     """One commit each, in one batch where there are several; the last one's timestamp."""
-    results = await asyncio.gather(*[node.write(put(name, b"v"), size_bytes=10) for name in names])
+    results = await asyncio.gather(*[node.meta.write(put(name, b"v"), size_bytes=10) for name in names])
     return max(result.ts for result in results)
 
 
@@ -50,7 +52,7 @@ def test_a_watch_from_the_beginning_is_behind_since_it_began_and_not_since_1970(
     async def scenario() -> None:
         (node,) = await world.grow("n1")
         await write(node, "a")
-        await node.caught_up()
+        await node.meta.reads.caught_up()
         release = asyncio.Event()
 
         async def pause() -> None:
@@ -60,8 +62,8 @@ def test_a_watch_from_the_beginning_is_behind_since_it_began_and_not_since_1970(
         await world.until(lambda: bool(watcher.history), "it says where it begins")
         await world.sleep(300)
         await write(node, "b")
-        await node.caught_up()
-        assert 0 < node.watches.statistics().resolved_lag_ms <= 400
+        await node.meta.reads.caught_up()
+        assert 0 < node.meta.watches.statistics().resolved_lag_ms <= 400
         watcher.stop()
 
     world.run(scenario)
@@ -72,7 +74,7 @@ def test_what_is_decided_and_not_applied_is_above_every_resolved_mark() -> None:
 
     async def scenario() -> None:
         leader, *_ = await world.grow("n1", "n2", "n3")
-        before = leader.read_ts()
+        before = leader.meta.read_ts()
         watcher = Watcher(leader, before, interval_ms=5)
         world.places["n1"].disk.hold()
         for other in ("n2", "n3"):
@@ -95,17 +97,17 @@ def test_time_goes_on_for_watchers_of_an_idle_group_wherever_they_watch() -> Non
 
     async def scenario() -> None:
         nodes = await world.grow("n1", "n2", "n3")
-        began = nodes[0].read_ts()
-        last_index = nodes[0].applied.index
+        began = nodes[0].meta.read_ts()
+        last_index = nodes[0].meta.applied.index
         await world.sleep(5_000)
         # Nobody watches: an idle group writes nothing.
-        assert (nodes[0].applied.index, nodes[0].read_ts()) == (last_index, began)
+        assert (nodes[0].meta.applied.index, nodes[0].meta.read_ts()) == (last_index, began)
         watchers = [Watcher(node, began) for node in nodes]
         await world.sleep(5_000)
         for watcher in watchers:
             assert watcher.resolved.wall_ms >= began.wall_ms + 8_000
             watcher.stop()
-        assert nodes[0].applied.index <= last_index + 6
+        assert nodes[0].meta.applied.index <= last_index + 6
 
     world.run(scenario)
 
@@ -115,7 +117,7 @@ def test_a_follower_resolves_what_it_has_applied() -> None:
 
     async def scenario() -> None:
         leader, follower, _ = await world.grow("n1", "n2", "n3")
-        began = leader.read_ts()
+        began = leader.meta.read_ts()
         watcher = Watcher(follower, began)
         world.cut_off("n2")
         await write(leader, "a")
@@ -154,7 +156,7 @@ def test_a_replica_that_knows_no_leader_ends_its_watches() -> None:
 
     async def scenario() -> None:
         leader, follower, _ = await world.grow("n1", "n2", "n3")
-        watcher = Watcher(follower, leader.read_ts())
+        watcher = Watcher(follower, leader.meta.read_ts())
         await world.sleep(3_000)
         assert not watcher.task.done()
         world.cut_off("n2")
@@ -170,7 +172,7 @@ def test_an_election_ends_no_watch() -> None:
 
     async def scenario() -> None:
         await world.grow("n1", "n2", "n3")
-        watcher = Watcher(world.places["n2"].node, world.leader().read_ts())
+        watcher = Watcher(world.places["n2"].node, world.leader().meta.read_ts())
         await write(world.leader(), "a")
         world.places["n1"].crash()
         last = await write(await world.led(but="n1"), "b")
@@ -186,13 +188,13 @@ def test_a_new_epoch_is_above_everything_before() -> None:
 
     async def scenario() -> None:
         leader, follower, _ = await world.grow("n1", "n2", "n3")
-        watcher = Watcher(follower, leader.read_ts())
+        watcher = Watcher(follower, leader.meta.read_ts())
         await write(leader, "a")
-        await leader.bump_epoch(0)
+        await leader.meta.write(epoch_after(0))
         last = await write(leader, "b")
         await world.until(lambda: watcher.resolved >= last, "it has seen both")
         assert [each.ts.epoch for each in watcher.changes] == [0, 1]
-        await leader.caught_up()
+        await leader.meta.reads.caught_up()
         assert problems(watcher.history, watcher.after, committed_in(leader)) == []
         watcher.stop()
 
@@ -204,13 +206,13 @@ def test_a_snapshot_that_replaces_the_state_leaves_no_gap() -> None:
 
     async def scenario() -> None:
         leader, follower, _ = await world.grow("n1", "n2", "n3")
-        watcher = Watcher(follower, leader.read_ts(), turn_to=lambda: follower)
+        watcher = Watcher(follower, leader.meta.read_ts(), turn_to=lambda: follower)
         world.cut_off("n2")
         for number in range(30):
             await write(leader, f"k{number}")
         fetched = world.fetches
         world.heal()
-        await world.until(lambda: watcher.resolved >= leader.read_ts(), "it has caught up")
+        await world.until(lambda: watcher.resolved >= leader.meta.read_ts(), "it has caught up")
         assert world.fetches > fetched
         assert len(watcher.changes) == 30
         assert problems(watcher.history, watcher.after, committed_in(leader)) == []
@@ -224,12 +226,12 @@ def test_a_slow_watcher_catches_up_from_the_engine_and_misses_nothing() -> None:
 
     async def scenario() -> None:
         (node,) = await world.grow("n1")
-        watcher = Watcher(node, node.read_ts(), pause=lambda: world.sleep(1_000))
+        watcher = Watcher(node, node.meta.read_ts(), pause=lambda: world.sleep(1_000))
         for number in range(40):
             await write(node, f"k{number}", "again")
-        await world.until(lambda: watcher.resolved >= node.read_ts(), "it has seen all")
+        await world.until(lambda: watcher.resolved >= node.meta.read_ts(), "it has seen all")
         assert problems(watcher.history, watcher.after, committed_in(node)) == []
-        statistics = node.watches.statistics()
+        statistics = node.meta.watches.statistics()
         assert statistics.overflows > 0
         assert statistics.passes > 0
         watcher.stop()
@@ -244,14 +246,14 @@ def test_there_is_a_bound_on_watches() -> None:
         (node,) = await world.grow("n1")
         watchers = [Watcher(node, ZERO) for _ in range(2)]
         await asyncio.sleep(0)
-        with pytest.raises(ResourceExhausted) as refused, node.watches.watch(*ALL, ZERO, resolved_interval_ms=50):
+        with pytest.raises(ResourceExhausted) as refused, node.meta.watches.watch(*ALL, ZERO, resolved_interval_ms=50):
             pass
         assert (refused.value.resource, refused.value.limit) == ("watches", 2)
         for watcher in watchers:
             watcher.stop()
-        await world.until(lambda: node.watches.statistics().watches == 0, "their places are free")
-        with node.watches.watch(*ALL, ZERO, resolved_interval_ms=50):
-            assert {each.name: each.count for each in node.status().queues}["watches"] == 1
+        await world.until(lambda: node.meta.watches.statistics().watches == 0, "their places are free")
+        with node.meta.watches.watch(*ALL, ZERO, resolved_interval_ms=50):
+            assert {each.name: each.count for each in node_status(node).queues}["watches"] == 1
 
     world.run(scenario)
 
@@ -266,7 +268,7 @@ def test_a_node_that_stops_ends_its_watches_at_once() -> None:
         await node.stop()
         await world.until(watcher.task.done, "it has ended", 100)
         assert "stopping" in str(watcher.errors[0])
-        with pytest.raises(Unavailable), node.watches.watch(*ALL, ZERO, resolved_interval_ms=50):
+        with pytest.raises(Unavailable), node.meta.watches.watch(*ALL, ZERO, resolved_interval_ms=50):
             pass
 
     world.run(scenario)
@@ -277,12 +279,12 @@ def test_who_takes_nothing_costs_no_more_than_a_queue() -> None:
 
     async def scenario() -> None:
         (node,) = await world.grow("n1")
-        with node.watches.watch(*ALL, node.read_ts(), resolved_interval_ms=50) as watch:
+        with node.meta.watches.watch(*ALL, node.meta.read_ts(), resolved_interval_ms=50) as watch:
             async with aclosing(watch.batches()) as batches:
                 await anext(batches)
                 for number in range(20):
                     await write(node, f"k{number}")
-                assert node.watches.statistics().queued_events <= 4
-        assert node.watches.statistics().queued_events == 0
+                assert node.meta.watches.statistics().queued_events <= 4
+        assert node.meta.watches.statistics().queued_events == 0
 
     world.run(scenario)

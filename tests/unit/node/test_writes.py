@@ -21,6 +21,7 @@ from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.status import node_status
 from support.nodes import NodeDisk, increment, key, put, read, run, running_node, until
 
 
@@ -39,7 +40,7 @@ def test_64_concurrent_increments_of_one_key_lose_nothing_and_share_commits() ->
         disk = NodeDisk()
         async with running_node(disk) as node:
             before = disk.appends
-            results = await asyncio.gather(*(node.write(increment("n")) for _ in range(64)))
+            results = await asyncio.gather(*(node.meta.write(increment("n")) for _ in range(64)))
             assert sorted(result.value for result in results) == list(range(1, 65))
             assert read(node, "n") == b"64"
             assert disk.appends - before <= 3
@@ -54,9 +55,9 @@ def test_what_arrives_while_the_disk_is_busy_sees_what_is_in_flight_and_becomes_
         disk = NodeDisk()
         async with running_node(disk) as node:
             disk.hold()
-            first = asyncio.ensure_future(node.write(increment("n")))
+            first = asyncio.ensure_future(node.meta.write(increment("n")))
             await until(lambda: disk.held == 1, "the first batch is being stored")
-            rest = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(10)]
+            rest = [asyncio.ensure_future(node.meta.write(increment("n"))) for _ in range(10)]
             await asyncio.sleep(0)
             commits = disk.appends
             assert read(node, "n") is None, "nothing is visible before it is durable"
@@ -70,7 +71,7 @@ def test_what_arrives_while_the_disk_is_busy_sees_what_is_in_flight_and_becomes_
 def test_one_of_many_racing_inserts_wins() -> None:
     async def scenario() -> None:
         async with running_node(NodeDisk()) as node:
-            outcomes = await asyncio.gather(*(node.write(insert("k")) for _ in range(64)), return_exceptions=True)
+            outcomes = await asyncio.gather(*(node.meta.write(insert("k")) for _ in range(64)), return_exceptions=True)
             refused = [each for each in outcomes if isinstance(each, ConditionFailed)]
             assert len(refused) == 63
 
@@ -82,9 +83,9 @@ def test_a_refusal_waits_until_what_it_rests_on_is_durable() -> None:
         disk = NodeDisk()
         async with running_node(disk) as node:
             disk.hold()
-            winner = asyncio.ensure_future(node.write(insert("k")))
+            winner = asyncio.ensure_future(node.meta.write(insert("k")))
             await until(lambda: disk.held == 1, "the insert is being stored")
-            loser = asyncio.ensure_future(node.write(insert("k")))
+            loser = asyncio.ensure_future(node.meta.write(insert("k")))
             for _ in range(20):
                 await asyncio.sleep(0.001)
             assert not loser.done(), "refused because of a write that may yet be lost"
@@ -102,9 +103,9 @@ def test_a_refusal_that_rested_on_a_write_without_room_is_worked_out_again() -> 
         async with running_node(disk) as node:
             disk.hold()
             disk.failures.append(ResourceExhausted("no room", 1000, "map"))
-            first = asyncio.ensure_future(node.write(insert("k")))
+            first = asyncio.ensure_future(node.meta.write(insert("k")))
             await until(lambda: disk.held == 1, "the insert is being stored")
-            second = asyncio.ensure_future(node.write(insert("k")))
+            second = asyncio.ensure_future(node.meta.write(insert("k")))
             await asyncio.sleep(0.01)
             disk.release()
             with pytest.raises(ResourceExhausted):
@@ -119,14 +120,14 @@ def test_without_room_the_batch_is_refused_whole_and_what_built_on_it_starts_fro
     async def scenario() -> None:
         disk = NodeDisk()
         async with running_node(disk) as node:
-            await node.write(increment("n"))
-            await node.caught_up()
-            index = node.applied.index
+            await node.meta.write(increment("n"))
+            await node.meta.reads.caught_up()
+            index = node.meta.applied.index
             disk.hold()
             disk.failures.append(ResourceExhausted("no room", 1000, "map"))
-            lost = asyncio.ensure_future(node.write(increment("n")))
+            lost = asyncio.ensure_future(node.meta.write(increment("n")))
             await until(lambda: disk.held == 1, "the increment is being stored")
-            after = asyncio.ensure_future(node.write(increment("n")))
+            after = asyncio.ensure_future(node.meta.write(increment("n")))
             await asyncio.sleep(0.01)
             disk.release()
             with pytest.raises(ResourceExhausted, match="no room"):
@@ -134,9 +135,9 @@ def test_without_room_the_batch_is_refused_whole_and_what_built_on_it_starts_fro
             result = await after
             assert result.value == 2, "the refused increment never happened"
             assert read(node, "n") == b"2"
-            await node.caught_up()
-            assert node.applied.index == index + 1, "its place in the log was taken back"
-            assert node.status().state == "serving"
+            await node.meta.reads.caught_up()
+            assert node.meta.applied.index == index + 1, "its place in the log was taken back"
+            assert node_status(node).state == "serving"
 
     run(scenario)
 
@@ -145,14 +146,14 @@ def test_without_room_reads_go_on_and_the_state_says_why() -> None:
     async def scenario() -> None:
         disk = NodeDisk()
         async with running_node(disk) as node:
-            await node.write(put("k", b"v"))
+            await node.meta.write(put("k", b"v"))
             disk.failures.append(ResourceExhausted("the disk is full", 1000, "disk"))
             with pytest.raises(ResourceExhausted):
-                await node.write(put("k", b"w"))
+                await node.meta.write(put("k", b"w"))
             assert read(node, "k") == b"v"
-            assert node.status().state == "read-only: the disk is full"
-            await node.write(put("k", b"x"))
-            assert node.status().state == "serving"
+            assert node_status(node).state == "read-only: the disk is full"
+            await node.meta.write(put("k", b"x"))
+            assert node_status(node).state == "serving"
 
     run(scenario)
 
@@ -163,9 +164,9 @@ def test_a_failed_disk_stops_the_node_and_the_outcome_is_unknown() -> None:
         async with running_node(disk) as node:
             disk.hold()
             disk.failures.append(StorageFailed("input/output error"))
-            in_flight = asyncio.ensure_future(node.write(put("k", b"v")))
+            in_flight = asyncio.ensure_future(node.meta.write(put("k", b"v")))
             await until(lambda: disk.held == 1, "the write is being stored")
-            behind = asyncio.ensure_future(node.write(put("k", b"w")))
+            behind = asyncio.ensure_future(node.meta.write(put("k", b"w")))
             await asyncio.sleep(0.01)
             disk.release()
             with pytest.raises(OutcomeUnknown):
@@ -174,7 +175,7 @@ def test_a_failed_disk_stops_the_node_and_the_outcome_is_unknown() -> None:
                 await behind
             assert isinstance(await node.failed(), StorageFailed)
             with pytest.raises(Unavailable, match="has stopped"):
-                await node.write(put("k", b"x"))
+                await node.meta.write(put("k", b"x"))
 
     run(scenario)
 
@@ -186,7 +187,10 @@ def test_a_defect_in_evaluation_is_the_callers_error_alone(caplog: pytest.LogCap
     async def scenario() -> None:
         async with running_node(NodeDisk()) as node:
             outcomes = await asyncio.gather(
-                node.write(put("a", b"1")), node.write(defect), node.write(put("b", b"2")), return_exceptions=True
+                node.meta.write(put("a", b"1")),
+                node.meta.write(defect),
+                node.meta.write(put("b", b"2")),
+                return_exceptions=True,
             )
             assert isinstance(outcomes[1], Internal)
             assert (read(node, "a"), read(node, "b")) == (b"1", b"2")
@@ -202,9 +206,9 @@ def test_a_write_without_an_effect_commits_nothing_and_is_told_the_newest_timest
     async def scenario() -> None:
         disk = NodeDisk()
         async with running_node(disk) as node:
-            written = await node.write(put("k", b"v"))
+            written = await node.meta.write(put("k", b"v"))
             commits = disk.appends
-            result = await node.write(nothing)
+            result = await node.meta.write(nothing)
             assert (result.ts, result.value) == (written.ts, "nothing")
             assert disk.appends == commits
 
@@ -215,9 +219,9 @@ def test_one_write_may_not_change_more_than_an_entry_may_hold() -> None:
     async def scenario() -> None:
         async with running_node(NodeDisk(), limits=NodeLimits(command_bytes_max=1000)) as node:
             with pytest.raises(TooLarge) as refused:
-                await node.write(put("k", bytes(1000)))
+                await node.meta.write(put("k", bytes(1000)))
             assert refused.value.limit == 1000
-            await node.write(put("k", bytes(800)))
+            await node.meta.write(put("k", bytes(800)))
 
     run(scenario)
 
@@ -227,10 +231,10 @@ def test_a_batch_is_bounded_in_commands_and_bytes() -> None:
         disk = NodeDisk()
         async with running_node(disk, limits=NodeLimits(batch_commands_max=4, batch_bytes_max=10_000)) as node:
             before = disk.appends
-            await asyncio.gather(*(node.write(increment("n")) for _ in range(16)))
+            await asyncio.gather(*(node.meta.write(increment("n")) for _ in range(16)))
             assert disk.appends - before == 4
             before = disk.appends
-            await asyncio.gather(*(node.write(put(f"k{i}", bytes(6_000)), size_bytes=6_000) for i in range(3)))
+            await asyncio.gather(*(node.meta.write(put(f"k{i}", bytes(6_000)), size_bytes=6_000) for i in range(3)))
             assert disk.appends - before == 3
 
     run(scenario)
@@ -241,16 +245,16 @@ def test_past_the_bound_of_writes_in_flight_the_answer_comes_at_once_with_a_dela
         disk = NodeDisk()
         async with running_node(disk, limits=NodeLimits(writes_max=8)) as node:
             disk.hold()
-            writes = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(8)]
-            await until(lambda: node.status().queues[0].count == 8, "eight writes are in flight")
+            writes = [asyncio.ensure_future(node.meta.write(increment("n"))) for _ in range(8)]
+            await until(lambda: node_status(node).queues[0].count == 8, "eight writes are in flight")
             with pytest.raises(ResourceExhausted) as refused:
-                await node.write(increment("n"))
+                await node.meta.write(increment("n"))
             assert (refused.value.resource, refused.value.limit) == ("writes", 8)
             assert refused.value.retry_delay_ms > 0
             disk.release()
             await asyncio.gather(*writes)
-            assert (await node.write(increment("n"))).value == 9
-            assert node.status().queues[0].count == 0
+            assert (await node.meta.write(increment("n"))).value == 9
+            assert node_status(node).queues[0].count == 0
 
     run(scenario)
 
@@ -260,15 +264,15 @@ def test_a_caller_who_leaves_before_evaluation_writes_nothing() -> None:
         disk = NodeDisk()
         async with running_node(disk, limits=NodeLimits(batch_commands_max=1)) as node:
             disk.hold()
-            storing = asyncio.ensure_future(node.write(increment("n")))
+            storing = asyncio.ensure_future(node.meta.write(increment("n")))
             await until(lambda: disk.held == 1, "the first write is being stored")
-            open_batch = asyncio.ensure_future(node.write(increment("n")))
-            waiting = asyncio.ensure_future(node.write(increment("n")))
+            open_batch = asyncio.ensure_future(node.meta.write(increment("n")))
+            waiting = asyncio.ensure_future(node.meta.write(increment("n")))
             await asyncio.sleep(0.01)
             waiting.cancel()
             disk.release()
             await asyncio.gather(storing, open_batch)
-            await until(lambda: node.status().queues[0].count == 0, "everything left")
+            await until(lambda: node_status(node).queues[0].count == 0, "everything left")
             assert read(node, "n") == b"2"
 
     run(scenario)
@@ -279,7 +283,7 @@ def test_a_caller_who_leaves_after_evaluation_does_not_stop_the_write() -> None:
         disk = NodeDisk()
         async with running_node(disk) as node:
             disk.hold()
-            write = asyncio.ensure_future(node.write(increment("n")))
+            write = asyncio.ensure_future(node.meta.write(increment("n")))
             await until(lambda: disk.held == 1, "the write is being stored")
             write.cancel()
             disk.release()
@@ -293,12 +297,12 @@ def test_a_stop_finishes_what_is_in_flight_and_refuses_the_rest() -> None:
         disk = NodeDisk()
         async with running_node(disk) as node:
             disk.hold()
-            writes = [asyncio.ensure_future(node.write(increment("n"))) for _ in range(5)]
+            writes = [asyncio.ensure_future(node.meta.write(increment("n"))) for _ in range(5)]
             await until(lambda: disk.held == 1, "the writes are being stored")
             stop = asyncio.ensure_future(node.stop())
             await asyncio.sleep(0.01)
             with pytest.raises(Unavailable, match="stopping"):
-                await node.write(increment("n"))
+                await node.meta.write(increment("n"))
             disk.release()
             await stop
             assert [(await each).value for each in writes] == [1, 2, 3, 4, 5]
@@ -310,10 +314,10 @@ def test_a_node_whose_data_somebody_else_has_written_stops_and_overwrites_nothin
     async def scenario() -> None:
         disk = NodeDisk()
         async with running_node(disk) as first, running_node(disk) as second:
-            assert (await second.write(increment("n"))).value == 1
+            assert (await second.meta.write(increment("n"))).value == 1
             with pytest.raises(OutcomeUnknown):
-                await first.write(increment("n"))
+                await first.meta.write(increment("n"))
             assert isinstance(await first.failed(), DataLoss)
-            assert (await second.write(increment("n"))).value == 2
+            assert (await second.meta.write(increment("n"))).value == 2
 
     run(scenario)

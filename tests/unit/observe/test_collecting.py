@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,8 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
 from cortado.store.node.changefeed.watches import WatchStatistics
 from cortado.store.node.driver import Driver
-from cortado.store.node.node import Node, NodeIdentity
+from cortado.store.node.host import Host, NodeIdentity, Surroundings
+from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.observe.collecting import Family, Sources, Value, collect
 from cortado.store.observe.definitions import DEFINITIONS, Kind
 from cortado.store.observe.exposition import expose
@@ -47,18 +49,22 @@ class Collected:
         return self.values
 
     async def _collect(self, change: Any) -> None:
-        node = Node(
-            self.engine,
-            self.stores.log_files,
-            identity=NodeIdentity("c", "n1", "s"),
-            host_time=followed(SetClock()),
-            monotonic_ms=lambda: self.now_ms,
+        node = Host(
+            NodeIdentity("c", "n1", "s"),
+            Surroundings(
+                engine=self.engine,
+                log_files=self.stores.log_files,
+                snapshot_files=MemorySnapshotFiles(),
+                host_time=followed(SetClock()),
+                monotonic_ms=lambda: self.now_ms,
+                random=Random(0),
+            ),
         )
         await node.start()
         readiness = Readiness(lambda: self.now_ms)
         readiness.attach(node)
         sources = Sources(
-            node=node,
+            host=node,
             transport=SimpleNamespace(status=lambda: [PEER]),  # type: ignore[arg-type]
             engine=self.engine,
             requests=self.requests,
@@ -73,7 +79,7 @@ class Collected:
         change(node)
         self.families = collect(sources)
         self.values = {each.definition.name: dict(each.samples) for each in self.families}
-        node.store.unreadable = ""
+        node.meta.store.unreadable = ""
         await node.stop()
 
 
@@ -97,8 +103,7 @@ def test_every_definition_has_a_value_of_its_kind_with_its_labels(collected: Col
     among_several = {
         name for name in DEFINITIONS if name.startswith(("member_", "clock_offset_low", "clock_offset_hi"))
     }
-    without_snapshots = {name for name in DEFINITIONS if name.startswith(("snapshots_", "snapshot_sent"))}
-    assert DEFINITIONS.keys() - found.keys() == among_several | without_snapshots
+    assert DEFINITIONS.keys() - found.keys() == among_several
     for name, samples in found.items():
         for labels, value in samples.items():
             assert len(labels) == len(DEFINITIONS[name].labels)
@@ -136,8 +141,8 @@ def test_both_formats_of_prometheus_are_what_its_own_parsers_read(
 def test_what_watches_say_is_told(collected: Collected) -> None:
     said = WatchStatistics(*range(1, len(dataclasses.fields(WatchStatistics)) + 1))
 
-    def change(node: Node) -> None:
-        node.watches.statistics = lambda: said  # type: ignore[method-assign]
+    def change(node: Host) -> None:
+        node.meta.watches.statistics = lambda: said  # type: ignore[method-assign]
 
     found = collected(change)
     told = {name: samples[()] for name, samples in found.items() if name.startswith("watch")}
@@ -172,8 +177,8 @@ def test_what_streams_between_peers_say_is_told(collected: Collected) -> None:
 
 
 def test_a_snapshot_that_is_installed_shows_and_is_a_reason_not_to_serve(collected: Collected) -> None:
-    def change(node: Node) -> None:
-        node.store.unreadable = "a snapshot is being installed"
+    def change(node: Host) -> None:
+        node.meta.store.unreadable = "a snapshot is being installed"
 
     found = collected(change)
     assert found["snapshot_installing"][()] is True
@@ -182,13 +187,13 @@ def test_a_snapshot_that_is_installed_shows_and_is_a_reason_not_to_serve(collect
 
 
 def test_a_node_that_was_told_not_to_lead_says_so(collected: Collected) -> None:
-    found = collected(lambda node: node.parts.driver.veto("clock", True))
+    found = collected(lambda node: node.meta.driver.veto("clock", True))
     assert found["may_lead"][()] is False
 
 
 def test_what_has_no_room_is_counted_by_store(collected: Collected, monkeypatch: pytest.MonkeyPatch) -> None:
-    def change(node: Node) -> None:
-        writing, applying = node.parts.driver.transaction_measures
+    def change(node: Host) -> None:
+        writing, applying = node.meta.driver.transaction_measures
         writing.refused, applying.refused = 2, 3
         monkeypatch.setattr(Driver, "refused_for", "the disk is full")
 
@@ -211,8 +216,8 @@ def test_writes_of_the_log_are_timed_and_its_files_are_measured(collected: Colle
 
 
 def test_what_is_in_a_queue_is_told_with_its_bounds(collected: Collected) -> None:
-    def change(node: Node) -> None:
-        node.host.writes.enter(500)
+    def change(node: Host) -> None:
+        node.writes.enter(500)
 
     found = collected(change)
     assert found["queue_entries"][("writes",)] == 1
@@ -222,7 +227,7 @@ def test_what_is_in_a_queue_is_told_with_its_bounds(collected: Collected) -> Non
 
 
 def test_time_that_is_ahead_of_the_clock_shows(collected: Collected) -> None:
-    found = collected(lambda node: node.host.clock.update(Timestamp(0, NOW_MS + 200, 0)))
+    found = collected(lambda node: node.clock.update(Timestamp(0, NOW_MS + 200, 0)))
     assert found["clock_ahead_seconds"][()] == 0.2
 
 

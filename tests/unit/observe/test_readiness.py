@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from cortado.store.node.node import Node
-from cortado.store.node.status import Role
+from cortado.store.node.host import Host
+from cortado.store.node.replica import Role
 from cortado.store.observe.readiness import Readiness, Reason
 
 NOW_MS, LAG_MS = 50_000.0, 1_000
 
 
-def node(role: Role = Role.FOLLOWER, **more: Any) -> Node:
+def node(role: Role = Role.FOLLOWER, **more: Any) -> Host:
     """A node of which all is well, but for ``more``."""
     status = {"is_stopping": False, "unreadable": "", "refused_for": "", "leader": "n1", "role": role}
     driver = {"failure": None}
@@ -29,11 +29,16 @@ def node(role: Role = Role.FOLLOWER, **more: Any) -> Node:
         return SimpleNamespace(**status)
 
     driving = SimpleNamespace(leadership=SimpleNamespace(**leadership), **driver)
-    parts = SimpleNamespace(driver=driving, log=SimpleNamespace(**log))
-    return cast(Node, SimpleNamespace(status=look, parts=parts, ready=more.get("ready", True), looks=looks))
+    replica = SimpleNamespace(driver=driving, log=SimpleNamespace(**log), ready=more.get("ready", True))
+    return cast(Host, SimpleNamespace(status=look, meta=replica, looks=looks))
 
 
-def readiness(of: Node, now_ms: list[float] | None = None) -> Readiness:
+@pytest.fixture(autouse=True)
+def node_status_of_these(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cortado.store.observe.readiness.node_status", lambda of: of.status())
+
+
+def readiness(of: Host, now_ms: list[float] | None = None) -> Readiness:
     times = now_ms or [NOW_MS]
     made = Readiness(lambda: times[0], lag_ms_max=LAG_MS)
     made.attach(of)
@@ -62,7 +67,7 @@ def readiness(of: Node, now_ms: list[float] | None = None) -> Readiness:
         ),
     ],
 )
-def test_every_reason_is_named(of: Node, reasons: list[Reason]) -> None:
+def test_every_reason_is_named(of: Host, reasons: list[Reason]) -> None:
     found = readiness(of).problems()
     assert [each.reason for each in found] == reasons
     assert all(each.message for each in found)
@@ -90,8 +95,8 @@ def test_what_is_cheap_to_see_is_seen_at_once_and_looked_at_anew() -> None:
     of: Any = node()
     asked = readiness(of)
     assert asked.is_ready()
-    of.ready = False
+    of.meta.ready = False
     assert not asked.is_ready()
-    of.ready = True
+    of.meta.ready = True
     assert asked.is_ready()
     assert len(of.looks) == 2

@@ -8,6 +8,7 @@ from cortado.errors import DataLoss, Unavailable
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.limits import NodeLimits
+from cortado.store.node.repair.by_operator import accept_loss, rebuild
 from support.damaged_nodes import (
     NAMES,
     equal,
@@ -39,8 +40,8 @@ def test_a_read_that_meets_damage_has_it_repaired_at_a_leader_too(victim: str) -
         assert value_of(place.node, "k2") == b"value 2"
         assert equal(world)
         assert world.leader() is leader, "nobody had to hand over"
-        assert not place.node.is_installing
-        assert place.node.integrity.repairs.counts.repaired == 1
+        assert not place.node.meta.is_installing
+        assert place.node.meta.integrity.repairs.counts.repaired == 1
 
     world.run(scenario)
 
@@ -57,7 +58,7 @@ def test_damage_in_each_replica_at_different_keys_is_repaired() -> None:
             meet(node, f"k{number}")
         await until_whole(world, *nodes)
         assert equal(world)
-        await world.leader().write(put("later", b"v"), size_bytes=1)
+        await world.leader().meta.write(put("later", b"v"), size_bytes=1)
 
     world.run(scenario)
 
@@ -99,15 +100,15 @@ def test_a_remembered_request_is_repaired_as_well() -> None:
 
     async def scenario() -> None:
         nodes = await world.grow(*NAMES)
-        request_id = bytes(nodes[0].read_ts()) + bytes(8)
-        first = await nodes[0].write(put("a", b"1"), size_bytes=1, request_id=request_id)
+        request_id = bytes(nodes[0].meta.read_ts()) + bytes(8)
+        first = await nodes[0].meta.write(put("a", b"1"), size_bytes=1, request_id=request_id)
         await world.sleep(100)
         place = world.places["n1"]
         stored = (1).to_bytes(4) + request_id
         rot(place, stored, Space.REQUESTS)
-        nodes[0].integrity.repairs.report(Damage.at(Space.REQUESTS, stored))
+        nodes[0].meta.integrity.repairs.report(Damage.at(Space.REQUESTS, stored))
         await until_whole(world, nodes[0])
-        again = await nodes[0].write(put("a", b"2"), size_bytes=1, request_id=request_id)
+        again = await nodes[0].meta.write(put("a", b"2"), size_bytes=1, request_id=request_id)
         assert again.repeated
         assert again.ts == first.ts
 
@@ -134,7 +135,7 @@ def test_a_row_whose_timestamp_has_turned_is_found_by_the_patrol_and_repaired() 
         await patrol(world, nodes[1])
         await until_whole(world, nodes[1])
         assert value_of(nodes[1], "k2") == b"value 2"
-        assert not nodes[1].store.suspect, "it is trusted again"
+        assert not nodes[1].meta.store.suspect, "it is trusted again"
         assert equal(world)
 
     world.run(scenario)
@@ -153,12 +154,12 @@ def test_beside_a_lost_key_that_one_replica_knows_to_be_right_everything_is_read
         for node in nodes:
             await patrol(world, node)
         await world.until(
-            lambda: all((Space.DATA, stored) in node.integrity.repairs.lost() for node in nodes), "it is lost"
+            lambda: all((Space.DATA, stored) in node.meta.integrity.repairs.lost() for node in nodes), "it is lost"
         )
         for node in nodes:
             meet(node, "k4")
             assert value_of(node, "k40") is None
-        await world.leader().write(put("k40", b"beside it"), size_bytes=1)
+        await world.leader().meta.write(put("k40", b"beside it"), size_bytes=1)
         await world.settled()
         for node in nodes:
             assert value_of(node, "k40") == b"beside it"
@@ -179,11 +180,11 @@ def test_a_key_that_all_name_alike_and_none_knows_to_be_right_leaves_its_neighbo
         for node in nodes:
             await patrol(world, node)
         await world.until(
-            lambda: all((Space.DATA, stored) in node.integrity.repairs.lost() for node in nodes), "it is lost"
+            lambda: all((Space.DATA, stored) in node.meta.integrity.repairs.lost() for node in nodes), "it is lost"
         )
         for node in nodes:
             meet(node, "k40")
-        await world.leader().accept_loss(stored)
+        await accept_loss(world.leader().meta, stored)
         await until_whole(world, *nodes)
         for node in nodes:
             assert value_of(node, "k4") is None
@@ -198,22 +199,24 @@ def test_alone_everything_beside_a_damaged_version_is_read_and_written_and_so_is
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
         await fill(world)
-        before = n1.read_ts()
+        before = n1.meta.read_ts()
         rot(world.places["n1"], stored_key(world.places["n1"], "k2"))
         await patrol(world, n1)
         meet(n1, "k2")
         for name, value in (("k1", b"value 1"), ("k20", None), ("k3", b"value 3")):
             assert value_of(n1, name) == value
-        await n1.write(put("k20", b"beside it"), size_bytes=1)
-        await n1.write(put("k2", b"written again"), size_bytes=1)
+        await n1.meta.write(put("k20", b"beside it"), size_bytes=1)
+        await n1.meta.write(put("k2", b"written again"), size_bytes=1)
         assert value_of(n1, "k2") == b"written again"
-        await n1.caught_up()
-        pairs = dict(n1.reader(n1.read_ts()).scan(key("k"), key("l")))
+        await n1.meta.reads.caught_up()
+        pairs = dict(n1.meta.reader(n1.meta.read_ts()).scan(key("k"), key("l")))
         assert pairs[key("k2")].payload == b"written again"
         assert len(pairs) == 6
         with pytest.raises(DataLoss):
-            list(n1.reader(before).scan(key("k"), key("l")))
-        assert [each.is_lost for each in n1.integrity.repairs.items()] == [True], "an operator hears of it all the same"
+            list(n1.meta.reader(before).scan(key("k"), key("l")))
+        assert [each.is_lost for each in n1.meta.integrity.repairs.items()] == [True], (
+            "an operator hears of it all the same"
+        )
 
     world.run(scenario)
 
@@ -228,7 +231,7 @@ def test_alone_the_neighbours_of_what_may_be_another_key_are_in_doubt_until_the_
         rot(world.places["n1"], stored, with_key=True)
         await patrol(world, n1)
         meet(n1, "k40")
-        await n1.accept_loss(stored)
+        await accept_loss(n1.meta, stored)
         await until_whole(world, n1)
         assert value_of(n1, "k40") is None
         assert value_of(n1, "k4") is None
@@ -250,10 +253,10 @@ def test_an_operator_has_everything_compared_and_made_the_same_while_the_node_se
             txn.delete(Space.DATA, stored_key(place, "k7"))
             txn.put(Space.DATA, stored_key(place, "k8"), b"Pinvented")
         assert value_of(nodes[2], "k7") is None
-        await nodes[2].rebuild()
-        assert not nodes[2].is_installing
+        await rebuild(nodes[2].meta)
+        assert not nodes[2].meta.is_installing
         assert equal(world)
-        assert nodes[2].integrity.repairs.counts.items_put == 2
+        assert nodes[2].meta.integrity.repairs.counts.items_put == 2
 
     world.run(scenario)
 
@@ -266,7 +269,7 @@ def test_a_comparison_with_nobody_who_answers_ends_and_changes_nothing() -> None
         await fill(world)
         world.silent.update(("n1", "n2"))
         with pytest.raises(Unavailable, match="no other member's copy can be had"):
-            await nodes[2].rebuild()
+            await rebuild(nodes[2].meta)
         assert value_of(nodes[2], "k1") == b"value 1"
         assert equal(world)
 

@@ -12,7 +12,7 @@ from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import common_pb2, documents_pb2, schemas_pb2, tables_pb2
 from cortado.schema.documents import encode_document
 from cortado.schema.parse import parse_schema
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
 from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.schemas_service import SchemasService
@@ -24,7 +24,7 @@ TABLE = documents_pb2.TableName(database="d", table="t")
 START = documents_pb2.BulkRequest(start=documents_pb2.BulkStart(table=TABLE, mode=documents_pb2.PUT_MODE_UPSERT))
 
 
-async def make_table(node: Node) -> int:
+async def make_table(node: Host) -> int:
     """The table d.t; its schema's id."""
     registered = await SchemasService(node).register(
         schemas_pb2.RegisterSchemaRequest(subject="d.t", schema=json.dumps(ROW))
@@ -48,8 +48,8 @@ def test_a_chunk_behind_one_that_had_no_room_is_not_written_before_it() -> None:
         disk = NodeDisk()
         async with running_node(disk) as node:
             schema_id = await make_table(node)
-            await node.caught_up()
-            before = node.applied.index
+            await node.meta.reads.caught_up()
+            before = node.meta.applied.index
             more = asyncio.Event()
 
             async def requests() -> AsyncIterator[documents_pb2.BulkRequest]:
@@ -66,13 +66,13 @@ def test_a_chunk_behind_one_that_had_no_room_is_not_written_before_it() -> None:
             first = asyncio.ensure_future(anext(replies))
             await until(lambda: disk.held == 1, "the first chunk is being stored")
             more.set()
-            await until(lambda: node.host.writes.use().count == 4, "the others are evaluated on top of it")
+            await until(lambda: node.writes.use().count == 4, "the others are evaluated on top of it")
             await asyncio.sleep(0)
             disk.release()
             with pytest.raises(ResourceExhausted):
                 await first
-            await until(lambda: node.host.writes.use().count == 0, "everything has its answer")
-            assert node.applied.index == before
+            await until(lambda: node.writes.use().count == 0, "everything has its answer")
+            assert node.meta.applied.index == before
             found = await DocumentsService(node).get(
                 documents_pb2.GetDocumentRequest(table=TABLE, key=common_pb2.Key(parts=[common_pb2.Value(int64=1)]))
             )

@@ -11,7 +11,8 @@ from cortado.errors import InvalidArgument, ResourceExhausted, Unavailable, Unsu
 from cortado.proto.v1 import cluster_pb2, common_pb2, kv_pb2
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.log_files.segments import segment_name
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
+from cortado.store.node.status import node_status
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.inspect_service import InspectService
 from cortado.store.server.kv_service import KeyValueService
@@ -22,7 +23,7 @@ from support.node_world import World
 PAIR = pb.ReadVersionsRequest(kv=pb.KvTarget(namespace="a", key=b"k"))
 
 
-def service_of(world: World, node: Node) -> InspectService:
+def service_of(world: World, node: Host) -> InspectService:
     return InspectService(node, lambda: world.places[node.identity.node_id].log_disk)
 
 
@@ -54,7 +55,7 @@ def test_a_node_does_not_speak_for_a_time_that_it_has_not_applied() -> None:
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
         service = service_of(world, n1)
-        later = common_pb2.Timestamp(wall_ms=n1.host.clock.now().wall_ms + 1_000)
+        later = common_pb2.Timestamp(wall_ms=n1.clock.now().wall_ms + 1_000)
         for call in (
             service.verify_range(pb.VerifyRangeRequest(up_to=later)),
             service.list_items(pb.ListItemsRequest(up_to=later)),
@@ -76,7 +77,7 @@ def test_the_log_is_read_from_memory_as_far_as_it_is_durable() -> None:
         before = (await service.read_log(pb.ReadLogRequest())).state
         disk.hold()
         writing = asyncio.ensure_future(KeyValueService(n1).put(put))
-        await world.until(lambda: n1.status().last_index > before.last_index, "it is in the log")
+        await world.until(lambda: node_status(n1).last_index > before.last_index, "it is in the log")
         reply = await service.read_log(pb.ReadLogRequest())
         assert (reply.state.last_index, reply.entries[-1].index) == (before.last_index, before.last_index)
         disk.release()
@@ -95,12 +96,12 @@ def test_what_the_log_let_go_of_is_not_shown() -> None:
 
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
-        window = n1.parts.log.window
+        window = n1.meta.log.window
         put = kv_pb2.KvPutRequest(namespace="a", key=b"k", value=b"v")
         for _ in range(5):
             await KeyValueService(n1).put(put)
-        await n1.caught_up()
-        window.compact(n1.applied.index - 1)
+        await n1.meta.reads.caught_up()
+        window.compact(n1.meta.applied.index - 1)
         state = (await service_of(world, n1).read_log(pb.ReadLogRequest())).state
         assert state.base_index == window.base[0]
         assert state.first_index in (0, state.base_index + 1)
@@ -117,7 +118,7 @@ def test_the_log_files_of_a_node_that_runs_are_verified_beside_it() -> None:
         request = pb.VerifyRangeRequest(space=pb.STORED_SPACE_LOG)
         reply = await service.verify_range(request)
         assert (list(reply.problems), reply.resume) == ([], b"")
-        assert reply.bytes == n1.parts.log_files.durable_end[1]
+        assert reply.bytes == n1.log_files.durable_end[1]
         disk, name = world.places["n1"].log_disk, segment_name(1)
         rotten = LogDisk({name: bytearray(flipped(disk.read(name, 0, disk.size(name)), 100))})
         [problem] = (await InspectService(n1, lambda: rotten).verify_range(request)).problems
@@ -131,8 +132,8 @@ def test_inspection_takes_a_place_among_the_scans() -> None:
 
     async def scenario() -> None:
         (n1,) = await world.grow("n1")
-        for _ in range(n1.host.limits.scans_max):
-            n1.host.scans.enter()
+        for _ in range(n1.limits.scans_max):
+            n1.scans.enter()
         with pytest.raises(ResourceExhausted):
             await service_of(world, n1).read_versions(PAIR)
 

@@ -11,7 +11,8 @@ import pytest
 
 from cortado.errors import NotLeader, OutcomeUnknown, Unavailable
 from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
+from cortado.store.node.status import node_status
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.kv_service import KeyValueService
@@ -116,7 +117,7 @@ def test_a_bulk_stream_ends_with_what_is_known_of_its_chunks_when_leadership_is_
         with pytest.raises((OutcomeUnknown, NotLeader)):
             await load()
         assert answered == 1
-        use = {each.name: each.count for each in n1.status().queues}
+        use = {each.name: each.count for each in node_status(n1).queues}
         assert (use["writes"], use["bulk streams"]) == (0, 0)
 
     world.run(scenario)
@@ -129,17 +130,17 @@ def test_who_is_asked_for_the_time_moves_no_clock_and_the_leader_alone_answers_f
         n1, n2, _n3 = await world.grow("n1", "n2", "n3")
         await world.sleep(60_000)
         for node in (n1, n2):
-            last = node.host.clock.last
+            last = node.clock.last
             reply = await _cluster(node).clock(cluster_pb2.ClockRequest())
             assert reply.now.wall_ms > last.wall_ms  # type: ignore[attr-defined]
-            assert node.host.clock.last == last
+            assert node.clock.last == last
         assert (await _cluster(n1).clock(cluster_pb2.ClockRequest(at_leader=True))).IsInitialized()
         with pytest.raises(NotLeader, match="only the leader's time will do") as refused:
             await _cluster(n2).clock(cluster_pb2.ClockRequest(at_leader=True))
-        assert refused.value.leader == n1.address
+        assert refused.value.leader == n1.identity.address
 
     world.run(scenario)
 
 
-def _cluster(node: Node) -> ClusterService:
+def _cluster(node: Host) -> ClusterService:
     return ClusterService(node, Path("data"), state=lambda: "serving")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from cortado.raft.configuration import Configuration, Member
 from cortado.store.engine.data_directory import Identity
-from cortado.store.node.node import Node
+from cortado.store.node.replica import Replica, Role
 from cortado.store.peers.addresses import Addresses
 from cortado.store.server import joining
 
@@ -26,6 +26,7 @@ class Leader:
     identity: Identity
     has_copy: bool
     addresses: Addresses = THEIRS
+    role: Role = Role.LEADER
     told: list[Addresses] = field(default_factory=list)
 
     @property
@@ -33,9 +34,6 @@ class Leader:
         return Configuration(
             (Member(self.identity.node_id, self.addresses.peers, self.identity.storage_id, self.addresses.clients),)
         )
-
-    def status(self) -> Any:
-        return type("Status", (), {"role": "leader"})
 
     async def bind_member(self, member: Member) -> None:
         addresses = Addresses(member.address, member.peer_address)
@@ -55,7 +53,7 @@ def waits_of(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr(joining.asyncio, "sleep", sleep)
     with suppress(asyncio.CancelledError):
-        asyncio.run(joining.tell_addresses(cast(Node, leader), leader.identity, OURS, None))
+        asyncio.run(joining.tell_addresses(cast(Replica, leader), leader.identity, OURS, None))
     return waits
 
 

@@ -12,7 +12,7 @@ from cortado.errors import InvalidArgument, InvalidPageToken, NotFound, Snapshot
 from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, watch_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
-from cortado.store.node.node import Node
+from cortado.store.node.host import Host
 from cortado.store.packing import cut, cut_equal
 from cortado.store.server import watch_service
 from cortado.store.server.convert import key_values, timestamp_message, timestamp_value
@@ -31,7 +31,7 @@ PARTS = [KeyPart("id", KeyType.STRING)]
 AFTER_NOTHING = common_pb2.ReadAt(timestamp=common_pb2.Timestamp())
 
 
-def scene(scenario: Callable[[World, Node], Awaitable[None]], **settings: Any) -> None:
+def scene(scenario: Callable[[World, Host], Awaitable[None]], **settings: Any) -> None:
     """Run a scenario on one node."""
     world = World(**settings)
 
@@ -42,17 +42,17 @@ def scene(scenario: Callable[[World, Node], Awaitable[None]], **settings: Any) -
     world.run(run)
 
 
-async def put(node: Node, key: bytes, value: bytes) -> Timestamp:
+async def put(node: Host, key: bytes, value: bytes) -> Timestamp:
     reply = await KeyValueService(node).put(kv_pb2.KvPutRequest(namespace="a", key=key, value=value))
     return timestamp_value(kv_pb2.KvPutResponse.FromString(reply).header.timestamp)
 
 
-async def delete(node: Node, key: bytes) -> Timestamp:
+async def delete(node: Host, key: bytes) -> Timestamp:
     reply = await KeyValueService(node).delete(kv_pb2.KvDeleteRequest(namespace="a", key=key))
     return timestamp_value(kv_pb2.KvDeleteResponse.FromString(reply).header.timestamp)
 
 
-async def make_table(node: Node) -> None:
+async def make_table(node: Host) -> None:
     await TablesService(node).create_database(tables_pb2.CreateDatabaseRequest(database="d"))
     await SchemasService(node).register(schemas_pb2.RegisterSchemaRequest(subject="s", schema=SCHEMA))
     await TablesService(node).create_table(
@@ -60,12 +60,12 @@ async def make_table(node: Node) -> None:
     )
 
 
-async def put_document(node: Node, name: str, number: int) -> None:
+async def put_document(node: Host, name: str, number: int) -> None:
     document = common_pb2.Document(json=f'{{"id": "{name}", "n": {number}}}')
     await DocumentsService(node).put(documents_pb2.PutDocumentRequest(table=TABLE, document=document))
 
 
-async def delete_document(node: Node, name: str) -> None:
+async def delete_document(node: Host, name: str) -> None:
     key = common_pb2.Key(parts=[common_pb2.Value(string=name)])
     await DocumentsService(node).delete(documents_pb2.DeleteDocumentRequest(table=TABLE, key=key))
 
@@ -82,7 +82,7 @@ async def until_resolved(stream: AsyncGenerator[bytes, None], message: Any, ts: 
     raise AssertionError("the stream ended")
 
 
-def watch_kv(node: Node, *, packed: bool = False, **options: Any) -> AsyncGenerator[bytes, None]:
+def watch_kv(node: Host, *, packed: bool = False, **options: Any) -> AsyncGenerator[bytes, None]:
     request = watch_pb2.WatchKeyValueRequest(namespace="a", options=watch_pb2.WatchOptions(**options), packed=packed)
     return WatchService(node).key_value(request)
 
@@ -92,11 +92,11 @@ def changes_of(replies: list[Any]) -> list[Any]:
 
 
 def test_a_stream_says_first_where_it_begins_and_then_what_changed() -> None:
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         await put(node, b"before", b"")
         async with aclosing(watch_kv(node)) as stream:
             first = watch_pb2.WatchKeyValueResponse.FromString(await anext(stream))
-            assert timestamp_value(first.resolved) == node.read_ts()
+            assert timestamp_value(first.resolved) == node.meta.read_ts()
             assert (first.header.node_id, len(first.changes)) == ("n1", 0)
             ts = await put(node, b"k", b"v")
             reply = watch_pb2.WatchKeyValueResponse.FromString(await anext(stream))
@@ -109,7 +109,7 @@ def test_a_stream_says_first_where_it_begins_and_then_what_changed() -> None:
 
 
 def test_a_delete_carries_its_key_and_what_it_replaced_where_asked_for() -> None:
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         written = await put(node, b"k", b"old")
         ts = await delete(node, b"k")
         stream = watch_kv(node, after=AFTER_NOTHING, with_previous=True)
@@ -122,7 +122,7 @@ def test_a_delete_carries_its_key_and_what_it_replaced_where_asked_for() -> None
 
 
 def test_packed_changes_say_the_same() -> None:
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         await put(node, b"a", b"1")
         await put(node, b"b\0", b"")
         await delete(node, b"a")
@@ -152,7 +152,7 @@ def test_the_state_at_the_start_comes_first_in_key_order_and_can_be_gone_on_with
 ) -> None:
     monkeypatch.setattr(watch_service, "STATE_ROWS_MAX", 2)
 
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         for key in (b"c", b"a", b"b", b"d", b"e"):
             await put(node, key, b"old")
         start = await delete(node, b"d")
@@ -175,7 +175,7 @@ def test_the_state_at_the_start_comes_first_in_key_order_and_can_be_gone_on_with
 
 
 def test_a_state_token_of_another_watch_is_refused() -> None:
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         await put(node, b"a", b"")
         async with aclosing(watch_kv(node, initial_state=True)) as stream:
             token = watch_pb2.WatchKeyValueResponse.FromString(await anext(stream)).next_page_token
@@ -201,7 +201,7 @@ def test_a_state_token_of_another_watch_is_refused() -> None:
     ],
 )
 def test_options_out_of_bounds_are_refused_by_name(options: dict[str, Any], field: str) -> None:
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         with pytest.raises(InvalidArgument) as refused:
             await anext(watch_kv(node, **options))
         assert refused.value.field == field
@@ -210,8 +210,8 @@ def test_options_out_of_bounds_are_refused_by_name(options: dict[str, Any], fiel
 
 
 def test_a_start_in_the_future_is_refused() -> None:
-    async def scenario(world: World, node: Node) -> None:
-        ahead = Timestamp(0, node.host.clock.physical_ms + 3_600_000, 0)
+    async def scenario(world: World, node: Host) -> None:
+        ahead = Timestamp(0, node.clock.physical_ms + 3_600_000, 0)
         for initial_state in (False, True):
             after = common_pb2.ReadAt(timestamp=timestamp_message(ahead))
             with pytest.raises(TimestampInFuture):
@@ -225,37 +225,39 @@ def test_a_follower_that_may_be_behind_sends_elsewhere_instead() -> None:
 
     async def scenario() -> None:
         _, follower, _ = await world.grow("n1", "n2", "n3")
-        later = Timestamp(1, follower.host.clock.physical_ms, 0)
+        later = Timestamp(1, follower.clock.physical_ms, 0)
         with pytest.raises(Unavailable):
             await anext(watch_kv(follower, after=common_pb2.ReadAt(timestamp=timestamp_message(later))))
         async with aclosing(watch_kv(follower)) as stream:
             first = watch_pb2.WatchKeyValueResponse.FromString(await anext(stream))
-        assert timestamp_value(first.resolved) == follower.read_ts()
+        assert timestamp_value(first.resolved) == follower.meta.read_ts()
 
     world.run(scenario)
 
 
 def test_history_that_was_collected_is_refused_with_the_earliest_timestamp() -> None:
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         first = await put(node, b"a", b"1")
-        node.store.safepoint = await put(node, b"a", b"2")
+        node.meta.store.safepoint = await put(node, b"a", b"2")
         with pytest.raises(SnapshotTooOld) as refused:
             await anext(watch_kv(node, after=common_pb2.ReadAt(timestamp=timestamp_message(first))))
-        assert refused.value.safepoint == str(node.store.safepoint)
+        assert refused.value.safepoint == str(node.meta.store.safepoint)
 
     scene(scenario)
 
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_documents_come_with_the_schema_that_wrote_them_and_deletes_with_their_key(packed: bool) -> None:
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         await make_table(node)
         await put_document(node, "x", 1)
         await put_document(node, "x", 2)
         await delete_document(node, "x")
         options = watch_pb2.WatchOptions(after=AFTER_NOTHING, with_previous=True)
         request = watch_pb2.WatchTableRequest(table=TABLE, options=options, packed=packed)
-        replies = await until_resolved(WatchService(node).table(request), watch_pb2.WatchTableResponse, node.read_ts())
+        replies = await until_resolved(
+            WatchService(node).table(request), watch_pb2.WatchTableResponse, node.meta.read_ts()
+        )
         bodies = [b"\x02x\x02", b"\x02x\x04"]
         if packed:
             (made,) = [reply.packed for reply in replies if reply.HasField("packed")]
@@ -279,7 +281,7 @@ def test_documents_come_with_the_schema_that_wrote_them_and_deletes_with_their_k
 
 
 def test_documents_come_as_json_within_a_range_of_the_primary_key() -> None:
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         await make_table(node)
         for name in ("a", "b", "c"):
             await put_document(node, name, 7)
@@ -290,14 +292,16 @@ def test_documents_come_as_json_within_a_range_of_the_primary_key() -> None:
             options=watch_pb2.WatchOptions(initial_state=True),
             format=common_pb2.DOCUMENT_FORMAT_JSON,
         )
-        replies = await until_resolved(WatchService(node).table(request), watch_pb2.WatchTableResponse, node.read_ts())
+        replies = await until_resolved(
+            WatchService(node).table(request), watch_pb2.WatchTableResponse, node.meta.read_ts()
+        )
         assert [each.document.json for each in changes_of(replies)] == ['{"id": "b", "n": 7}']
 
     scene(scenario)
 
 
 def test_a_table_that_is_not_there_is_named() -> None:
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         with pytest.raises(NotFound):
             await anext(WatchService(node).table(watch_pb2.WatchTableRequest(table=TABLE)))
 
@@ -305,7 +309,7 @@ def test_a_table_that_is_not_there_is_named() -> None:
 
 
 def test_what_was_replaced_counts_for_the_size_of_a_message() -> None:
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         for number in range(12):
             start = await put(node, b"k%d" % number, bytes(200_000))
         reply = await KeyValueService(node).delete_range(
@@ -326,7 +330,7 @@ def test_what_was_replaced_counts_for_the_size_of_a_message() -> None:
 def test_documents_that_grow_as_json_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_service, "REPLY_BYTES_MAX", 300)
 
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         await make_table(node)
         for number in range(9):
             await put_document(node, f"x{number}", number)
@@ -335,7 +339,9 @@ def test_documents_that_grow_as_json_are_sent_in_parts(monkeypatch: pytest.Monke
             options=watch_pb2.WatchOptions(after=AFTER_NOTHING),
             format=common_pb2.DOCUMENT_FORMAT_JSON,
         )
-        replies = await until_resolved(WatchService(node).table(request), watch_pb2.WatchTableResponse, node.read_ts())
+        replies = await until_resolved(
+            WatchService(node).table(request), watch_pb2.WatchTableResponse, node.meta.read_ts()
+        )
         assert len(changes_of(replies)) == 9
         assert max(each.ByteSize() for each in replies) <= 300
 
@@ -343,7 +349,7 @@ def test_documents_that_grow_as_json_are_sent_in_parts(monkeypatch: pytest.Monke
 
 
 def test_large_values_are_sent_in_bounded_messages() -> None:
-    async def scenario(world: World, node: Node) -> None:
+    async def scenario(world: World, node: Host) -> None:
         for number in range(12):
             ts = await put(node, b"k%d" % number, bytes(200_000))
         stream = watch_kv(node, after=AFTER_NOTHING)

@@ -28,13 +28,13 @@ async def fall_behind(cluster: SnapshotCluster, size_bytes: int = LARGE) -> tupl
     follower.engine.installing = 0
     cluster.cut.add(follower.node_id)
     await cluster.write_many(60, size_bytes)
-    await until(lambda: leader.node._log.window.base[0] > behind)
+    await until(lambda: leader.node.meta.log.window.base[0] > behind)
     return leader, follower
 
 
 def is_brought_up(follower: Member) -> bool:
     """It has installed a snapshot since it fell behind, and serves."""
-    return follower.engine.installing >= 5 and follower.node.ready
+    return follower.engine.installing >= 5 and follower.node.meta.ready
 
 
 def test_a_follower_that_was_cut_off_comes_back_while_writes_go_on() -> None:
@@ -69,7 +69,7 @@ def test_killed_at_a_transaction_of_its_installation_it_comes_back(transaction: 
                 if follower.storage.crashed.is_set():
                     await follower.crash()
                     await follower.start()
-                await until(lambda: follower.node.ready)
+                await until(lambda: follower.node.meta.ready)
             await cluster.converged()
 
     run(scenario)
@@ -102,17 +102,17 @@ def test_a_member_that_is_slower_than_the_log_forgets_is_brought_up_all_the_same
             cluster.fetches.clear()
             cluster.cut.clear()
             await until(lambda: cluster.fetches)
-            base = leader.node._log.window.base
+            base = leader.node.meta.log.window.base
             # Five times what the log keeps, while the first chunk is on its way.
             await cluster.write_many(100)
-            assert leader.node._log.window.base == base, "what follows the snapshot is kept"
+            assert leader.node.meta.log.window.base == base, "what follows the snapshot is kept"
             cluster.hold.set()
             await cluster.converged()
             assert len({snapshot_id for _, snapshot_id, _ in cluster.fetches}) == 1
             assert follower.engine.installing >= 5
             await cluster.write_many(60)
             await cluster.converged()
-            assert leader.node._log.window.base > base, "and goes when it is needed no longer"
+            assert leader.node.meta.log.window.base > base, "and goes when it is needed no longer"
 
     run(scenario)
 
@@ -126,7 +126,7 @@ def test_leadership_that_moves_in_mid_transfer_costs_nothing() -> None:
             cluster.fetches.clear()
             cluster.cut.clear()
             await until(lambda: cluster.fetches)
-            assert await leader.node.members.transfer(third.node_id) == third.node_id
+            assert await leader.node.meta.members.transfer(third.node_id) == third.node_id
             cluster.hold.set()
             await cluster.write_many(3)
             await cluster.converged()
@@ -172,7 +172,7 @@ def test_a_damaged_value_is_repaired_from_the_others_under_load(leads: bool) -> 
             async with cluster.being_written():
                 with pytest.raises(DataLoss):
                     damaged.value("row 00003")
-                await until(lambda: damaged.node.integrity.repairs.counts.repaired)
+                await until(lambda: damaged.node.meta.integrity.repairs.counts.repaired)
             assert cluster.leader is leader
             assert not damaged.engine.installing
             await cluster.converged()
@@ -212,9 +212,9 @@ def test_a_new_member_of_a_long_history_begins_with_a_snapshot() -> None:
             before = len(cluster.fetches)
             leader = cluster.leader
             assert leader is not None
-            newcomer.joined = await leader.node.members.add("n4", "n4:7622")
+            newcomer.joined = await leader.node.meta.members.add("n4", "n4:7622")
             await newcomer.start()
-            await leader.node.bind_member(bound("n4"))
+            await leader.node.meta.bind_member(bound("n4"))
             await until(lambda: newcomer.engine.installing)
             await cluster.converged()
             assert len(cluster.fetches) > before
@@ -228,7 +228,7 @@ def test_the_damage_of_a_group_of_one_stays_where_it_is() -> None:
         only = cluster.members["n1"]
         await only.start()
         await cluster.write_many(5)
-        await only.node.caught_up()
+        await only.node.meta.reads.caught_up()
         damage(only, "row 00003")
         with pytest.raises(CortadoError):
             only.value("row 00003")

@@ -1,0 +1,57 @@
+"""What an operator asks about damage: that a replica is compared with another one, and that a loss is accepted."""
+
+from __future__ import annotations
+
+from cortado.errors import InvalidArgument, Unavailable, Unsupported
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES
+from cortado.store.engine.interface import KEY_BYTES_MAX
+from cortado.store.node.controls import accepted_loss
+from cortado.store.node.proposals import EncodeReply, WriteResult
+from cortado.store.node.replica import Replica, no_reply
+
+
+async def rebuild(replica: Replica) -> None:
+    """Compare everything here with another member's, the leader's first, and make it the same.
+
+    For damage that no read of ours meets: what a scrub finds by comparison. This node goes on serving meanwhile.
+    Raises Unsupported for a node that is alone, Unavailable where no other member can be asked.
+    """
+    if len(replica.configuration.members) < 2:
+        raise Unsupported("rebuilding a node that is alone", "no other member has a copy; restore a backup")
+    replica.check_serving()
+    await replica.integrity.repairs.rebuild()
+
+
+async def accept_loss(
+    replica: Replica,
+    engine_key: bytes,
+    *,
+    request_id: bytes = b"",
+    request_hash: bytes = b"",
+    encode_reply: EncodeReply = no_reply,
+) -> WriteResult:
+    """Give up the damaged item under a stored key of which no member has a whole copy, on every replica.
+
+    Raises InvalidArgument where what is stored there is not damaged, Unavailable where not every member has said
+    that it has no whole copy, NotLeader.
+    """
+    if not TIMESTAMP_BYTES < len(engine_key) <= KEY_BYTES_MAX:
+        problem = f"a stored key has {TIMESTAMP_BYTES + 1} to {KEY_BYTES_MAX} bytes"
+        raise InvalidArgument("key", problem, f"{len(engine_key)} bytes")
+    replica.check_serving()
+    known = replica.known_requests.find(request_id, request_hash) if request_id else None
+    if known is not None:
+        return await replica.answer(known)
+    reads, repairs = replica.reads, replica.integrity.repairs
+    await reads.applied_to(await reads.linearize())
+    loss = await repairs.check_lost(engine_key)
+    if loss.request_floor >= (request_id or bytes(replica.host.clock.reading())):
+        problem = "a request of the last moments may be among those that are lost: run the command again in a moment"
+        raise Unavailable(problem, retry_delay_ms=1_000)
+    result = await replica.write(
+        accepted_loss(loss), request_id=request_id, request_hash=request_hash, encode_reply=encode_reply
+    )
+    await reads.caught_up()
+    replica.forget_catalog()
+    repairs.look_again()
+    return result

@@ -1,0 +1,378 @@
+"""One group's replica on a host: what services ask for reads and writes.
+
+::
+
+    services ──► Replica ── write(evaluate) ──► Driver ──► RaftLog ──► LogFiles, then StateMachine ──► Engine
+                  │                              │  ▲
+                  │                    Transport ◄  └─ Host.receive(): what peers send
+                  ├── reads ────► ReadPoints: the timestamp to read at, once it can be read at
+                  ├── reader(ts), store.scan_chunk    point reads on the loop, slices of scans beside it
+                  ├── members ──► Membership: add, promote, remove, transfer
+                  ├── watches ──► the changes of key ranges
+                  └── integrity, snapshots            what repairs this replica, and what replaces its state
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+from cortado.errors import CortadoError, Unavailable
+from cortado.raft.configuration import Configuration, Member
+from cortado.raft.log import PeerProgress
+from cortado.store.catalog.catalog import Catalog, CatalogCache
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import ABOVE_KEYS
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.damage import Damage
+from cortado.store.mvcc.evaluation import Evaluate
+from cortado.store.mvcc.reader import Reader
+from cortado.store.node.applied_state import AppliedState
+from cortado.store.node.changefeed.watches import Watches
+from cortado.store.node.controls import higher_ceiling
+from cortado.store.node.driver import Driver
+from cortado.store.node.group_context import GroupContext
+from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES
+from cortado.store.node.membership import Membership
+from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResult
+from cortado.store.node.read_timestamps import ReadPoints
+from cortado.store.node.repair.integrity import Integrity
+from cortado.store.node.repair.ranges import Answer, Ask, answer
+from cortado.store.node.request_table.lookup import KnownRequests, Submitted
+from cortado.store.node.snapshots.snapshots import Snapshots
+from cortado.store.observe.call import CURRENT
+
+_LOG: Final = logging.getLogger(__name__)
+
+_STOPPING: Final = "stopping"
+_INSTALLING: Final = "installing"
+
+
+class Role(StrEnum):
+    """What a replica is to its group."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+    CANDIDATE = "candidate"
+    """A voter that knows of no leader."""
+    LEARNER = "learner"
+    """No voter (yet): it takes the log and does not count."""
+
+
+def no_reply(_ts: Timestamp, _reply: object) -> bytes:
+    """For callers within the process, who take the domain's reply as it is."""
+    return b""
+
+
+class Replica:
+    """Made by its host on the running loop, which starts and stops it."""
+
+    def __init__(self, group: GroupContext) -> None:
+        host = group.host
+        self._group = group
+        self.host = host
+        self._loop = asyncio.get_running_loop()
+        self._catalog_cache = CatalogCache()
+        self.store = group.store
+        self.log = group.log
+        self.driver = driver = Driver(
+            group, on_leading=self._leads, on_lost=self._catalog_cache.clear, on_failure=self._fail
+        )
+        # Of two nodes nobody can say whose clock is right; of three, at once, two can.
+        driver.on_configured = host.clock_watch.compare
+        self.reads = ReadPoints(group, driver, raise_ceiling=self._raise_ceiling)
+        """At which timestamp a read may be served here, and when."""
+        self.members = Membership(driver, group.node_id)
+        """Changes of who belongs to the group, and of who leads it."""
+        self.watches = Watches(
+            engine=host.engine,
+            store=group.store,
+            limits=host.limits,
+            feed=driver.feed,
+            run_scan=host.scan,
+            has_leader=lambda: group.log.leader != "",
+            is_idle_for=self._is_idle_for,
+            close_time=lambda: self._raise_ceiling(host.clock.now()),
+        )
+        """The changes of key ranges, for who watches them."""
+        self.integrity = Integrity(group, driver, on_repaired=self._catalog_cache.clear)
+        """What is damaged here: how it is found, and how far it is repaired."""
+        self.snapshots = Snapshots(
+            group,
+            files=host.snapshot_files,
+            driver=driver,
+            lost=self.integrity.repairs.lost,
+            on_damage=self.integrity.report,
+            on_change=self._snapshots_changed,
+            on_failure=driver.fail,
+        )
+        """The whole state as a file: what members that fell behind are sent, and what comes here."""
+        self.known_requests = KnownRequests(driver, group.machine, host.clock)
+
+    # --- start and stop ---------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Serve, as :meth:`Host.start` says."""
+        driver, snapshots = self.driver, self.snapshots
+        await snapshots.start()
+        # Not before: what an installation that was cut off left behind is looked at first.
+        driver.after_round = snapshots.poll
+        driver.compaction.held_index = lambda: snapshots.held_index
+        await self.integrity.start()
+        driver.schedule()
+        if driver.is_alone:
+            await driver.until(
+                lambda: (
+                    driver.leadership.is_ready
+                    or self.is_installing
+                    or (bool(driver.refused_for) and driver.is_settled_alone)
+                )
+            )
+            if driver.refused_for:
+                _LOG.warning("starting without room for writes: %s", driver.refused_for)
+
+    async def hand_over(self) -> None:
+        """Let another voter lead, where this one does and there is another."""
+        if self.driver.failure is None and self.driver.leadership.is_ready and not self.driver.is_alone:
+            try:
+                _LOG.info("handed leadership over to %s", await self.members.transfer())
+            except CortadoError as refused:
+                _LOG.warning("leadership was not handed over: %s", refused)
+
+    async def stop(self) -> None:
+        """Finish what is in flight, where the host takes no new work."""
+        self.integrity.close()
+        self.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
+        if self.driver.failure is None:
+            self.driver.veto(_STOPPING, True)
+        await self.integrity.stop()
+        await self.snapshots.stop()
+        await self.driver.close()
+
+    @property
+    def ready(self) -> bool:
+        """Whether this replica can serve: it knows a leader, or is one that may evaluate, and its data is a state."""
+        leadership = self.driver.leadership
+        if self.host.is_stopping or self.is_installing or self.driver.failure is not None:
+            return False
+        return leadership.is_ready if leadership.is_elected else self.log.leader != ""
+
+    def _leads(self) -> None:
+        """A term of ours has begun. Let the others know if we are reached under other addresses now."""
+        identity = self.host.identity
+        own = self.log.configuration.member(identity.node_id)
+        if own is None or not identity.peer_address:
+            return
+        try:
+            self.log.members.bind(identity.as_member(own.storage_id or identity.storage_id))
+        except CortadoError as problem:
+            # Another change is under way, or an address is another member's: no reason not to lead.
+            both = f"{identity.address} and {identity.peer_address}"
+            _LOG.warning("the addresses %s could not be made known: %s", both, problem)
+
+    def _fail(self, error: BaseException) -> None:
+        self.watches.stop(Unavailable("the node has stopped: " + str(error)))
+        self.host.fail(error)
+
+    def _is_idle_for(self, ms: int) -> bool:
+        """Whether this node leads, and nothing was written for ``ms``, or is about to be."""
+        driver = self.driver
+        is_idle = driver.leadership.is_ready and driver.pipeline.newest_in_flight is None
+        return is_idle and self.host.clock.physical_ms - driver.applied.last_ts.wall_ms >= ms
+
+    def _snapshots_changed(self) -> None:
+        """This replica's data stops being a state, or is one again."""
+        unreadable = self.snapshots.unreadable
+        self.store.unreadable = unreadable
+        self.driver.veto(_INSTALLING, bool(unreadable))
+        if unreadable:
+            # All of it is replaced, by what was verified whole.
+            self.store.trust(b"", ABOVE_KEYS)
+            self.store.trust_requests()
+            self.watches.end_all(Unavailable(unreadable, retry_delay_ms=1_000))
+        self._catalog_cache.clear()
+
+    # --- writes ------------------------------------------------------------------------------------------------
+
+    async def write(
+        self,
+        evaluate: Evaluate,
+        *,
+        size_bytes: int = 0,
+        request_id: bytes = b"",
+        request_hash: bytes = b"",
+        encode_reply: EncodeReply = no_reply,
+    ) -> WriteResult:
+        """Evaluate and replicate; return once it is committed, which a majority's disks make sure of.
+
+        ``size_bytes`` is about what the request holds. ``encode_reply`` makes the bytes that are answered, and
+        remembered where there is a ``request_id``. A caller who is cancelled while waiting leaves; what was evaluated
+        goes on. Raises whatever ``evaluate`` refuses with, NotLeader, ResourceExhausted, OutcomeUnknown,
+        InvalidArgument of the request id, Unavailable.
+        """
+        return await self.answer(
+            self.submit(
+                evaluate,
+                size_bytes=size_bytes,
+                request_id=request_id,
+                request_hash=request_hash,
+                encode_reply=encode_reply,
+            )
+        )
+
+    def submit(
+        self,
+        evaluate: Evaluate,
+        *,
+        size_bytes: int,
+        request_id: bytes = b"",
+        request_hash: bytes = b"",
+        encode_reply: EncodeReply = no_reply,
+        places: Sequence[Place] = (),
+    ) -> Submitted:
+        """The first half of :meth:`write`: put it in line, to be evaluated after everything submitted before.
+
+        ``places`` are what the caller holds for it, one of ``writes`` among them. They are left when the write has its
+        answer, or now where it is not put in line.
+        """
+        held = list(places)
+        try:
+            self._group.check_serving()
+            if request_id:
+                known = self.known_requests.find(request_id, request_hash)
+                if known is not None:
+                    return known
+                evaluate = self.known_requests.admit(evaluate, request_id)
+            self.host.engine.admit(size_bytes + COMMAND_OVERHEAD_BYTES + self.driver.pipeline.appended_bytes)
+            if not held:
+                held.append(self.host.writes.take(size_bytes))
+            proposal = Proposal(evaluate, encode_reply, size_bytes, request_id, request_hash, held, waiters=1)
+            self.driver.propose(proposal)
+            held = []
+            call = CURRENT.get()
+            if call is not None:
+                call.write = proposal
+        finally:
+            for place in held:
+                place.leave()
+        return proposal
+
+    async def answer(self, submitted: Submitted) -> WriteResult:
+        """The second half of :meth:`write`: await it, once for each call of :meth:`submit`."""
+        if isinstance(submitted, WriteResult):
+            return submitted
+        try:
+            return await submitted.answer(self._loop)
+        finally:
+            submitted.waiters -= 1
+
+    async def _raise_ceiling(self, ceiling: Timestamp) -> None:
+        """Housekeeping: it is not counted as a write, and may use the reserve."""
+        proposal = Proposal(higher_ceiling(ceiling), no_reply, 0, b"", b"", waiters=1)
+        self.driver.propose(proposal)
+        await self.answer(proposal)
+
+    # --- reads -------------------------------------------------------------------------------------------------
+
+    def check_serving(self) -> None:
+        """Raises Unavailable where the node stops, or the data is no state."""
+        self._group.check_serving()
+
+    def holds(self, key: LogicalKey) -> bool:
+        """Whether ``key`` is one of this group's."""
+        start, end = self._group.of.data
+        return start <= key < end
+
+    def read_ts(self) -> Timestamp:
+        """The last timestamp here that can be read at: what a read that need not be linearizable sees."""
+        return self.driver.pipeline.newest_ts
+
+    def reader(self, read_ts: Timestamp) -> Reader:
+        """One state, for point reads on the loop. Raises Unavailable where leadership, and with it what was committed
+        and is not applied, was lost since ``read_ts`` was given out."""
+        return self.driver.pipeline.reader(read_ts)
+
+    def catalog(self, reader: Reader) -> Catalog:
+        """The catalogue as ``reader`` sees it, read through a cache that all readers share."""
+        return Catalog(reader, self._catalog_cache)
+
+    def forget_catalog(self) -> None:
+        """What is stored was changed below the log's back."""
+        self._catalog_cache.clear()
+
+    # --- peers -------------------------------------------------------------------------------------------------
+
+    def log_position(self) -> tuple[int, int]:
+        """Term and index of the last entry of the log: whose is greater knows the newer members."""
+        index, term = self.log.last
+        return term, index
+
+    def known_member(self, node_id: str) -> Member | None:
+        """A member by any configuration that may be in force here: one whose removal is not committed yet, too."""
+        return self.log.standing.member(node_id)
+
+    def known_members(self) -> tuple[Member, ...]:
+        """All of those. Before this node received anything: who let it in."""
+        return self.log.standing.members
+
+    def believe(self, node_id: str, position: tuple[int, int]) -> None:
+        """Hear a stranger that members vouched for; the log of the one that is furthest ends at ``position``."""
+        self.log.standing.believe(node_id, position)
+
+    def is_believed(self, node_id: str) -> bool:
+        """Whether that word still tells more than our own log."""
+        return self.log.standing.is_believed(node_id)
+
+    async def bind_member(self, member: Member) -> Configuration:
+        """A member's data directory presents itself, through a peer."""
+        return await self.members.bind(member)
+
+    async def read_range(self, ask: Ask) -> Answer:
+        """What is stored here in a range, or in the first part of it, for a peer that repairs its own. Raises
+        Unavailable where the data is no state."""
+        self._group.check_serving()
+        found = await self.host.scan(lambda: answer(self.host.engine, self._group.of, ask))
+        for key in found.damaged:
+            self.integrity.report(Damage.at(ask.space, key))
+        return found
+
+    # --- what it knows -----------------------------------------------------------------------------------------
+
+    @property
+    def configuration(self) -> Configuration:
+        """Who belongs to the group, as far as this node's log says."""
+        return self.log.configuration
+
+    def member_progress(self) -> Sequence[PeerProgress]:
+        """At the leader, how far each other member is; empty elsewhere."""
+        return self.log.progress
+
+    @property
+    def term(self) -> int:
+        return self.log.term
+
+    @property
+    def applied(self) -> AppliedState:
+        """What the last applied entry says."""
+        return self.driver.applied
+
+    @property
+    def is_installing(self) -> bool:
+        """True while this replica's data is no state: a snapshot takes its place."""
+        return self._group.is_installing
+
+    @property
+    def leader(self) -> Member | None:
+        """Who leads, as far as this node knows."""
+        return self.log.configuration.member(self.log.leader)
+
+    @property
+    def role(self) -> Role:
+        if self.driver.leadership.is_elected:
+            return Role.LEADER
+        if not self.log.configuration.is_voter(self._group.node_id):
+            return Role.LEARNER
+        return Role.FOLLOWER if self.log.leader else Role.CANDIDATE
