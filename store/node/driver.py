@@ -222,7 +222,7 @@ class Driver:
         if not self.leadership.is_elected:
             raise self.leadership.not_leader()
         waiting = self._read_index.ask()
-        if not (self.log.has_round_under_way or self._group_commit.holds_reads):
+        if not (self.log.has_round_under_way or self._group_commit.holds_reads(self._read_index.waiting)):
             self.schedule()
         asked_ms = self._monotonic_ms()
         try:

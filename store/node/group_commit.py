@@ -21,10 +21,10 @@ A lone caller never waits: nothing is in flight, and whoever was answered is bac
 
 Three more things wait for company, each for a moment of its own: committed entries that nobody needs applied, for a
 transaction that has more to store; peers' last acknowledgements, for a round that has more to do; and reads, for one
-round of heartbeats. Callers whose every call is a message of its own come one after the other, faster than a round of
-heartbeats takes, so that each got one for itself. Where the last round had several reads, the next one begins no sooner
-than ``READ_PACE_MS`` after it. A lone reader is not held up, but for one round of ``READ_TRIAL``, which finds out
-whether he is alone.
+round of heartbeats. Callers whose every call is a message of its own come one after the other, slower than a round of
+heartbeats takes, so that each would get one for itself, which costs all nodes more than the read. So a round waits
+until as many reads are there as the last one had, or are enough, but never longer than ``READ_WAIT_MS``. A lone reader
+is not held up, but for one round of ``READ_TRIAL``, which waits for whoever else there is.
 
 All of it is pure: times come in as monotonic milliseconds, and one deadline comes out.
 """
@@ -47,10 +47,12 @@ APPLY_ENTRIES: Final = 64
 """So many entries are enough for one transaction. Each that waits is one more layer for every read to look through."""
 APPLY_BYTES: Final = 4 << 20
 """So much is enough."""
-READ_PACE_MS: Final = 1.0
-"""So long after a round of heartbeats that several reads shared, the next one begins at the earliest."""
-READ_TRIAL: Final = 64
-"""After so many rounds with one read each, the next one waits as if there were several."""
+READ_WAIT_MS: Final = 5.0
+"""So long reads wait for others that are to share their round of heartbeats."""
+READS_ENOUGH: Final = 24
+"""So many wait for no more."""
+READ_TRIAL: Final = 128
+"""One round of so many waits for more reads than the last one had."""
 LISTEN_WAIT_MS: Final = 2.0
 """So long what peers say waits for a round that has more to do."""
 
@@ -67,8 +69,9 @@ class GroupCommit:
         self._close_due_ms = math.inf
         self._apply_due_ms = math.inf
         self._listen_due_ms = math.inf
-        self._read_ms = -math.inf
-        self._lone_reads = 0
+        self._first_read_ms = math.inf
+        self._read_rounds = 0
+        self._reads_wanted = 1
         self._read_due_ms = math.inf
 
     # --- what it is told ---------------------------------------------------------------------------------------
@@ -98,10 +101,9 @@ class GroupCommit:
         """When the first of what waits must be done; infinite where nothing waits."""
         return min(self._close_due_ms, self._apply_due_ms, self._listen_due_ms, self._read_due_ms)
 
-    @property
-    def holds_reads(self) -> bool:
-        """Reads wait for the next round of heartbeats to be due."""
-        return self._read_due_ms < math.inf
+    def holds_reads(self, reads: int) -> bool:
+        """Whether so many ``reads`` wait for more to come, as :meth:`may_read` decided."""
+        return self._read_due_ms < math.inf and reads < self._reads_wanted
 
     def hold_batch(self, due_ms: float) -> None:
         """The open batch waits until then for another reason."""
@@ -128,13 +130,16 @@ class GroupCommit:
 
     def may_read(self, reads: int, now_ms: float) -> bool:
         """Whether to begin a round of heartbeats now for so many ``reads``, at least one."""
-        due_ms = self._read_ms + READ_PACE_MS
-        is_paced = not 0 < self._lone_reads < READ_TRIAL
-        if is_paced and now_ms < due_ms:
+        if self._first_read_ms == math.inf:
+            self._first_read_ms = now_ms
+        due_ms = self._first_read_ms + READ_WAIT_MS
+        if reads < self._reads_wanted and now_ms < due_ms:
             self._read_due_ms = due_ms
             return False
-        self._read_ms = now_ms
-        self._lone_reads = 0 if reads > 1 else self._lone_reads % READ_TRIAL + 1
+        self._first_read_ms = math.inf
+        self._read_rounds += 1
+        is_trial = self._read_rounds % READ_TRIAL == 0
+        self._reads_wanted = READS_ENOUGH if is_trial else min(reads, READS_ENOUGH)
         return True
 
     def listen_later(self, now_ms: float) -> bool:

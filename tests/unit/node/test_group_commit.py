@@ -14,8 +14,9 @@ from cortado.store.node.group_commit import (
     ENOUGH_BYTES,
     HALF_CALLERS_MIN,
     LISTEN_WAIT_MS,
-    READ_PACE_MS,
     READ_TRIAL,
+    READ_WAIT_MS,
+    READS_ENOUGH,
     GroupCommit,
 )
 
@@ -160,10 +161,9 @@ def reads_at_ms(waits: GroupCommit, reads: int, now_ms: float) -> float:
     """When a round of heartbeats begins for so many, as a round decides that begins now."""
     waits.round_begins()
     if waits.may_read(reads, now_ms):
-        assert not waits.holds_reads
         assert waits.due_ms == math.inf
         return now_ms
-    assert waits.holds_reads
+    assert waits.holds_reads(reads)
     return waits.due_ms
 
 
@@ -172,10 +172,10 @@ def test_a_lone_reader_waits_in_one_round_of_many() -> None:
     held = []
     now_ms = 0.0
     for place in range(3 * READ_TRIAL):
-        now_ms += READ_PACE_MS / 4
+        now_ms += 0.25
         began_ms = reads_at_ms(waits, 1, now_ms)
         if began_ms > now_ms:
-            assert began_ms == now_ms + READ_PACE_MS * 3 / 4
+            assert began_ms == now_ms + READ_WAIT_MS
             held.append(place)
             assert reads_at_ms(waits, 1, began_ms) == began_ms
             now_ms = began_ms
@@ -185,20 +185,26 @@ def test_a_lone_reader_waits_in_one_round_of_many() -> None:
 def test_readers_who_come_one_after_the_other_share_rounds_once_that_was_tried() -> None:
     waits = GroupCommit()
     now_ms = 0.0
-    while not waits.holds_reads:
-        now_ms += READ_PACE_MS / 4
-        assert reads_at_ms(waits, 1, now_ms) >= now_ms
-    due_ms = waits.due_ms
-    for reads in (3, 4, 2):
-        assert reads_at_ms(waits, reads, due_ms) == due_ms
-        assert reads_at_ms(waits, 1, due_ms + READ_PACE_MS / 2) == due_ms + READ_PACE_MS
-        due_ms += READ_PACE_MS
-    # The company has gone.
-    assert reads_at_ms(waits, 1, due_ms) == due_ms
-    assert reads_at_ms(waits, 1, due_ms + 0.1) == due_ms + 0.1
+    while not waits.holds_reads(1):
+        now_ms += 1
+        reads_at_ms(waits, 1, now_ms)
+    # More come while they wait, and make it no longer.
+    assert reads_at_ms(waits, 4, now_ms + 3) == now_ms + READ_WAIT_MS
+    assert reads_at_ms(waits, 6, now_ms + READ_WAIT_MS) == now_ms + READ_WAIT_MS
+    # From now on it is six of them.
+    now_ms += 20
+    assert reads_at_ms(waits, 5, now_ms) == now_ms + READ_WAIT_MS
+    assert waits.holds_reads(5)
+    assert not waits.holds_reads(6)
+    assert reads_at_ms(waits, 6, now_ms + 1) == now_ms + 1
+    # One left: the others wait for him once.
+    assert reads_at_ms(waits, 5, now_ms + 2) == now_ms + 2 + READ_WAIT_MS
+    assert reads_at_ms(waits, 5, now_ms + 2 + READ_WAIT_MS) == now_ms + 2 + READ_WAIT_MS
+    assert reads_at_ms(waits, 5, now_ms + 20) == now_ms + 20
 
 
-def test_a_round_of_several_waits_for_nobody_who_comes_later_than_the_pace() -> None:
+def test_reads_that_are_enough_wait_for_nobody() -> None:
     waits = GroupCommit()
     assert reads_at_ms(waits, 64, 10) == 10
-    assert reads_at_ms(waits, 64, 10 + READ_PACE_MS) == 10 + READ_PACE_MS
+    assert reads_at_ms(waits, READS_ENOUGH, 11) == 11
+    assert reads_at_ms(waits, READS_ENOUGH - 1, 12) == 12 + READ_WAIT_MS
