@@ -13,7 +13,6 @@ from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Recor
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import read_groups
@@ -29,6 +28,7 @@ from cortado.store.server.inspection.state import Stored
 from cortado.store.server.inspection.verify import list_items, verify_range
 from cortado.store.server.inspection.versions import read_versions
 from support.log_disk import LogDisk
+from support.memory_engine import MemoryEngine
 from support.table_world import EngineStore, TableWorld, index
 
 GROUP = 1

@@ -20,14 +20,14 @@ from cortado.raft.log import Message
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.host_time import HostTime
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.host import Host, NodeIdentity, Surroundings
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.replica import Role
-from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.storage_thread import Done, Job
 from support.logs import memory_log_disk, memory_log_files
+from support.memory_engine import MemoryEngine
+from support.memory_snapshot_files import MemorySnapshotFiles
 from support.nodes import NOW_MS
 from support.simulation.loop import NodeLoop, Scheduler
 

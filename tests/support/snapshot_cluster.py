@@ -15,13 +15,13 @@ from cortado.raft.configuration import Member as ConfiguredMember
 from cortado.raft.log import Message
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space, WriteTransaction
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.node.host import Host, NodeIdentity, Surroundings
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.replica import Role
-from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.marker import marker_key
 from support.logs import memory_log_disk, memory_log_files
+from support.memory_engine import MemoryEngine
+from support.memory_snapshot_files import MemorySnapshotFiles
 from support.nodes import SetClock, followed, key, put
 from support.snapshots import Crash, InlineStorage
 

@@ -18,7 +18,6 @@ from cortado.raft.log import LogRecord, PeerProgress, SnapshotMeta, SnapshotOffe
 from cortado.raft.records import HardState, Writes, decode_hard_state
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space, WriteTransaction
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.store import VersionStore
@@ -28,13 +27,15 @@ from cortado.store.node.group_context import GroupContext
 from cortado.store.node.host import Host, NodeIdentity
 from cortado.store.node.repair.ranges import Answer
 from cortado.store.node.request_table.records import Remembered, encode_remembered
-from cortado.store.node.snapshots.files import MemorySnapshotFiles, SnapshotFiles
+from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key, reset_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.node.storage_thread import Done, Job
+from support.memory_engine import MemoryEngine
+from support.memory_snapshot_files import MemorySnapshotFiles
 
 T = TypeVar("T")
 

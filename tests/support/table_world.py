@@ -16,7 +16,6 @@ from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, cre
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.catalog.registry import register_schema
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.types import KeyValue
 from cortado.store.mvcc.evaluation import Condition, Evaluation
 from cortado.store.mvcc.reader import Reader
@@ -39,6 +38,7 @@ from cortado.store.tables.scan import Budget, Scan, ScanPage, ScanPlan, plan_sca
 from cortado.store.tables.view import TableView
 from cortado.store.tables.write import evaluate_batch, evaluate_delete, evaluate_put, evaluate_update
 from support.dict_reader import DictStore
+from support.memory_engine import MemoryEngine
 
 DATABASE = "shop"
 

@@ -3,7 +3,7 @@
 Nothing is held open between two calls, so that a step which outlives its caller (a cancelled task's, on a thread) can
 never write into a file that another one has opened since.
 
-A crash takes what was not synced. :class:`MemorySnapshotFiles` behaves so too, for simulations and tests.
+A crash takes what was not synced.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -22,7 +21,7 @@ from cortado.store.engine.private_files import DIRECTORY_MODE, FILE_MODE
 
 RETRY_DELAY_MS: Final = 1_000
 
-_NAME: Final = re.compile(r"[a-z]+-[0-9A-Za-z-]{1,64}")
+NAME: Final = re.compile(r"[a-z]+-[0-9A-Za-z-]{1,64}")
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -111,7 +110,7 @@ class DiskSnapshotFiles:
 
     def _file(self, name: str) -> Path:
         # Ids come from peers, and become names of files here.
-        if _NAME.fullmatch(name) is None:
+        if NAME.fullmatch(name) is None:
             raise NotFound("snapshot", repr(name))
         return self.path / name
 
@@ -136,67 +135,3 @@ def _failures(name: str) -> Iterator[None]:
             text = f"there is no room for the snapshot {name}: {problem.strerror}"
             raise ResourceExhausted(text, RETRY_DELAY_MS, "disk") from problem
         raise Unavailable(f"the snapshot file {name}: {problem.strerror}", RETRY_DELAY_MS) from problem
-
-
-@dataclass(slots=True)
-class _File:
-    data: bytearray = field(default_factory=bytearray)
-    synced_bytes: int | None = None
-    """None while its name is not durable either."""
-
-
-class MemorySnapshotFiles:
-    """The twin in memory. ``limit_bytes`` bounds all files together."""
-
-    def __init__(self, *, limit_bytes: int = 1 << 30) -> None:
-        self.limit_bytes = limit_bytes
-        self._files: dict[str, _File] = {}
-
-    def names(self) -> list[str]:
-        return sorted(self._files)
-
-    def write(self, name: str, offset: int, data: bytes) -> None:
-        if _NAME.fullmatch(name) is None:
-            raise NotFound("snapshot", repr(name))
-        if offset == 0:
-            self._files.pop(name, None)
-        if len(data) > self.free_bytes():
-            raise ResourceExhausted(f"there is no room for the snapshot {name}", RETRY_DELAY_MS, "disk")
-        file = self._files.setdefault(name, _File()) if offset == 0 else self._file(name)
-        file.data[offset : offset + len(data)] = data
-        if file.synced_bytes is not None:
-            file.synced_bytes = min(file.synced_bytes, offset)
-
-    def read(self, name: str, offset: int, length: int) -> bytes:
-        return bytes(self._file(name).data[offset : offset + length])
-
-    def size(self, name: str) -> int:
-        return len(self._file(name).data)
-
-    def sync(self, name: str) -> None:
-        file = self._file(name)
-        file.synced_bytes = len(file.data)
-
-    def remove(self, name: str) -> None:
-        self._files.pop(name, None)
-
-    def free_bytes(self) -> int:
-        return self.limit_bytes - sum(len(file.data) for file in self._files.values())
-
-    def crash(self) -> None:
-        """The power goes: what was not synced is gone."""
-        self._files = {
-            name: _File(file.data[: file.synced_bytes], file.synced_bytes)
-            for name, file in self._files.items()
-            if file.synced_bytes is not None
-        }
-
-    def damage(self, name: str, offset: int) -> None:
-        """Flip a bit of the byte at ``offset``, as a bad disk does."""
-        self._file(name).data[offset] ^= 0x10
-
-    def _file(self, name: str) -> _File:
-        file = self._files.get(name)
-        if file is None:
-            raise NotFound("snapshot", name)
-        return file

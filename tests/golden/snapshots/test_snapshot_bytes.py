@@ -10,17 +10,17 @@ import pytest
 from cortado.errors import DataLoss
 from cortado.raft.configuration import Configuration, Member
 from cortado.store.engine.interface import Space
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.file_reader import Verification
 from cortado.store.node.snapshots.file_writer import SnapshotWriter
-from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import Marker, applied_key, marker_key
 from cortado.store.node.snapshots.settings import SnapshotSettings
+from support.memory_engine import MemoryEngine
+from support.memory_snapshot_files import MemorySnapshotFiles
 from support.snapshots import ts_of
 
 HERE = Path(__file__).parent

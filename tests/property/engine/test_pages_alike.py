@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortado.store.engine.interface import Engine, Space
-from cortado.store.engine.memory import MemoryEngine
 from support.engines import open_lmdb
+from support.memory_engine import MemoryEngine
 
 ITEMS = 600
 SIZES = {

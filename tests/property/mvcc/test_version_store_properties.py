@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key, row_key
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 from cortado.store.mvcc.mutations import Mutations
@@ -24,6 +23,7 @@ from cortado.store.mvcc.reader import Version
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_versions
 from support.engines import open_lmdb
+from support.memory_engine import MemoryEngine
 
 pytestmark = pytest.mark.slow
 

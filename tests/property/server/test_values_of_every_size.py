@@ -22,9 +22,9 @@ from cortado.schema.documents import decode_document
 from cortado.schema.parse import parse_schema
 from cortado.store.client import Client
 from cortado.store.engine.interface import Engine
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.packing import cut
 from support.engines import open_lmdb
+from support.memory_engine import MemoryEngine
 from support.served_node import served_node
 from support.wire import Wire, table_name
 

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from cortado.errors import DataLoss
 from cortado.store.engine.interface import Engine, Space
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.mvcc.reader import logical_of, suffix_from
 from cortado.store.mvcc.versions import encode_version, timestamp_of
 from cortado.store.node.snapshots.file_format import Block, decode_block, encode_block, open_frame
 from cortado.store.node.snapshots.file_reader import Verification, WholeFile
 from cortado.store.node.snapshots.file_writer import SnapshotWriter
-from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.snapshots.settings import SnapshotSettings
+from support.memory_engine import MemoryEngine
+from support.memory_snapshot_files import MemorySnapshotFiles
 from support.snapshots import CLUSTER, GROUP, MEMBERS, contents, fill
 
 items = st.dictionaries(st.binary(min_size=1, max_size=511), st.binary(max_size=300), min_size=1, max_size=40)

@@ -22,9 +22,9 @@ from typing import Protocol, Self, TypeAlias
 from cortado.errors import Unavailable
 from cortado.store.engine.failures import StorageFailed, disk_full
 from cortado.store.engine.interface import Disordered, MapUse, PointReader, Space
-from cortado.store.engine.memory import Items as MemoryItems
-from cortado.store.engine.memory import MemoryReads
 from cortado.store.node.storage_thread import Done, Job
+from support.memory_engine import Items as MemoryItems
+from support.memory_engine import MemoryReads
 from support.simulation.log_disk import LogDisk
 from support.simulation.loop import NodeLoop, Scheduler
 

@@ -19,8 +19,8 @@ from cortado.store.engine.failures import StorageFailed
 from cortado.store.node.host import Host as NodeHost
 from cortado.store.node.host import NodeIdentity, Surroundings
 from cortado.store.node.limits import NodeLimits
-from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.node.snapshots.settings import SnapshotSettings
+from support.memory_snapshot_files import MemorySnapshotFiles
 from support.simulation.clocks import HostClock
 from support.simulation.disk import Disk, SimulatedEngine, SimulatedThread
 from support.simulation.log_disk import open_log_files

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cortado.store.engine.interface import Engine
-from cortado.store.engine.memory import MemoryEngine
 from support.engines import open_lmdb
+from support.memory_engine import MemoryEngine
 
 
 @pytest.fixture(params=["lmdb", "memory"])

@@ -12,7 +12,6 @@ from cortado.errors import DataLoss
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
@@ -22,6 +21,7 @@ from cortado.store.mvcc.verifying import VerifyingPass
 from cortado.store.mvcc.versions import suffix_of
 from support.engines import open_lmdb
 from support.flips import flipped
+from support.memory_engine import MemoryEngine
 
 KEYS = [LogicalKey(b"key-%02d\x00" % number) for number in range(12)]
 TIMES = [Timestamp(0, 1_700_000_000_000 + 1_000 * number, 7) for number in range(3)]

@@ -12,7 +12,6 @@ import pytest
 from cortado.errors import ConditionFailed, CortadoError, DataLoss
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
@@ -22,6 +21,7 @@ from cortado.store.mvcc.reader import Reader, logical_of
 from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.status import node_status
+from support.memory_engine import MemoryEngine
 from support.node_world import World
 from support.nodes import put, read
 

@@ -15,7 +15,6 @@ from cortado.errors import Internal
 from cortado.raft.log import Entry, Nothing
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.host import Host
@@ -24,6 +23,7 @@ from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.request_table.floor import Forgotten
 from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.state_machine import StateMachine
+from support.memory_engine import MemoryEngine
 from support.nodes import NOW_MS, SetClock, put, run, running_node
 
 Break = Callable[[Host, pytest.MonkeyPatch], None]

@@ -9,7 +9,6 @@ from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Encoded, Entry, Nothing
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.mvcc.evaluation import BumpEpoch, RaiseCeiling
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_version
@@ -17,6 +16,7 @@ from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.log_entry import LogEntry
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.state_machine import StateMachine
+from support.memory_engine import MemoryEngine
 from support.nodes import key
 
 

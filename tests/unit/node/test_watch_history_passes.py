@@ -9,7 +9,6 @@ import pytest
 from cortado.errors import DataLoss, SnapshotTooOld, Unavailable
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.engine.interface import Space
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
@@ -19,6 +18,7 @@ from cortado.store.mvcc.versions import PAYLOAD, Item, encode_version
 from cortado.store.node.changefeed import history
 from cortado.store.node.changefeed.history import HistoryPass, next_key, read_changes, read_previous
 from cortado.store.node.changefeed.order import place_of
+from support.memory_engine import MemoryEngine
 from support.nodes import key
 
 ALL = kv_range("test")

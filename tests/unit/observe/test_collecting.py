@@ -18,7 +18,6 @@ from cortado.store.engine.data_directory import Identity
 from cortado.store.node.changefeed.watches import WatchStatistics
 from cortado.store.node.driver import Driver
 from cortado.store.node.host import Host, NodeIdentity, Surroundings
-from cortado.store.node.snapshots.files import MemorySnapshotFiles
 from cortado.store.observe.collecting import Family, Sources, Value, collect
 from cortado.store.observe.definitions import DEFINITIONS, Kind
 from cortado.store.observe.exposition import expose
@@ -28,6 +27,7 @@ from cortado.store.observe.readiness import Readiness, Reason
 from cortado.store.observe.requests import Requests
 from cortado.store.peers.transport import PeerStatus
 from support.engines import open_stores
+from support.memory_snapshot_files import MemorySnapshotFiles
 from support.nodes import NOW_MS, SetClock, followed
 
 PEER = PeerStatus("n2", "127.0.0.1:2", False, "", 0.0, 5, 600, 7, "away", Traffic(1, 2, 3, 4, 5))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_version
 from cortado.store.node.examining import missing
 from cortado.store.node.repair.ranges import Ask, own_slice
 from cortado.store.node.snapshots.group_range import GroupRange
+from support.memory_engine import MemoryEngine
 
 
 def test_what_is_damaged_behind_a_range_is_not_taken_for_a_part_of_it() -> None:

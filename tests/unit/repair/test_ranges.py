@@ -11,7 +11,6 @@ from cortado.errors import DataLoss, Unavailable
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
-from cortado.store.engine.memory import MemoryEngine
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.versions import Item, encode_version, suffix_of
@@ -22,6 +21,7 @@ from cortado.store.node.snapshots.group_range import FIRST_KEY, GroupRange
 from cortado.store.node.snapshots.marker import Marker, marker_key
 from support.damage import turn
 from support.engines import open_lmdb
+from support.memory_engine import MemoryEngine
 
 OF = GroupRange(1)
 ALL = Ask(Space.DATA, FIRST_KEY, ABOVE_KEYS)

@@ -10,9 +10,10 @@ import pytest
 
 from cortado.errors import ResourceExhausted
 from cortado.raft.log import SnapshotOffer
-from cortado.store.node.snapshots.files import DiskSnapshotFiles, MemorySnapshotFiles
+from cortado.store.node.snapshots.files import DiskSnapshotFiles
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from support.engines import open_lmdb
+from support.memory_snapshot_files import MemorySnapshotFiles
 from support.nodes import run
 from support.snapshots import (
     SMALL,

@@ -15,9 +15,10 @@ from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.mvcc.damage import Damage
 from cortado.store.node.snapshots.file_reader import Verification, WholeFile
 from cortado.store.node.snapshots.file_writer import SnapshotWriter
-from cortado.store.node.snapshots.files import MemorySnapshotFiles, SnapshotFiles
+from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
 from support.engines import open_lmdb
+from support.memory_snapshot_files import MemorySnapshotFiles
 from support.nodes import run
 from support.snapshots import (
     CLUSTER,

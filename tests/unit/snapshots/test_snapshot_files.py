@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import NotFound, ResourceExhausted, Unavailable
-from cortado.store.node.snapshots.files import DiskSnapshotFiles, MemorySnapshotFiles, SnapshotFiles
+from cortado.store.node.snapshots.files import DiskSnapshotFiles, SnapshotFiles
+from support.memory_snapshot_files import MemorySnapshotFiles
 
 
 @pytest.fixture(params=["disk", "memory"])
