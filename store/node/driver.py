@@ -37,7 +37,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from cortado.errors import CortadoError, DataLoss, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
+from cortado.errors import DataLoss, NotLeader, ResourceExhausted, Unavailable
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.storing import HUNG_ELECTIONS
@@ -56,17 +56,22 @@ from cortado.store.node.proposals import Proposal
 from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.rounds import ROUNDS, Phase
 from cortado.store.node.scheduler import Scheduler
-from cortado.store.observe.call import CURRENT
-from cortado.store.observe.measures import RoundMeasures, TransactionMeasures
+from cortado.store.observe.measures import RoundMeasures
 
 _LOG: Final = logging.getLogger(__name__)
-
 
 _DATA_STUCK: Final = "data stuck"
 
 
 class Driver:
     """Drives one group's log. Every method runs on the loop, except where the storage thread applies."""
+
+    failure: BaseException | None
+    """Why the node stopped."""
+    readable_ts: Timestamp | None
+    """The linearizable read's timestamp, where nothing needs to be waited for: in a group of one, whose log says what
+    is committed. Worked out in each round's ANSWER, in which alone that changes. (But for who is a voter: who becomes
+    the second one cannot lead without our vote, so it does not matter that this is seen a round later.)"""
 
     def __init__(
         self,
@@ -89,53 +94,54 @@ class Driver:
         self._on_lost = on_lost
         self._on_failure = on_failure
         self.pipeline = Pipeline(log=log, clock=host.clock, machine=machine, limits=limits, monotonic_ms=monotonic_ms)
-        self._read_index = ReadIndex(loop, log, self.pipeline.answer)
-        self.on_doubt: Callable[[bytes], None] = _nothing_of
-        """Called with a stored key that another member has, and this one lost."""
+        self.read_index = ReadIndex(loop, log, self.pipeline.answer)
+        self.after_step: Callable[[], None] = _nothing
+        """Called when the log has seen peers' messages: there the doubts of followers are heard."""
         self.on_configured: Callable[[], None] = _nothing
         """Called in the round after which another configuration is in force."""
         self.after_round: Callable[[], None] = _nothing
         """Called after each round: there the snapshots look at what the log needs."""
         self.measures = RoundMeasures()
         self.leadership = Leadership(group.node_id, log)
-        self._inbox = Inbox(monotonic_ms)
-        self._writer = LogWriter(
+        self.inbox = Inbox(monotonic_ms)
+        self.writer = LogWriter(
             group,
             self.pipeline,
-            self._read_index,
+            self.read_index,
             on_durable=lambda: self._go_on(self._durable),
             on_refused=self.schedule,
             on_failure=self.fail,
         )
-        self.compaction = self._writer.compaction
-        self._applier = Applier(
+        self.compaction = self.writer.compaction
+        self.applier = Applier(
             group,
             self.pipeline,
             on_applied=lambda: self._go_on(self._applied),
             on_refused=self.schedule,
             on_failure=self.fail,
         )
-        self.feed = self._applier.feed
+        self.feed = self.applier.feed
         phases = self._phase_table()
-        self._whole, self._durable, self._applied = ([phases[each] for each in round_] for round_ in ROUNDS)
+        of_phases = ([phases[each] for each in round_] for round_ in ROUNDS)
+        self._whole, self._proposed, self._durable, self._applied = of_phases
+        self._closes_batch = False
         self._wants_storing = False
         self._group_commit = GroupCommit()
         self._is_paused = False
         self._is_closed = False
         self._configuration: Configuration | None = None
         self._is_only_voter = False
-        self._readable: Timestamp | None = None
+        self.readable_ts = None
         self._conditions = Conditions(loop)
         self._scheduler = Scheduler(
             loop,
             monotonic_ms,
             whole=self._round,
-            short=self._round_of_proposals,
+            short=self._proposals_came,
             after=self._conditions.look,
             on_defect=self.fail,
         )
-        self.failure: BaseException | None = None
-        """Why the node stopped."""
+        self.failure = None
 
     # --- what it knows -----------------------------------------------------------------------------------------
 
@@ -156,29 +162,14 @@ class Driver:
         return not self.leadership.is_ready and self.is_alone and self.log.durable_commit_index <= self.applied.index
 
     @property
+    def _may_evaluate(self) -> bool:
+        """This node leads, and does not hand over."""
+        return self.leadership.is_ready and self.log.is_leader
+
+    @property
     def refused_for(self) -> str:
         """Why there is no room for writes; empty while they go well."""
-        return self._writer.refused_for or self._applier.refused_for
-
-    @property
-    def transaction_measures(self) -> tuple[TransactionMeasures, TransactionMeasures]:
-        """Of the log thread's writes, and of the storage thread's transactions."""
-        return self._writer.measures, self._applier.measures
-
-    @property
-    def read_rounds_begun(self) -> int:
-        """Rounds of heartbeats that reads and refusals waited for, since the start."""
-        return self._read_index.begun
-
-    @property
-    def inbox_use(self) -> tuple[int, int]:
-        """Messages of peers that the log has not seen yet, and their bytes."""
-        return self._inbox.use
-
-    @property
-    def is_paused(self) -> bool:
-        """True while a snapshot is being installed."""
-        return self._is_paused
+        return self.writer.refused_for or self.applier.refused_for
 
     # --- what comes in -----------------------------------------------------------------------------------------
 
@@ -186,9 +177,8 @@ class Driver:
         """Messages of a peer; dropped where too many wait."""
         if self._is_closed or self.failure is not None:
             return
-        self._inbox.put(sender, bodies)
-        is_ready = self.leadership.is_ready and self.log.is_leader
-        if is_ready and not self.pipeline.has_uncommitted and self._nobody_waits():
+        self.inbox.put(sender, bodies)
+        if self._may_evaluate and not self.pipeline.has_uncommitted and self._nobody_waits():
             if self._group_commit.listen_later(self._monotonic_ms()):
                 self._set_alarm()
         else:
@@ -200,49 +190,28 @@ class Driver:
         self.check_running()
         if not self.leadership.is_elected and not self.is_alone:
             raise self.leadership.not_leader()
-        if self._applier.is_refused or (self._writer.is_refused and not self.is_alone):
+        if self.applier.is_refused or (self.writer.is_refused and not self.is_alone):
             raise ResourceExhausted(self.refused_for, retry_delay_ms=int(RETRY_MS_MAX), resource="disk")
         proposal.proposed_ms = self._monotonic_ms()
         self.pipeline.propose(proposal)
         self._group_commit.proposed(proposal.proposed_ms)
         self._scheduler.want_short()
 
-    def read_now(self) -> Timestamp | None:
-        """The linearizable read's timestamp, where nothing needs to be waited for: in a group of one, whose log says
-        what is committed. Worked out in each round's ANSWER, in which alone that changes. (But for who is a voter: who
-        becomes the second one cannot lead without our vote, so it does not matter that this is seen a round later.)
-        """
-        return self._readable
-
-    async def read(self) -> Timestamp:
-        """The linearizable read's timestamp, once this node may answer at it. Raises NotLeader, Unavailable."""
+    def ask_read(self) -> asyncio.Future[Timestamp]:
+        """The linearizable read's timestamp, once this node may answer at it. Raises NotLeader, Unavailable, then or
+        now."""
         self.check_running()
-        if self.is_settled_alone:
-            return self.applied.last_ts
         if not self.leadership.is_elected:
             raise self.leadership.not_leader()
-        waiting = self._read_index.ask()
-        if not (self.log.has_round_under_way or self._group_commit.holds_reads(self._read_index.waiting)):
+        waiting = self.read_index.ask()
+        if not (self.log.has_round_under_way or self._group_commit.holds_reads(self.read_index.waiting)):
             self.schedule()
-        asked_ms = self._monotonic_ms()
-        try:
-            read_ts = await waiting
-        except CortadoError:
-            self.measures.reads_failed += 1
-            raise
-        waited_ms = self._monotonic_ms() - asked_ms
-        self.measures.read_waits.observe(waited_ms / 1000)
-        call = CURRENT.get()
-        if call is not None:
-            call.read_wait_ms = waited_ms
-        return read_ts
+        return waiting
 
     def check_running(self) -> None:
         """Raises Unavailable once the node stopped."""
-        if self.failure is not None:
-            raise Unavailable("the node has stopped: " + str(self.failure))
-        if self._is_closed:
-            raise Unavailable("the node has stopped")
+        if self.failure is not None or self._is_closed:
+            raise Unavailable("the node has stopped" + ("" if self.failure is None else f": {self.failure}"))
 
     def veto(self, reason: str, is_held: bool) -> bool:
         """Keep this node from leading for ``reason``, or no longer. A leader hands over where another voter can. True
@@ -272,20 +241,11 @@ class Driver:
             # What was in flight was given up, and may be on the disk: the condition holds for the wrong reason.
             self.check_running()
 
-    async def applied_at(self, index: int, term: int) -> None:
-        """Return once the entry at ``index``, which this node appended in ``term``, is applied.
-
-        Raises OutcomeUnknown where leadership was lost before.
-        """
-        await self.until(lambda: self.leadership.term != term or self.applied.index >= index)
-        if self.leadership.term != term:
-            raise OutcomeUnknown("leadership was lost before the change was committed")
-
     async def pause(self) -> None:
         """Return when neither thread has work of ours; none will be asked of the log until :meth:`resume`."""
         self._is_paused = True
         self.schedule()
-        await self.until(lambda: self._writer.is_free and self._applier.is_free)
+        await self.until(lambda: self.writer.is_free and self.applier.is_free)
 
     def resume(self, state: AppliedState) -> None:
         """Go on from ``state``, which is what the engine holds now. Raises DataLoss where it holds another."""
@@ -306,15 +266,15 @@ class Driver:
             await self.until(
                 lambda: (
                     self.pipeline.is_idle
-                    and self._read_index.is_empty
-                    and (not self.log.backlog or self._applier.is_refused or self._is_paused)
-                    and not (self._writer.is_busy or self._applier.is_busy)
+                    and self.read_index.is_empty
+                    and (not self.log.backlog or self.applier.is_refused or self._is_paused)
+                    and not (self.writer.is_busy or self.applier.is_busy)
                 )
             )
         self._is_closed = True
         self._scheduler.stop()
         stopping = Unavailable("the node is stopping", retry_delay_ms=1_000)
-        self._read_index.fail(stopping)
+        self.read_index.fail(stopping)
         self._conditions.fail(stopping)
 
     # --- the round ----------------------------------------------------------------------------------------------
@@ -323,30 +283,23 @@ class Driver:
         """Let a round follow as soon as the loop comes to it."""
         self._scheduler.want_whole()
 
-    def _round_of_proposals(self) -> None:
-        """Where nothing but proposals came: a whole round, unless the open one can't be appended yet."""
-        if not self._evaluates_into_open_batch():
-            self._round()
-        elif self._writer.is_free:
-            self._set_alarm()
-
-    def _evaluates_into_open_batch(self) -> bool:
-        """Evaluate what waits; False where there is more to do than that."""
+    def _proposals_came(self) -> None:
+        """Nothing but proposals came: they join the open batch, where there is one to be kept open."""
         pipeline = self.pipeline
-        if not self.leadership.is_ready or not self.log.is_leader or self._is_paused or self._is_only_voter:
-            return False
-        if not pipeline.fill(self._monotonic_ms() + self._group.host.limits.evaluate_slice_ms):
-            # Others of the loop go on first; a whole one follows right after them.
-            self.schedule()
-            return True
-        if not pipeline.has_commands:
-            return False
-        return not self._writer.is_free or (pipeline.may_append and self._keeps_batch_open())
+        if self._may_evaluate and not self._is_paused and not self._is_only_voter:
+            self._run(self._proposed)
+            if self._scheduler.wants_whole:
+                # Others of the loop go on first; a whole one follows right after them.
+                return
+            may_close = self.writer.is_free and (self._closes_batch or not pipeline.may_append)
+            if pipeline.has_commands and not may_close:
+                return
+        self._round()
 
     def _nobody_waits(self) -> bool:
         """Whether nothing here depends on what comes next."""
         pipeline = self.pipeline
-        is_idle = not pipeline.has_waiting and not pipeline.has_commands and self._read_index.is_idle
+        is_idle = not pipeline.has_waiting and not pipeline.has_commands and self.read_index.is_idle
         return is_idle and self._conditions.is_empty and not self._is_paused and not self._scheduler.wants_whole
 
     def _round(self) -> None:
@@ -360,6 +313,8 @@ class Driver:
             Phase.STEP: self._step,
             Phase.LEAD: lambda _now_ms: self._look_at_leadership(),
             Phase.EVALUATE: self._evaluate,
+            Phase.CLOSE: self._close,
+            Phase.APPEND: self._append,
             Phase.TICK: self._tick,
             Phase.SEND: lambda _now_ms: self._send(),
             Phase.STORE: self._store,
@@ -375,52 +330,48 @@ class Driver:
             step(now_ms)
 
     def _step(self, now_ms: float) -> None:
-        if not self._inbox.step(self.log.step, now_ms + self._group.host.limits.evaluate_slice_ms):
+        if not self.inbox.step(self.log.step, now_ms + self._group.host.limits.evaluate_slice_ms):
             self.schedule()
-        self._hear_doubts()
+        self.after_step()
 
     def _tick(self, now_ms: float) -> None:
         # A leader that cannot apply takes no writes: another one may.
         election_ms = self._group.host.raft.election_ms_max
-        is_stuck = self._applier.is_stuck(now_ms, refused_ms=election_ms, busy_ms=HUNG_ELECTIONS * election_ms)
+        is_stuck = self.applier.is_stuck(now_ms, refused_ms=election_ms, busy_ms=HUNG_ELECTIONS * election_ms)
         self.veto(_DATA_STUCK, is_stuck)
         self.log.tick(now_ms)
         self._look_at_leadership()
 
-    def _hear_doubts(self) -> None:
-        """What a follower did not keep was worked out without something that is lost here: nothing may come of it."""
-        for doubt in self.log.take_doubts():
-            _LOG.critical(
-                "entry %d was worked out without %s, which a follower has", doubt.index, doubt.stored_key.hex()
-            )
-            self.on_doubt(doubt.stored_key)
-            if self.log.disown(doubt.index):
-                self.measures.entries_disowned += 1
-
     def _evaluate(self, now_ms: float) -> None:
-        """Evaluate what waits, and append it where the log thread is free to store it at once."""
+        """Evaluate what waits."""
+        may_evaluate, until_ms = self._may_evaluate, now_ms + self._group.host.limits.evaluate_slice_ms
+        if may_evaluate and not self.pipeline.fill(until_ms):
+            # Others of the loop go on first; what waits goes on right after them.
+            self.schedule()
+
+    def _close(self, _now_ms: float) -> None:
+        """Close the open batch where the log thread is free to store it at once, and nothing is waited for."""
+        pipeline = self.pipeline
+        may_append = self._may_evaluate and pipeline.has_commands and pipeline.may_append and self.writer.is_free
+        self._closes_batch = may_append and not self._is_paused and not self._keeps_batch_open()
+
+    def _append(self, _now_ms: float) -> None:
         pipeline = self.pipeline
         if not self.leadership.is_ready:
             return
         if self.log.is_leader:
-            if not pipeline.fill(now_ms + self._group.host.limits.evaluate_slice_ms):
-                # Others of the loop go on first; what waits goes on right after them.
-                self.schedule()
+            # While leadership is handed over, what is in line waits for its end.
             resting = pipeline.take_resting()
             if resting:
-                self._read_index.rest(resting)
-            self._begin_rounds()
-            may_append = pipeline.has_commands and pipeline.may_append and self._writer.is_free
-            if may_append and not self._is_paused and not self._keeps_batch_open():
-                self.compaction.pacing.appended(pipeline.open_bytes, self._monotonic_ms())
-                pipeline.append_open()
-                self._group_commit.closed()
-                self._wants_storing = True
-                if pipeline.has_waiting:
-                    self.schedule()
-        else:
-            # A hand-over is under way. What is in line waits for its end.
-            self._begin_rounds()
+                self.read_index.rest(resting)
+        self._begin_rounds()
+        if self._closes_batch:
+            self.compaction.pacing.appended(pipeline.open_bytes, self._monotonic_ms())
+            pipeline.append_open()
+            self._group_commit.closed()
+            self._wants_storing = True
+            if pipeline.has_waiting:
+                self.schedule()
 
     def _keeps_batch_open(self) -> bool:
         """Whether the open batch, which may be appended, should not be yet."""
@@ -437,14 +388,14 @@ class Driver:
 
     def _begin_rounds(self) -> None:
         """One round of heartbeats for all who wait, unless one is under way, or more are about to come."""
-        waiting = self._read_index.waiting
+        waiting = self.read_index.waiting
         if not waiting or self.log.has_round_under_way:
             return
         is_free = self._is_only_voter or self._group.host.raft.lease
         if is_free or self._group_commit.may_read(waiting, self._monotonic_ms()):
             # While leadership is handed over, reads wait for the end of that, too.
             with suppress(NotLeader):
-                self._read_index.begin(self.pipeline.acknowledged_ts)
+                self.read_index.begin(self.pipeline.acknowledged_ts)
 
     def _send(self) -> None:
         """Hand over what may leave, and say whom to be connected to."""
@@ -462,8 +413,8 @@ class Driver:
     def _store(self, now_ms: float) -> None:
         """Hand the log's next writes to the log thread, if that is free."""
         at_once, self._wants_storing = self._wants_storing, False
-        if not (self._writer.is_free and self._is_paused):
-            self._writer.begin(now_ms, at_once=at_once)
+        if not (self.writer.is_free and self._is_paused):
+            self.writer.begin(now_ms, at_once=at_once)
 
     def _answer(self) -> None:
         """Answer whom the log's progress allows to answer, in a term that still lasts."""
@@ -475,21 +426,21 @@ class Driver:
                 if self.pipeline.has_commands:
                     # What waited for this may be appended now, or must wait for those who were answered.
                     self.schedule()
-            self._read_index.settle(self.pipeline.newest_ts)
+            self.read_index.settle(self.pipeline.newest_ts)
         may_read = is_current and self._is_only_voter and self.leadership.is_ready
-        self._readable = self.pipeline.newest_ts if may_read else None
+        self.readable_ts = self.pipeline.newest_ts if may_read else None
 
     def _apply(self, now_ms: float) -> None:
         """Have committed entries applied, unless they may wait, or a snapshot takes the data's place."""
-        if not (self._applier.is_free and self._is_paused):
+        if not (self.applier.is_free and self._is_paused):
             # Who waits for something waits for that; and a leader begins with its first entry.
             is_beginning = self.leadership.is_elected and not self.leadership.is_ready
             is_wanted = is_beginning or not self._conditions.is_empty
-            self._applier.apply(now_ms, self._group_commit, is_wanted=is_wanted)
+            self.applier.apply(now_ms, self._group_commit, is_wanted=is_wanted)
 
     def _set_alarm(self) -> None:
         due_ms = min(self.log.next_tick_ms, self._group_commit.due_ms)
-        for each in (self._writer, self._applier):
+        for each in (self.writer, self.applier):
             if each.retry_at_ms is not None:
                 due_ms = min(due_ms, each.retry_at_ms)
         self._scheduler.want_at(due_ms)
@@ -497,7 +448,7 @@ class Driver:
     def _go_on(self, steps: Sequence[Callable[[float], None]]) -> None:
         """A thread reported. Where somebody waits for more than a short round does, a whole one follows."""
         self._run(steps)
-        if not (self._inbox.is_empty and self._nobody_waits() and self.leadership.is_up_to_date):
+        if not (self.inbox.is_empty and self._nobody_waits() and self.leadership.is_up_to_date):
             self._scheduler.run_whole()
 
     # --- leadership --------------------------------------------------------------------------------------------
@@ -523,7 +474,7 @@ class Driver:
     def _lose(self, term: int) -> None:
         _LOG.info("leads no longer in term %d", term)
         error = self.leadership.not_leader()
-        resting = self._read_index.fail(error)
+        resting = self.read_index.fail(error)
         self.pipeline.lose(resting, error, "leadership was lost before the write was committed")
         self._on_lost()
 
@@ -533,20 +484,16 @@ class Driver:
         if self.failure is not None:
             return
         self.failure = error
-        self._readable = None
+        self.readable_ts = None
         _LOG.critical("the node stops: a round could not be completed", exc_info=error)
         stopped = Unavailable("the node stopped before it stored the write")
-        self.pipeline.lose(self._read_index.fail(stopped), stopped, "the node stopped while it stored the write")
+        self.pipeline.lose(self.read_index.fail(stopped), stopped, "the node stopped while it stored the write")
         self._scheduler.stop()
-        self._writer.stop()
-        self._applier.stop()
+        self.writer.stop()
+        self.applier.stop()
         self._conditions.fail(Unavailable("the node has stopped: " + str(error)))
         self._on_failure(error)
 
 
 def _nothing() -> None:
     """Nobody asked to be called."""
-
-
-def _nothing_of(_key: bytes) -> None:
-    """Nobody asked to be told."""

@@ -63,7 +63,7 @@ class Membership:
         self._check_leads()
         driver = self._driver
         try:
-            await driver.applied_at(*driver.log.last)
+            await self._applied(*driver.log.last)
         except OutcomeUnknown as lost:
             raise Unavailable(lost.problem) from lost
         return driver.log.window.configuration_at(driver.applied.index)
@@ -88,6 +88,16 @@ class Membership:
             raise Unavailable(f"{chosen} did not take over in time: this node leads on")
         return driver.log.leader
 
+    async def _applied(self, index: int, term: int) -> None:
+        """Return once the entry at ``index``, which this node appended in ``term``, is applied.
+
+        Raises OutcomeUnknown where leadership was lost before.
+        """
+        leadership = self._driver.leadership
+        await self._driver.until(lambda: leadership.term != term or self._driver.applied.index >= index)
+        if leadership.term != term:
+            raise OutcomeUnknown("leadership was lost before the change was committed")
+
     def _check_leads(self) -> None:
         self._driver.check_running()
         if not self._driver.leadership.is_elected:
@@ -99,7 +109,7 @@ class Membership:
         index, term = driver.log.last if entry is None else (entry.index, entry.term)
         driver.schedule()
         try:
-            await driver.applied_at(index, term)
+            await self._applied(index, term)
         except Unavailable as stopped:
             raise OutcomeUnknown(f"{stopped.problem}; the change is in its log, and may be made by others") from stopped
         return driver.log.configuration

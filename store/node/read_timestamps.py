@@ -30,11 +30,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from cortado.errors import ClockOutOfBounds, OutcomeUnknown, TimestampInFuture, Unavailable
+from cortado.errors import ClockOutOfBounds, CortadoError, OutcomeUnknown, TimestampInFuture, Unavailable
 from cortado.invariants import invariant
 from cortado.store.clock.timestamp import WALL_MS_MAX, Timestamp
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
+from cortado.store.observe.call import CURRENT
+from cortado.store.observe.measures import ReadMeasures
 
 CAUGHT_UP_S: Final = 5.0
 
@@ -59,8 +61,7 @@ class ReadPoints:
         self._monotonic_ms = group.host.monotonic_ms
         self._raise_ceiling = raise_ceiling
         self._raising: asyncio.Lock = asyncio.Lock()
-        self.stale_refused = 0
-        """Stale reads that this replica was too far behind for, since the start."""
+        self.measures = ReadMeasures()
 
     async def resolve(self, at: Timestamp | Stale | None) -> Timestamp:
         """The timestamp to read at, once it can be read at; None asks for the newest.
@@ -78,12 +79,12 @@ class ReadPoints:
 
         In a group of one nothing is waited for. Raises NotLeader, Unavailable.
         """
-        newest = self._driver.read_now()
+        newest = self._driver.readable_ts
         if newest is not None:
             return newest
         if self._group.is_installing:
             self._group.check_serving()
-        return await self._driver.read()
+        return await self._asked()
 
     async def caught_up(self) -> None:
         """Return when everything is applied here that this node knows to be committed: whoever was answered by it and
@@ -144,13 +145,32 @@ class ReadPoints:
         if fresh_ms is not None and fresh_ms >= self._monotonic_ms() - stale.ms:
             return driver.applied.last_ts
         if driver.leadership.is_elected or driver.is_alone:
-            return await driver.read()
+            return await self._asked()
         if fresh_ms is None:
             problem = "it is not known how stale this replica is: it has heard of no leader"
         else:
             problem = f"this replica is {self._monotonic_ms() - fresh_ms:.0f} ms stale, {stale.ms} ms were asked for"
-        self.stale_refused += 1
+        self.measures.stale_refused += 1
         raise Unavailable(problem)
+
+    async def _asked(self) -> Timestamp:
+        """The last commit's timestamp, once a majority says that this node leads. Raises NotLeader, Unavailable."""
+        driver = self._driver
+        driver.check_running()
+        if driver.is_settled_alone:
+            return driver.applied.last_ts
+        waiting, asked_ms = driver.ask_read(), self._monotonic_ms()
+        try:
+            read_ts = await waiting
+        except CortadoError:
+            self.measures.failed += 1
+            raise
+        waited_ms = self._monotonic_ms() - asked_ms
+        self.measures.waits.observe(waited_ms / 1000)
+        call = CURRENT.get()
+        if call is not None:
+            call.read_wait_ms = waited_ms
+        return read_ts
 
     def _check_leads(self, term: int) -> None:
         if self._driver.leadership.term != term:

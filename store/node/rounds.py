@@ -5,7 +5,9 @@ turns two around::
 
     STEP         peers' messages go into the log
     LEAD         whether this node leads by what the log says now
-    EVALUATE     waiting writes, into the open batch; that is appended where it may be
+    EVALUATE     waiting writes, into the open batch
+    CLOSE        whether the open batch is to be appended now
+    APPEND       it is; what is answered without an entry begins a round of heartbeats
     TICK         time goes into the log, and leadership is looked at again
     SEND         messages leave: those that need nothing durable, and those whose writes are
     STORE        the log's next writes go to the log thread
@@ -31,6 +33,8 @@ class Phase(Enum):
     STEP = auto()
     LEAD = auto()
     EVALUATE = auto()
+    CLOSE = auto()
+    APPEND = auto()
     TICK = auto()
     SEND = auto()
     STORE = auto()
@@ -43,6 +47,10 @@ class Phase(Enum):
 WHOLE: Final = tuple(Phase)
 """Everything: a message came, a timer is due, or somebody asked."""
 
+PROPOSED: Final = (Phase.EVALUATE, Phase.CLOSE, Phase.ALARM)
+"""Nothing came but proposals: they join the open batch. A whole round follows where there is more to do with it than to
+keep it open."""
+
 DURABLE: Final = (Phase.SEND, Phase.STORE, Phase.ANSWER, Phase.APPLY, Phase.ALARM)
 """The log thread reports: what waited for the disk leaves, and callers are answered. Whoever waits for more asks for a
 whole round behind it."""
@@ -50,4 +58,4 @@ whole round behind it."""
 APPLIED: Final = (Phase.APPLY, Phase.ALARM)
 """The storage thread reports."""
 
-ROUNDS: Final = (WHOLE, DURABLE, APPLIED)
+ROUNDS: Final = (WHOLE, PROPOSED, DURABLE, APPLIED)

@@ -127,7 +127,7 @@ def _queues(sources: Sources) -> Iterator[Found]:
         yield "queue_bytes", queue, use.bytes
         yield "queue_bytes_limit", queue, use.bytes_max
         yield "queue_refused_total", queue, gate.refused
-    messages, size_bytes = driver.inbox_use
+    messages, size_bytes = driver.inbox.use
     yield "queue_entries", ("peer_inbox",), messages
     yield "queue_bytes", ("peer_inbox",), size_bytes
     streams, calls = sources.calls_use()
@@ -154,10 +154,10 @@ def _writes_and_reads(sources: Sources) -> Iterator[Found]:
     pacing = driver.compaction.pacing
     yield "writes_slowed", (), pacing.rate != inf
     yield "writes_slowed_seconds_total", (), pacing.delayed_ms / _MS
-    yield "read_rounds_total", (), driver.read_rounds_begun
-    yield "read_wait_seconds", (), driver.measures.read_waits
-    yield "read_waits_failed_total", (), driver.measures.reads_failed
-    yield "stale_reads_refused_total", (), replica.reads.stale_refused
+    yield "read_rounds_total", (), driver.read_index.begun
+    yield "read_wait_seconds", (), replica.reads.measures.waits
+    yield "read_waits_failed_total", (), replica.reads.measures.failed
+    yield "stale_reads_refused_total", (), replica.reads.measures.stale_refused
 
 
 def _watches(of: Watches) -> Iterator[Found]:
@@ -252,7 +252,7 @@ def _clock(sources: Sources, status: NodeStatus) -> Iterator[Found]:
 
 def _log_files(sources: Sources) -> Iterator[Found]:
     host = sources.host
-    use, (writing, _) = host.log_files.use(), host.meta.driver.transaction_measures
+    use, writing = host.log_files.use(), host.meta.driver.writer.measures
     yield "log_write_seconds", (), writing.transactions
     yield "log_write_refused_total", (), writing.refused
     yield "log_segments", (), use.segments
@@ -263,7 +263,7 @@ def _log_files(sources: Sources) -> Iterator[Found]:
 
 
 def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
-    engine, (_, storing) = sources.engine, sources.host.meta.driver.transaction_measures
+    engine, storing = sources.engine, sources.host.meta.driver.applier.measures
     applied = sources.host.meta.applied
     yield "storage_writable", (), not status.refused_for
     yield "storage_transaction_seconds", (), storing.transactions
@@ -291,7 +291,7 @@ def _storage(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "patrol_damaged_total", (), patrol.damaged
     yield "entries_examined_total", (), sources.host.meta.integrity.examiner.examined
     yield "entries_doubted_total", (), sources.host.meta.integrity.examiner.doubted
-    yield "entries_disowned_total", (), sources.host.meta.driver.measures.entries_disowned
+    yield "entries_disowned_total", (), sources.host.meta.integrity.disowned
     yield "remembered_requests", (), applied.requests
     yield "remembered_request_bytes", (), applied.request_bytes
 

@@ -87,13 +87,20 @@ class WriteMeasures:
 
 @dataclass(slots=True, eq=False)
 class RoundMeasures:
-    """The driver's rounds, the terms that it led, and linearizable reads that had to wait for one."""
+    """The driver's rounds, and the terms that it led."""
 
     rounds: int = 0
     terms_led: int = 0
-    read_waits: Histogram = field(default_factory=Histogram)
-    reads_failed: int = 0
-    entries_disowned: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class ReadMeasures:
+    """Linearizable reads that had to wait for a round of heartbeats, and stale ones that this replica was too far
+    behind for."""
+
+    waits: Histogram = field(default_factory=Histogram)
+    failed: int = 0
+    stale_refused: int = 0
 
 
 @dataclass(slots=True, eq=False)

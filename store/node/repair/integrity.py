@@ -37,6 +37,9 @@ class Integrity:
         self._store = store = group.store
         self._loop = asyncio.get_running_loop()
         self._is_stopping = False
+        self._log = group.log
+        self.disowned = 0
+        """Entries that this leader gave up, since the start: they were worked out without what it had lost."""
         self.repairs = Repairs(
             group,
             applied_index=lambda: driver.applied.index,
@@ -57,7 +60,7 @@ class Integrity:
         store.on_damage = self._met
         store.newest_request = lambda: self._newest_request(driver)
         group.log.examine = self.examiner.examine
-        driver.on_doubt = lambda stored_key: self._lacks(lost(stored_key), stored_key)
+        driver.after_step = self._hear_doubts
 
     async def start(self) -> None:
         """Verify what the walk at a start has time for, and go on in the background."""
@@ -98,6 +101,16 @@ class Integrity:
         if not damage.is_of_one_key and not self.repairs.is_known(damage):
             self._store.distrust(damage)
         self._store.on_damage(damage)
+
+    def _hear_doubts(self) -> None:
+        """What a follower did not keep was worked out without something that is lost here: nothing may come of it."""
+        for doubt in self._log.take_doubts():
+            _LOG.critical(
+                "entry %d was worked out without %s, which a follower has", doubt.index, doubt.stored_key.hex()
+            )
+            self._lacks(lost(doubt.stored_key), doubt.stored_key)
+            if self._log.disown(doubt.index):
+                self.disowned += 1
 
     def _lacks(self, damage: Damage, stored_key: bytes) -> None:
         """A version is not here, and another member has it: no read may say that there is nothing."""

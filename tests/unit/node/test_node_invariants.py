@@ -85,7 +85,7 @@ def hand_out_changes_of_the_past(node: Host, _patch: pytest.MonkeyPatch) -> None
 
 
 def store_what_nobody_gave(node: Host, _patch: pytest.MonkeyPatch) -> None:
-    writing = node.meta.driver._writer
+    writing = node.meta.driver.writer
     submit = writing._thread.submit
 
     def forgetful(job: object, done: object) -> None:

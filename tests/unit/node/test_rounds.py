@@ -7,7 +7,7 @@ import pytest
 from cortado.store.node.rounds import DURABLE, ROUNDS, WHOLE, Phase
 
 
-@pytest.mark.parametrize("round_", ROUNDS, ids=["whole", "durable", "applied"])
+@pytest.mark.parametrize("round_", ROUNDS, ids=["whole", "proposed", "durable", "applied"])
 def test_every_round_has_phases_of_the_whole_one_in_its_order(round_: tuple[Phase, ...]) -> None:
     assert [phase for phase in WHOLE if phase in round_] == list(round_)
 

@@ -193,7 +193,7 @@ def test_a_node_that_was_told_not_to_lead_says_so(collected: Collected) -> None:
 
 def test_what_has_no_room_is_counted_by_store(collected: Collected, monkeypatch: pytest.MonkeyPatch) -> None:
     def change(node: Host) -> None:
-        writing, applying = node.meta.driver.transaction_measures
+        writing, applying = node.meta.driver.writer.measures, node.meta.driver.applier.measures
         writing.refused, applying.refused = 2, 3
         monkeypatch.setattr(Driver, "refused_for", "the disk is full")
 
