@@ -11,11 +11,11 @@ from cortado.proto.v1 import common_pb2
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.client.values import timestamp_to_proto
 from cortado.store.clock.timestamp import LARGEST
-from cortado.store.engine import memory
 from cortado.store.engine.interface import Page, Space
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.log_files.walk import walk
 from cortado.store.server.inspection.state import Stored
+from support import memory_engine
 from support.inspected import PAIRS, REQUEST_ID, Replica, damage_log, flipped, log_disk, make_engine, replace
 
 
@@ -232,7 +232,7 @@ def test_a_key_that_stands_out_of_order_is_found_and_the_end_is_reached(
     whole = items(replica)
     wrong = [*whole[:3], (kv_key("zzz", b"")[:-1] + bytes(13), whole[3][1]), *whole[4:]]
     keys, values = [key for key, _ in wrong], [value for _, value in wrong]
-    monkeypatch.setattr(memory.MemoryReads, "page", lambda *_, **__: Page(list(keys), list(values), True))
+    monkeypatch.setattr(memory_engine.MemoryReads, "page", lambda *_, **__: Page(list(keys), list(values), True))
     kinds = {problem.kind for problem in verify(replica).problems}
     assert kinds == {"ORDER", "CHECKSUM"}
 
