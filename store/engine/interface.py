@@ -94,6 +94,17 @@ class ReadTransaction(Protocol):
         least. What comes behind is not read.
         """
 
+    def firsts(
+        self, space: Space, start: bytes, end: bytes, tail: bytes, *, max_items: int, max_bytes: int = 1 << 20
+    ) -> Page:
+        """As :meth:`page`, ascending, but of each run of keys that differ in their last ``len(tail)`` bytes alone only
+        the first item and, where that ends below ``tail``, the first of the run that does not. Where more is said to
+        follow, there may be nothing.
+
+        One search for each of them, whatever the length of the runs. (Where keys are out of their order, a search may
+        come to what lies below it: then what is given does not rise.)
+        """
+
     def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
         """As :meth:`page`, ascending, keys alone: values are not read. The flag is ``exhausted``."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import islice, repeat
 from math import ceil
 from operator import itemgetter
 from types import TracebackType
@@ -122,6 +122,30 @@ class LmdbReadTransaction:
         # The cursor stands on the last item that was taken.
         follows = (cursor.prev() if reverse else cursor.next()) and _inside(cursor.key(), start, end, reverse)
         return Page(keys, values, not follows)
+
+    def firsts(
+        self, space: Space, start: bytes, end: bytes, tail: bytes, *, max_items: int, max_bytes: int = 1 << 20
+    ) -> Page:
+        cursor = self._transaction.cursor(self._spaces[space])
+        to, item = cursor.set_range, cursor.item
+        size = len(tail)
+        above = b"\xff" * (size + 1)
+        keys: list[bytes] = []
+        values: list[bytes] = []
+        wanted = start
+        for _ in repeat(None, max_items):
+            if not to(wanted):
+                return Page(keys, values, True)
+            key, value = item()
+            if key >= end:
+                return Page(keys, values, True)
+            keys.append(key)
+            values.append(value)
+            max_bytes -= len(key) + len(value)
+            if max_bytes <= 0:
+                break
+            wanted = key[:-size] + (tail if key[-size:] < tail else above)
+        return Page(keys, values, False)
 
     def _are_small(self, space: Space) -> bool:
         """Whether the values are so small, or large ones so few, that a batch may be read before it is weighed."""

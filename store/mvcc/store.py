@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import compress
+from itertools import compress, pairwise
 from operator import itemgetter
 from threading import Lock
 from typing import Final
 
 from cortado.errors import DataLoss, SnapshotTooOld, Unavailable
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
-from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
+from cortado.store.engine.interface import ABOVE_KEYS, Engine, Page, ReadTransaction, Space, WriteTransaction
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
@@ -50,6 +50,11 @@ from cortado.store.mvcc.versions import (
 
 ROWS_MAX: Final = 2_000
 BYTES_MAX: Final = 1 << 20
+
+# A slice looks at so many versions before it decides how to go on: from one to the next, or, where there are so many of
+# each key, from key to key by a search each, which costs as much as passing by five or six versions.
+_LOOK_ITEMS: Final = 128
+_MANY_VERSIONS: Final = 6
 
 # A reader's scan begins with a small slice, since many callers want a few rows; then they grow.
 _FIRST_ROWS: Final = 32
@@ -211,7 +216,10 @@ class VersionStore:
         read_suffix = suffix_of(ts)
         doubted = self.suspect
         with self.tree_reported(), self._engine.read() as txn:
-            page = txn.page(Space.DATA, start, end, reverse=reverse, max_items=max_rows, max_bytes=max_bytes)
+            if reverse or max_rows <= _LOOK_ITEMS:
+                page = txn.page(Space.DATA, start, end, reverse=reverse, max_items=max_rows, max_bytes=max_bytes)
+            else:
+                page = self._page(txn, start, end, read_suffix, max_items=max_rows, max_bytes=max_bytes)
             keys, values = page.keys, page.values
             resume: LogicalKey | None = None
             if not page.exhausted:
@@ -231,6 +239,35 @@ class VersionStore:
             for key in compress(keys, newest_visible(keys, read_suffix).tolist() if keys else ()):
                 seen.note(logical_of(key), suffix_from(key))
         return select_rows(keys, values, read_suffix, reverse=reverse, resume=resume)
+
+    def _page(
+        self,
+        txn: ReadTransaction,
+        start: LogicalKey,
+        end: LogicalKey,
+        read_suffix: bytes,
+        *,
+        max_items: int,
+        max_bytes: int,
+    ) -> Page:
+        """Versions of ``[start, end)``, ascending: all of them or, where each key has many, those that count."""
+        keys, values, is_end = txn.page(Space.DATA, start, end, max_items=_LOOK_ITEMS, max_bytes=max_bytes)
+        max_bytes -= sum(map(len, keys)) + sum(map(len, values))
+        if is_end or max_bytes <= 0:
+            return Page(keys, values, is_end)
+        max_items -= len(keys)
+        if len(set(map(logical_of, keys))) * _MANY_VERSIONS > len(keys):
+            rest = txn.page(Space.DATA, keys[-1] + b"\0", end, max_items=max_items, max_bytes=max_bytes)
+            return Page(keys + rest.keys, values + rest.values, rest.exhausted)
+        # What counts of the last key may not be among them.
+        last = logical_of(keys[-1])
+        begin = last + read_suffix if suffix_from(keys[-1]) < read_suffix else successor_of_prefix(last)
+        rest = txn.firsts(Space.DATA, begin, end, read_suffix, max_items=max_items, max_bytes=max_bytes)
+        keys += rest.keys
+        for key, follows in pairwise(keys):
+            if follows <= key:
+                raise self.disordered(follows)
+        return Page(keys, values + rest.values, rest.exhausted)
 
     def _readable(self, keys: list[bytes], values: list[bytes], read_suffix: bytes) -> tuple[list[bytes], list[bytes]]:
         """A page without the damaged versions that this read does not need: of rows that were written again since, or

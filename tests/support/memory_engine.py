@@ -78,6 +78,22 @@ class MemoryReads:
             max_bytes -= len(key) + len(items.values[key])
         return Page(keys, [items.values[each] for each in keys], True)
 
+    def firsts(
+        self, space: Space, start: bytes, end: bytes, tail: bytes, *, max_items: int, max_bytes: int = 1 << 20
+    ) -> Page:
+        page = self.page(space, start, end, max_items=len(self._spaces[space].keys) + 1, max_bytes=1 << 62)
+        keys: list[bytes] = []
+        values: list[bytes] = []
+        for key, value in zip(page.keys, page.values, strict=True):
+            begins = not keys or key[: -len(tail)] != keys[-1][: -len(tail)]
+            if begins or (keys[-1][-len(tail) :] < tail <= key[-len(tail) :]):
+                if keys and (len(keys) >= max_items or max_bytes <= 0):
+                    return Page(keys, values, False)
+                keys.append(key)
+                values.append(value)
+                max_bytes -= len(key) + len(value)
+        return Page(keys, values, True)
+
     def keys(self, space: Space, start: bytes, end: bytes, *, max_items: int) -> tuple[list[bytes], bool]:
         keys = self._spaces[space].keys
         first, last = bisect_left(keys, start), bisect_left(keys, end)

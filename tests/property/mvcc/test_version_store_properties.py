@@ -18,6 +18,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.keys.keyspace import kv_key, row_key
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
+from cortado.store.mvcc import store as store_module
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Version
 from cortado.store.mvcc.store import VersionStore
@@ -128,28 +129,32 @@ def test_points_are_the_twins(engine: Engine, history: list, read_ts: Timestamp,
 @given(
     history=histories,
     read_ts=timestamps,
-    bounds=st.tuples(keys, keys),
-    whole=st.booleans(),
+    bounds=st.one_of(st.just((LOWEST, HIGHEST)), st.tuples(keys, keys).map(sorted)),
     reverse=st.booleans(),
     max_rows=st.integers(1, 12),
     max_bytes=st.sampled_from([1, 200, 6_000, 1 << 20]),
+    look=st.sampled_from([(128, 6), (1, 1), (3, 1), (3, 2)]),
 )
 def test_scans_are_the_twins_however_they_are_cut(
     engine: Engine,
     history: list,
     read_ts: Timestamp,
     bounds: tuple[LogicalKey, LogicalKey],
-    whole: bool,
     reverse: bool,
     max_rows: int,
     max_bytes: int,
+    look: tuple[int, int],
 ) -> None:
+    """``look``: after so many versions it is decided how to go on, and how many of a key are many."""
     store, twin = build(engine, history)
-    start, end = (LOWEST, HIGHEST) if whole else (min(bounds), max(bounds))
+    start, end = bounds
     expected = twin.scan(start, end, read_ts)
     if reverse:
         expected.reverse()
-    found = scan_in_chunks(store, start, end, read_ts, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_module, "_LOOK_ITEMS", look[0])
+        patch.setattr(store_module, "_MANY_VERSIONS", look[1])
+        found = scan_in_chunks(store, start, end, read_ts, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
     assert found == expected
     snapshot = store.snapshot(read_ts)
     assert list(snapshot.scan(start, end, reverse=reverse)) == expected

@@ -54,6 +54,20 @@ def damage(engine: Engine, number: int, change: Callable[[bytes], bytes], ts: Ti
         txn.put(Space.DATA, engine_key, change(value))
 
 
+def test_rows_of_many_versions_are_scanned_at_any_time_and_mostly_passed_by(engine: Engine) -> None:
+    store = VersionStore(engine)
+    rows, versions = 60, 12
+    for number in range(1, versions + 1):
+        put(engine, store, at(number), **{f"k{row}": b"%d" % number for row in range(rows)})
+    for number in (1, 5, versions):
+        chunk = store.scan_chunk(START, END, at(number))
+        assert chunk.keys == [key(row) for row in range(rows)]
+        assert chunk.payloads == [b"%d" % number] * rows
+        assert chunk.resume is None
+    # Behind its first look, a slice of so many versions comes as far as one of rows with a single one.
+    assert len(store.scan_chunk(START, END, at(versions), max_rows=128 + 20).payloads) == 11 + 20
+
+
 def test_a_version_is_read_from_its_timestamp_on_and_until_the_next(engine: Engine) -> None:
     store = VersionStore(engine)
     put(engine, store, at(3), k1=b"old")
