@@ -1,48 +1,69 @@
-"""What peers sent and the log has not seen yet: bounded, and stepped for a bounded time."""
+"""What peers sent and the log has not seen yet: bounded for each of them, and stepped for a bounded time.
+
+Each peer has a lane, and the lanes have their turns: a peer that sends more than the log can step delays and loses
+messages of its own, and no other one's.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-# Past it messages are dropped, as a network would; whoever sent them sends again.
-ARRIVED_BYTES_MAX: Final = 64 << 20
+# Of one peer. Past it messages are dropped, as a network would; whoever sent them sends again.
+LANE_BYTES_MAX: Final = 32 << 20
+LANE_MESSAGES_MAX: Final = 4_096
+
+
+@dataclass(slots=True)
+class _Lane:
+    bodies: deque[bytes] = field(default_factory=deque)
+    size: int = 0
 
 
 class Inbox:
-    """Messages in the order in which they came. A single one is taken however large it is."""
+    """Messages of each peer in the order in which they came. A single one is taken however large it is."""
 
     def __init__(self, monotonic_ms: Callable[[], float]) -> None:
         self._monotonic_ms = monotonic_ms
-        self._arrived: deque[tuple[str, bytes]] = deque()
-        self._bytes = 0
+        # Those that hold something; the first one is next.
+        self._lanes: dict[str, _Lane] = {}
 
     @property
     def is_empty(self) -> bool:
         """True where nothing waits."""
-        return not self._arrived
+        return not self._lanes
 
     @property
     def use(self) -> tuple[int, int]:
         """Messages that wait, and their bytes."""
-        return len(self._arrived), self._bytes
+        lanes = self._lanes.values()
+        return sum(len(each.bodies) for each in lanes), sum(each.size for each in lanes)
 
     def put(self, sender: str, bodies: Sequence[bytes]) -> None:
         """Messages of a peer; those are dropped for which there is no room."""
+        if not bodies:
+            return
+        lane = self._lanes.setdefault(sender, _Lane())
         for body in bodies:
-            if self._bytes + len(body) > ARRIVED_BYTES_MAX and self._arrived:
+            is_full = len(lane.bodies) >= LANE_MESSAGES_MAX or lane.size + len(body) > LANE_BYTES_MAX
+            if is_full and lane.bodies:
                 return
-            self._arrived.append((sender, body))
-            self._bytes += len(body)
+            lane.bodies.append(body)
+            lane.size += len(body)
 
     def step(self, step: Callable[[str, bytes], None], until_ms: float) -> bool:
         """Give ``step`` what arrived, one message at least. False where some are left at ``until_ms``."""
-        arrived = self._arrived
-        while arrived:
-            sender, body = arrived.popleft()
-            self._bytes -= len(body)
+        lanes = self._lanes
+        while lanes:
+            sender = next(iter(lanes))
+            lane = lanes.pop(sender)
+            body = lane.bodies.popleft()
+            lane.size -= len(body)
+            if lane.bodies:
+                lanes[sender] = lane
             step(sender, body)
-            if arrived and self._monotonic_ms() > until_ms:
+            if lanes and self._monotonic_ms() > until_ms:
                 return False
         return True
