@@ -8,7 +8,8 @@
 One task reads, and one writes: Hellos, requests and their answers. Batches are told as they arrive instead
 (:class:`BatchStream`), since a task that waits for each costs more than all else that is done with it. What a sender
 can make this side hold is bounded: by one frame of a kind that is expected, or by ``READ_AHEAD_BYTES``, and by what one
-read of the socket brings on top.
+read of the socket brings on top. So is what it can make this side do before the loop comes to anything else: a stream
+takes ``TURN_FRAMES`` or ``TURN_BYTES``, and the rest when others had their turn.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from cortado.store.peers.interface import Receiver
 from cortado.store.rpc_errors import from_status, rpc_status
 
 READ_AHEAD_BYTES: Final = 256 << 10
+# One read may bring 28,000 frames without content, and libuv reads up to 32 times before it looks at another socket:
+# that held the loop for 3 s.
+TURN_FRAMES: Final = 32
+TURN_BYTES: Final = 64 << 10
 # So long the other side may take to read why it is refused; it closes then, and our own close loses nothing.
 LINGER_S: Final = 1.0
 
@@ -65,9 +70,8 @@ class Connection(asyncio.Protocol):
             self._stream.look()
         elif self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)
-        elif len(self._frames) > READ_AHEAD_BYTES and self._is_reading:
-            self._is_reading = False
-            self._made.pause_reading()
+        elif len(self._frames) > READ_AHEAD_BYTES:
+            self.pause()
 
     def eof_received(self) -> bool:
         self._is_ended = True
@@ -106,7 +110,7 @@ class Connection(asyncio.Protocol):
             if self._is_ended:
                 self.check_end()
                 return None
-            self._read_on()
+            self.read_on()
             self._arrived = asyncio.get_running_loop().create_future()
             try:
                 await self._arrived
@@ -128,7 +132,18 @@ class Connection(asyncio.Protocol):
     def tell(self, stream: BatchStream) -> None:
         """From now on ``stream`` takes what arrives."""
         self._stream = stream
-        self._read_on()
+        self.read_on()
+
+    def pause(self) -> None:
+        """Take nothing more from the network, until :meth:`read_on`."""
+        if self._is_reading:
+            self._is_reading = False
+            self._made.pause_reading()
+
+    def read_on(self) -> None:
+        if not self._is_reading:
+            self._is_reading = True
+            self._made.resume_reading()
 
     async def write(self, kind: Kind, payload: bytes) -> None:
         """Returns when the frame is on its way, which waits for a slow receiver."""
@@ -182,7 +197,7 @@ class Connection(asyncio.Protocol):
         try:
             if not self._is_ended:
                 self.send(Kind.ERROR, rpc_status(error).SerializeToString())
-                self._read_on()
+                self.read_on()
                 await asyncio.wait([self._gone], timeout=LINGER_S)
         finally:
             self.abort()
@@ -191,11 +206,6 @@ class Connection(asyncio.Protocol):
     def _made(self) -> asyncio.Transport:
         assert self._transport is not None
         return self._transport
-
-    def _read_on(self) -> None:
-        if not self._is_reading:
-            self._is_reading = True
-            self._made.resume_reading()
 
     def _told(self, status: bytes) -> CortadoError:
         """What the other side ends the connection with; a node that is known is named."""
@@ -222,6 +232,7 @@ class BatchStream:
     def __init__(self, connection: Connection, peer: str, bytes_max: int) -> None:
         self._connection = connection
         self._receiver: Receiver | None = None
+        self._is_resting = False
         connection.who = f"node {peer}"
         connection.is_accepted = True
         connection.expect(BATCH=bytes_max)
@@ -243,10 +254,16 @@ class BatchStream:
 
     def look(self) -> None:
         """Something arrived, or the end."""
-        connection = self._connection
+        if self._is_resting:
+            return
+        connection, frames, size = self._connection, 0, 0
         try:
             while self._receiver is not None and (frame := connection.next()) is not None:
                 self._receiver.arrived(frame.payload)
+                frames, size = frames + 1, size + len(frame.payload)
+                if frames >= TURN_FRAMES or size >= TURN_BYTES:
+                    self._rest()
+                    return
             if connection.is_ended:
                 connection.check_end()
                 raise Unavailable("the peer ended the stream")
@@ -258,6 +275,18 @@ class BatchStream:
     def writable(self) -> None:
         if self._receiver is not None:
             self._receiver.writable()
+
+    def _rest(self) -> None:
+        """What is left, and the end, comes when the loop has turned."""
+        self._is_resting = True
+        self._connection.pause()
+        asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_resting = False
+        self.look()
+        if not self._is_resting:
+            self._connection.read_on()
 
 
 def _wake(waiter: asyncio.Future[None] | None) -> None:

@@ -81,13 +81,18 @@ class PeersService:
                 for at in range(0, len(piece), limits.chunk_bytes):
                     data = piece[at : at + limits.chunk_bytes]
                     chunk = SnapshotChunk(offset=offset, data=data, checksum=google_crc32c.value(data))
-                    try:
-                        async with asyncio.timeout(limits.patience_ms / 1000):
-                            await connection.write(Kind.SNAPSHOT_CHUNK, chunk.SerializeToString())
-                    except TimeoutError:
-                        raise Unavailable(f"nothing was taken for {limits.patience_ms} ms") from None
+                    await self._send(connection, Kind.SNAPSHOT_CHUNK, chunk.SerializeToString())
                     offset += len(data)
-        await connection.write(Kind.SNAPSHOT_END, b"")
+        await self._send(connection, Kind.SNAPSHOT_END, b"")
+
+    async def _send(self, connection: Connection, kind: Kind, payload: bytes) -> None:
+        """Raises Unavailable where the caller does not take it: it keeps one of few connections."""
+        patience_ms = self._transport.limits.patience_ms
+        try:
+            async with asyncio.timeout(patience_ms / 1000):
+                await connection.write(kind, payload)
+        except TimeoutError:
+            raise Unavailable(f"nothing was taken for {patience_ms} ms") from None
 
     async def _vouch(self, message: bytes, certificate: Certificate, connection: Connection) -> None:
         """Of members alone: what a cluster's members are is not for everyone to ask."""
@@ -97,13 +102,13 @@ class PeersService:
         is_member = member is not None and bool(member.storage_id) and member.storage_id == request.storage_id
         term, index = self._node.meta.log_position()
         word = VouchResponse(is_member=is_member, last_term=term, last_index=index)
-        await connection.write(Kind.VOUCHED, word.SerializeToString())
+        await self._send(connection, Kind.VOUCHED, word.SerializeToString())
 
     async def _read_range(self, message: bytes, certificate: Certificate, connection: Connection) -> None:
         request = _decoded(ReadRangeRequest(), message)
         self._transport.admission.check(request.hello, certificate)
         answer = range_response(await self._node.read_range(request.group_id, asked(request)))
-        await connection.write(Kind.RANGE, answer.SerializeToString())
+        await self._send(connection, Kind.RANGE, answer.SerializeToString())
 
     async def _join(self, message: bytes, certificate: Certificate, connection: Connection) -> None:
         request = _decoded(JoinRequest(), message)
@@ -132,7 +137,7 @@ class PeersService:
             cluster_id=self._transport.identity.cluster_id,
             configuration=ConfigurationMessage.FromString(configuration.encode()),
         )
-        await connection.write(Kind.JOINED, joined.SerializeToString())
+        await self._send(connection, Kind.JOINED, joined.SerializeToString())
 
     def _check_join(self, request: JoinRequest) -> None:
         ours = self._transport.identity

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -20,10 +21,13 @@ from cortado.proto.internal.peers_pb2 import (
     Hello,
     JoinRequest,
     PeerBatch,
+    ReadRangeRequest,
 )
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
-from cortado.store.peers.frames import Frame, Kind
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.node.repair.ranges import Answer
+from cortado.store.peers.frames import PREAMBLE, Frame, Kind, encode_frame
 from cortado.store.peers.hello import make_hello
 from cortado.store.peers.versions import OURS
 from support.nodes import run, until
@@ -193,6 +197,26 @@ def test_a_stranger_gets_no_snapshot() -> None:
                 request = FetchSnapshotRequest(hello=hello, group_id=1, snapshot_id="s1").SerializeToString()
                 assert isinstance(await reason_for(n1, Frame(Kind.FETCH_SNAPSHOT, request)), PeerRefused)
             assert isinstance(await reason_for(n1, Frame(Kind.FETCH_SNAPSHOT, b"\xff")), InvalidArgument)
+
+    run(scenario)
+
+
+def test_an_answer_that_nobody_takes_is_given_up_and_keeps_no_connection() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1", limits=replace(LIMITS, patience_ms=100)) as n1:
+            n1.transport.configure(two_members(n1))
+            # More than the sockets of both sides hold.
+            n1.node.range_answer = Answer(7, Timestamp(0, 1, 2), bytes(20), [(b"a", bytes(100 << 20))], [], b"c")
+            hello = make_hello(identity_of_node("n2"), "h:1", (1, 5), "n1")
+            request = ReadRangeRequest(hello=hello, group_id=1, space=1, start=b"a", end=b"c")
+            loop = asyncio.get_running_loop()
+            with socket.socket() as caller:
+                caller.setblocking(False)
+                host, _, port = n1.address.rpartition(":")
+                await loop.sock_connect(caller, (host, int(port)))
+                await loop.sock_sendall(caller, PREAMBLE + encode_frame(Kind.READ_RANGE, request.SerializeToString()))
+                await until(lambda: n1.node.asked != [], "it was asked")
+                await until(lambda: n1.listener.connections == 0, "nothing is left of it")
 
     run(scenario)
 
