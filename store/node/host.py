@@ -45,6 +45,7 @@ from cortado.store.node.opening import open_group
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.node.replica import Replica
 from cortado.store.node.snapshots.files import SnapshotFiles
+from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.storage_thread import Storage, StorageThread
 from cortado.store.node.transport import NoPeers, Transport
 
@@ -105,6 +106,7 @@ class Host:
         *,
         limits: NodeLimits | None = None,
         raft: RaftSettings | None = None,
+        snapshot_settings: SnapshotSettings | None = None,
         max_clock_offset_ms: int = MAX_OFFSET_MS,
         joining: Configuration | None = None,
     ) -> None:
@@ -117,6 +119,8 @@ class Host:
         self.raft.check()
         self.limits = limits = limits or NodeLimits()
         limits.check(self.raft.entry_bytes_max - ENTRY_OVERHEAD_BYTES)
+        self.snapshot_settings = snapshot_settings or SnapshotSettings()
+        self.snapshot_settings.check()
         self.identity = identity
         self.engine = around.engine
         """All that is stored here, to be looked at as it lies there. Nobody but the replicas writes to it."""
@@ -203,7 +207,7 @@ class Host:
         replica = self._replicas.get(group_id)
         if replica is None:
             raise NotFound("snapshot", f"{snapshot_id} of group {group_id}")
-        return replica.snapshots.read(snapshot_id, offset)
+        return replica.snapshot_sender.read(snapshot_id, offset)
 
     async def read_range(self, group_id: int, ask: Ask) -> Answer:
         """What is stored here in a range, or in the first part of it, for a peer that repairs its own. Raises NotFound,

@@ -9,7 +9,7 @@
                   ├── reader(ts), store.scan_chunk    point reads on the loop, slices of scans beside it
                   ├── members ──► Membership: add, promote, remove, transfer
                   ├── watches ──► the changes of key ranges
-                  └── integrity, snapshots            what repairs this replica, and what replaces its state
+                  └── integrity, snapshot_...         what repairs this replica, and what replaces its state
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from cortado.store.node.read_timestamps import ReadPoints
 from cortado.store.node.repair.integrity import Integrity
 from cortado.store.node.repair.ranges import Answer, Ask, answer
 from cortado.store.node.request_table.lookup import KnownRequests, Submitted
-from cortado.store.node.snapshots.snapshots import Snapshots
+from cortado.store.node.snapshots.receiver import SnapshotReceiver
+from cortado.store.node.snapshots.sender import SnapshotSender
 from cortado.store.observe.call import CURRENT
 
 _LOG: Final = logging.getLogger(__name__)
@@ -100,27 +101,27 @@ class Replica:
         """The changes of key ranges, for who watches them."""
         self.integrity = Integrity(group, driver, on_repaired=self._catalog_cache.clear)
         """What is damaged here: how it is found, and how far it is repaired."""
-        self.snapshots = Snapshots(
+        self.snapshot_sender = SnapshotSender(group, lost=self.integrity.repairs.lost, on_damage=self.integrity.report)
+        """The whole state as a file, for members that fell behind."""
+        self.snapshot_receiver = SnapshotReceiver(
             group,
-            files=host.snapshot_files,
             driver=driver,
-            lost=self.integrity.repairs.lost,
+            on_change=self._readable_or_not,
             on_damage=self.integrity.report,
-            on_change=self._snapshots_changed,
             on_failure=driver.fail,
         )
-        """The whole state as a file: what members that fell behind are sent, and what comes here."""
+        """What comes in the place of this replica's state."""
         self.known_requests = KnownRequests(driver, group.machine, host.clock)
 
     # --- start and stop ---------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Serve, as :meth:`Host.start` says."""
-        driver, snapshots = self.driver, self.snapshots
-        await snapshots.start()
+        driver = self.driver
+        await self.snapshot_receiver.start()
         # Not before: what an installation that was cut off left behind is looked at first.
-        driver.after_round = snapshots.poll
-        driver.compaction.held_index = lambda: snapshots.held_index
+        driver.after_round = self._look_at_snapshots
+        driver.compaction.held_index = lambda: self.snapshot_sender.held_index
         await self.integrity.start()
         driver.schedule()
         if driver.is_alone:
@@ -149,7 +150,8 @@ class Replica:
         if self.driver.failure is None:
             self.driver.veto(_STOPPING, True)
         await self.integrity.stop()
-        await self.snapshots.stop()
+        await self.snapshot_receiver.stop()
+        await self.snapshot_sender.stop()
         await self.driver.close()
 
     @property
@@ -183,9 +185,15 @@ class Replica:
         is_idle = driver.leadership.is_ready and driver.pipeline.newest_in_flight is None
         return is_idle and self.host.clock.physical_ms - driver.applied.last_ts.wall_ms >= ms
 
-    def _snapshots_changed(self) -> None:
-        """This replica's data stops being a state, or is one again."""
-        unreadable = self.snapshots.unreadable
+    def _look_at_snapshots(self) -> None:
+        """Whether the log wants one made, or brought here."""
+        self.snapshot_sender.poll()
+        self.snapshot_receiver.poll()
+
+    def _readable_or_not(self) -> None:
+        """This replica's data stops being a state, or is one again: on the loop, before the first byte of the old state
+        goes. So a read that looks at it *after* its own transaction has ended never answers from half a state."""
+        unreadable = self.snapshot_receiver.unreadable
         self.store.unreadable = unreadable
         self.driver.veto(_INSTALLING, bool(unreadable))
         if unreadable:

@@ -94,7 +94,7 @@ def node_status(host: Host) -> NodeStatus:
         queues=[queue.use() for queue in host.queues],
         loop_lag_ms_max=host.loop_delay.max_ms(),
         clock_offsets=host.clock_watch.offsets(),
-        snapshot=_snapshot_text(replica.snapshots.progress),
+        snapshot=_snapshot_text(replica.snapshot_receiver.progress),
         unreadable=replica.store.unreadable,
         slowed=driver.compaction.slowed,
         patrol=integrity.patrol.progress,

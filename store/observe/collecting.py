@@ -197,10 +197,9 @@ def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:
     yield "pre_votes_total", (), elections.pre_vote_rounds
     yield "campaigns_total", (), elections.campaigns
     yield "votes_given_total", (), elections.votes_given
-    counts = replica.snapshots.counts
-    yield "snapshots_made_total", (), counts.made
-    yield "snapshot_sent_bytes_total", (), counts.sent_bytes
-    yield "snapshots_installed_total", (), counts.installed
+    yield "snapshots_made_total", (), replica.snapshot_sender.made
+    yield "snapshot_sent_bytes_total", (), replica.snapshot_sender.sent_bytes
+    yield "snapshots_installed_total", (), replica.snapshot_receiver.installed
     repairs = replica.integrity.repairs.counts
     yield "damaged_items", (), repairs.damaged
     yield "repairs_total", (), repairs.repaired

@@ -125,7 +125,7 @@ class WorldTransport:
         self._world.fetches += offset == 0
         if place is None or not place.is_running:
             raise NotFound("snapshot", snapshot_id)
-        async for piece in place.node.meta.snapshots.read(snapshot_id, offset):
+        async for piece in place.node.meta.snapshot_sender.read(snapshot_id, offset):
             if self._world.fetch_bytes_per_s:
                 await self._world.sleep(len(piece) / self._world.fetch_bytes_per_s * 1_000)
             yield piece

@@ -97,7 +97,8 @@ class Member:
         """The process is gone, and with it what was not synced."""
         self.is_up = False
         self.storage.crashed.set()
-        await self.node.meta.snapshots.stop()
+        await self.node.meta.snapshot_receiver.stop()
+        await self.node.meta.snapshot_sender.stop()
         # What is left of this life must not run a round any more.
         self.node.meta.driver.fail(Unavailable("killed"))
         self.files.crash()
@@ -217,10 +218,10 @@ class _Transport:
         cluster, receiver = self._cluster, self._member.node_id
         cluster.fetches.append((peer, snapshot_id, offset))
         sender = cluster.members[peer]
-        if not cluster.are_joined(receiver, peer) or sender.node.meta.snapshots is None:
+        if not cluster.are_joined(receiver, peer):
             raise Unavailable(f"{peer} can't be reached")
         life = sender.lives
-        async for chunk in sender.node.meta.snapshots.read(snapshot_id, offset):
+        async for chunk in sender.node.meta.snapshot_sender.read(snapshot_id, offset):
             await cluster.hold.wait()
             if not cluster.are_joined(receiver, peer) or sender.lives != life:
                 raise Unavailable("the stream broke")

@@ -30,8 +30,9 @@ from cortado.store.node.request_table.records import Remembered, encode_remember
 from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.group_range import GroupRange
 from cortado.store.node.snapshots.marker import applied_key, reset_key
+from cortado.store.node.snapshots.receiver import SnapshotReceiver
+from cortado.store.node.snapshots.sender import SnapshotSender
 from cortado.store.node.snapshots.settings import SnapshotSettings
-from cortado.store.node.snapshots.snapshots import Snapshots
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.node.storage_thread import Done, Job
 from support.memory_engine import MemoryEngine
@@ -183,6 +184,8 @@ class FakeHost:
     storage_thread: InlineStorage
     transport: _Transport
     random: random.Random
+    snapshot_files: SnapshotFiles
+    snapshot_settings: SnapshotSettings
     scan: Callable[[Callable[[], object]], Awaitable[object]]
     monotonic_ms: Callable[[], float]
 
@@ -281,7 +284,7 @@ class Network:
         member = self.members.get(peer)
         if member is None:
             raise Unavailable(f"{peer} can't be reached")
-        async for chunk in member.snapshots.read(snapshot_id, offset):
+        async for chunk in member.sender.read(snapshot_id, offset):
             if self.hold is not None:
                 await self.hold.wait()
             if len(chunk) > left:
@@ -351,15 +354,14 @@ class Replica:
         self.damage: list[Damage] = []
         self.lost: set[tuple[Space, bytes]] = set()
         self.scan_steps = 0
-        self.snapshots = Snapshots(
-            self._group(),
-            files=self.files,
+        group = self._group()
+        self.sender = SnapshotSender(group, lost=lambda: self.lost, on_damage=self.damage.append)
+        self.receiver = SnapshotReceiver(
+            group,
             driver=self.driver,
-            lost=lambda: self.lost,
-            on_damage=self.damage.append,
             on_change=self._changed,
+            on_damage=self.damage.append,
             on_failure=self.failures.append,
-            settings=self.settings,
         )
         self.network.members[self.node_id] = self
 
@@ -372,27 +374,25 @@ class Replica:
             self.storage,
             _Transport(self.network),
             random.Random(self.node_id),
+            self.files,
+            self.settings,
             self.run_scan,
             lambda: self.now_ms,
         )
-        return GroupContext(
-            cast(Host, host),
-            GroupRange(GROUP),
-            VersionStore(self.engine),
-            cast(StateMachine, None),
-            cast(RaftLog, self.log),
-        )
+        self.store = VersionStore(self.engine)
+        machine = StateMachine(self.engine, self.store)
+        return GroupContext(cast(Host, host), GroupRange(GROUP), self.store, machine, cast(RaftLog, self.log))
 
     async def restart(self) -> None:
         """Power loss: nothing of this life goes on, and what was not synced is gone."""
-        await self.snapshots.stop()
+        await self.stop()
         assert isinstance(self.files, MemorySnapshotFiles)
         self.files.crash()
         if isinstance(self.engine, CountingEngine):
             self.engine.crash_at = 0
         self.log_files.crash_at_append = False
         self.begin_life()
-        await self.snapshots.start()
+        await self.receiver.start()
 
     def run_scan(self, step: Callable[[], T]) -> Awaitable[T]:
         async def run() -> T:
@@ -403,10 +403,20 @@ class Replica:
         return asyncio.ensure_future(run())
 
     def _changed(self) -> None:
-        self.changes.append(self.snapshots.unreadable)
+        self.store.unreadable = self.receiver.unreadable
+        self.changes.append(self.receiver.unreadable)
 
     def is_readable(self) -> bool:
-        return not self.snapshots.unreadable
+        return not self.store.unreadable
+
+    def poll(self) -> None:
+        """As a node does after each round."""
+        self.sender.poll()
+        self.receiver.poll()
+
+    async def stop(self) -> None:
+        await self.receiver.stop()
+        await self.sender.stop()
 
 
 async def until(condition: Callable[[], object], *polled: Replica) -> None:
@@ -415,7 +425,7 @@ async def until(condition: Callable[[], object], *polled: Replica) -> None:
     while not condition():
         for replica in polled:
             if not replica.driver.is_paused:
-                replica.snapshots.poll()
+                replica.poll()
         await asyncio.sleep(0.0005)
         assert time.monotonic() < deadline, "it did not happen in time"
 
@@ -433,7 +443,7 @@ async def offer(leader: Replica, follower: Replica) -> SnapshotMeta:
 
 
 async def read_all(replica: Replica, snapshot_id: str, offset: int = 0) -> bytes:
-    return b"".join([chunk async for chunk in replica.snapshots.read(snapshot_id, offset)])
+    return b"".join([chunk async for chunk in replica.sender.read(snapshot_id, offset)])
 
 
 def is_gone(files: SnapshotFiles, name: str) -> bool:
@@ -448,5 +458,5 @@ def is_gone(files: SnapshotFiles, name: str) -> bool:
 
 async def stop_all(*replicas: Replica) -> None:
     for replica in replicas:
-        await replica.snapshots.stop()
+        await replica.stop()
         assert not replica.failures, replica.failures

@@ -15,9 +15,8 @@ from cortado.raft.log import SnapshotMeta
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.snapshots.file_format import FileHeader, damaged
 from cortado.store.node.snapshots.file_reader import check_header, header_in
-from cortado.store.node.snapshots.files import SnapshotFiles, check_room
+from cortado.store.node.snapshots.files import check_room
 from cortado.store.node.snapshots.sender import any_since
-from cortado.store.node.snapshots.settings import SnapshotSettings
 
 FETCHED: Final = "in-"
 _HEADER_BYTES_MAX: Final = 1 << 20
@@ -35,8 +34,6 @@ class Fetch:
     def __init__(
         self,
         group: GroupContext,
-        files: SnapshotFiles,
-        settings: SnapshotSettings,
         peer: str,
         offered: SnapshotMeta | None,
         index_min: int = 0,
@@ -44,9 +41,9 @@ class Fetch:
         self.peer = peer
         self._offered = offered
         self._transport = group.host.transport
-        self._files = files
+        self._files = group.host.snapshot_files
         self._run_scan = group.host.scan
-        self._settings = settings
+        self._settings = group.host.snapshot_settings
         self._cluster_id = group.host.identity.cluster_id
         self._group_id = group.of.group_id
         self._index_min = index_min

@@ -6,11 +6,11 @@
     clear()    ... the old items go, some thousands a transaction
     load()     ... the blocks come in, some megabytes a transaction
     finish()   the last block, which is the applied state; how to reset the log; the marker goes: one transaction
-    forget()   ... the log files were reset: nobody needs to know how any more
 
 A crash before ``mark`` is durable leaves the old state, one after ``finish`` the new one; in between the marker stands,
 and the next start does it all again from the file, which was synced before. A start after ``finish`` resets the log
-where that was not done (:mod:`cortado.store.node.opening`). Each method is one transaction, run on
+where that was not done (:mod:`cortado.store.node.opening`); when it is reset, nobody needs to know how any more
+(:meth:`.StateMachine.forget_log_reset`). Each method is one transaction, run on
 the storage thread; one that raised ResourceExhausted did nothing, and may be run again.
 """
 
@@ -85,11 +85,6 @@ class Installation:
                 txn.put(Space.META, reset_key(self._of.group_id), log_reset)
             txn.delete(Space.META, marker_key(self._of.group_id))
         return self._whole.state
-
-    def forget(self) -> None:
-        """The log is reset."""
-        with self._engine.write() as txn:
-            txn.delete(Space.META, reset_key(self._of.group_id))
 
     def _gather(self) -> list[Block]:
         """The next blocks, but never the last of all, as many as one transaction takes."""

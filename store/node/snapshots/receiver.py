@@ -34,11 +34,9 @@ from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.snapshots.fetch import FETCHED, Fetch, fetched_name
 from cortado.store.node.snapshots.file_reader import Verification, WholeFile
-from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.installation import Installation, read_marker
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.ports import Backoff, PausableDriver
-from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.storage_thread import Storage, run_job
 
 T = TypeVar("T")
@@ -101,8 +99,6 @@ class SnapshotReceiver:
     def __init__(
         self,
         group: GroupContext,
-        files: SnapshotFiles,
-        settings: SnapshotSettings,
         *,
         driver: PausableDriver,
         on_change: Callable[[], None],
@@ -113,12 +109,12 @@ class SnapshotReceiver:
         self._group = group
         self._engine = group.host.engine
         self._log = group.log
-        self._files = files
+        self._files = group.host.snapshot_files
         self._of = group.of
         self._driver = driver
         self._storage = group.host.storage_thread
         self._run_scan = group.host.scan
-        self._settings = settings
+        self._settings = settings = group.host.snapshot_settings
         self._on_change = on_change
         self._on_damage = on_damage
         self._on_failure = on_failure
@@ -303,7 +299,7 @@ class SnapshotReceiver:
     # --- bringing ----------------------------------------------------------------------------------------------
 
     def _new_fetch(self, peer: str, offered: SnapshotMeta | None, index_min: int = 0) -> Fetch:
-        return Fetch(self._group, self._files, self._settings, peer, offered, index_min)
+        return Fetch(self._group, peer, offered, index_min)
 
     async def _bring(self, fetch: Fetch, *, once: bool = False) -> WholeFile | None:
         """Fetch, over as many streams as it takes, and verify. None where it keeps coming damaged, or, where only
@@ -389,7 +385,7 @@ class SnapshotReceiver:
         if writes:
             await self._retried(lambda: self._group.host.log_files.append(writes), self._group.host.log_thread)
             self._log.window.installed(meta)
-            await self._retried(installation.forget)
+            await self._retried(self._group.machine.forget_log_reset)
         return state
 
     async def _retried(self, transaction: Callable[[], T], thread: Storage | None = None) -> T:

@@ -37,10 +37,8 @@ from cortado.store.mvcc.damage import Damage
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.snapshots.file_writer import SnapshotWriter
-from cortado.store.node.snapshots.files import SnapshotFiles
 from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.node.snapshots.ports import Backoff
-from cortado.store.node.snapshots.settings import SnapshotSettings
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -74,8 +72,6 @@ class SnapshotSender:
     def __init__(
         self,
         group: GroupContext,
-        files: SnapshotFiles,
-        settings: SnapshotSettings,
         *,
         lost: Callable[[], Set[tuple[Space, bytes]]],
         on_damage: Callable[[Damage], None],
@@ -84,13 +80,14 @@ class SnapshotSender:
         before there is a snapshot."""
         self._engine = group.host.engine
         self._log = group.log
-        self._files = files
+        self._files = group.host.snapshot_files
+        self._store = group.store
         self._of = group.of
         self._cluster_id = group.host.identity.cluster_id
         self._run_scan = group.host.scan
         self._monotonic_ms = group.host.monotonic_ms
         self._random = group.host.random
-        self._settings = settings
+        self._settings = settings = group.host.snapshot_settings
         self._lost = lost
         self._on_damage = on_damage
         self._backoff = Backoff(group.host.random, settings)
@@ -104,8 +101,6 @@ class SnapshotSender:
         self.made = 0
         self.sent_bytes = 0
         """Since the start, as :attr:`made`, the number of snapshots that were made."""
-        self.is_whole = True
-        """False where the own state is none: then nothing is copied from it."""
 
     def poll(self) -> None:
         """Look who needs a snapshot. Cheap; call it after each round."""
@@ -124,7 +119,7 @@ class SnapshotSender:
         elif newest is not None and newest.readers:
             # The log has left it behind. What is half brought is still worth more than a new beginning.
             return
-        elif peers and self._copying is None and self.is_whole and now_ms >= self._not_before_ms:
+        elif peers and self._copying is None and not self._store.unreadable and now_ms >= self._not_before_ms:
             self._copy()
 
     @property
@@ -286,7 +281,7 @@ class SnapshotSender:
 
     async def _newest_since(self, index_min: int) -> _File:
         while self._newest is None or self._newest.meta.index < index_min:
-            if not self.is_whole:
+            if self._store.unreadable:
                 raise Unavailable("this replica has no state of its own to give", 1_000)
             applied_index = await self._run_scan(self._applied_index)
             if applied_index < index_min:

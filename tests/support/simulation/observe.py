@@ -15,11 +15,9 @@ from cortado.raft.replication import Replication
 from cortado.store.node.pacing import Pacing
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.read_index import ReadIndex
-from cortado.store.node.snapshots import snapshots
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
 from support.simulation.coverage import INVARIANT
-from support.simulation.process import small_snapshots
 
 
 @contextmanager
@@ -62,8 +60,6 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
         ):
             stack.enter_context(patch.object(owner, name, _told(getattr(owner, name), told)))
         stack.enter_context(patch.object(invariants, "on_asserted", asserted))
-        # A node takes the usual sizes; here they must be small.
-        stack.enter_context(patch.object(snapshots, "SnapshotSettings", small_snapshots))
         stack.enter_context(patch.object(ReadIndex, "fail", _lost_rounds(ReadIndex.fail, counts)))
         yield
 

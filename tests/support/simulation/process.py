@@ -31,14 +31,6 @@ if TYPE_CHECKING:
     from support.simulation.cluster import Cluster
 
 
-@dataclass
-class NodeOptions:
-    """How nodes of one run are set up: small bounds, so that what is rare at large happens often."""
-
-    raft: RaftSettings = field(default_factory=RaftSettings)
-    limits: NodeLimits = field(default_factory=NodeLimits)
-
-
 def small_snapshots() -> SnapshotSettings:
     """Many small pieces, so that a crash or a cut comes between any two of them."""
     return SnapshotSettings(
@@ -52,6 +44,15 @@ def small_snapshots() -> SnapshotSettings:
         retry_ms_min=20,
         retry_ms_max=1_000,
     )
+
+
+@dataclass
+class NodeOptions:
+    """How nodes of one run are set up: small bounds, so that what is rare at large happens often."""
+
+    raft: RaftSettings = field(default_factory=RaftSettings)
+    limits: NodeLimits = field(default_factory=NodeLimits)
+    snapshots: SnapshotSettings = field(default_factory=small_snapshots)
 
 
 class Host:
@@ -207,6 +208,7 @@ def make_node(life: Life, options: NodeOptions) -> NodeHost:
         ),
         limits=options.limits,
         raft=options.raft,
+        snapshot_settings=options.snapshots,
         joining=None if host.is_first else host.joined,
     )
 

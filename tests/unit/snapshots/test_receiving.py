@@ -43,7 +43,7 @@ def pair(network: Network, settings: SnapshotSettings = SMALL) -> tuple[Replica,
 
 
 def has_installed(replica: Replica) -> bool:
-    return bool(replica.driver.resumed) and not replica.snapshots.is_installing and replica.is_readable()
+    return bool(replica.driver.resumed) and not replica.receiver.is_installing and replica.is_readable()
 
 
 def test_a_follower_gets_the_leaders_state_and_its_log_goes_on_behind_it() -> None:
@@ -111,7 +111,7 @@ def test_from_the_first_transaction_to_the_last_nothing_can_be_read() -> None:
         await offer(leader, follower)
         seen = set()
         while not has_installed(follower):
-            follower.snapshots.poll()
+            follower.poll()
             now = contents(follower.engine)
             is_state = now in (before, after)
             assert is_state or not follower.is_readable()
@@ -168,9 +168,9 @@ def test_a_snapshot_that_is_damaged_at_its_sender_is_given_up_and_another_one_ta
         assert isinstance(leader.files, MemorySnapshotFiles)
         leader.files.damage(f"out-{first.snapshot_id}", 7_000)
         await until(lambda: len(network.fetches) == 2, follower)
-        await until(lambda: follower.snapshots.progress is None, follower)
+        await until(lambda: follower.receiver.progress is None, follower)
         for _ in range(50):
-            follower.snapshots.poll()
+            follower.poll()
             await asyncio.sleep(0)
         assert len(network.fetches) == 2, "the same snapshot is asked for no more"
         assert has_installed(follower) is False
@@ -218,7 +218,7 @@ def test_an_offer_that_comes_during_an_installation_waits_for_its_end(jobs: int 
 
         def arrives() -> None:
             follower.log.snapshot_offer = SnapshotOffer("n3", newer)
-            follower.snapshots.poll()
+            follower.poll()
 
         if jobs is None:
             follower.driver.on_pause = arrives
@@ -284,7 +284,7 @@ def test_a_fetch_ends_where_the_log_caught_up() -> None:
         meta = await offer(leader, follower)
         await until(lambda: network.fetches, follower)
         follower.log.durable_commit_index = meta.index
-        await until(lambda: follower.snapshots.progress is None, follower)
+        await until(lambda: follower.receiver.progress is None, follower)
         assert follower.driver.resumed == []
         await stop_all(leader, follower)
 
@@ -363,9 +363,9 @@ def test_a_marker_without_its_file_keeps_the_replica_out_until_another_state_is_
         await follower.restart()
         await until(lambda: len(network.fetches) > 8, follower)
         assert not follower.is_readable()
-        assert follower.snapshots.unreadable
+        assert follower.receiver.unreadable
         assert follower.driver.is_paused
-        assert "is fetched anew" in follower.snapshots.unreadable
+        assert "is fetched anew" in follower.receiver.unreadable
         network.members["n1"] = leader
         await until(follower.is_readable, follower)
         assert contents(engine) == contents(leader.engine)
@@ -441,7 +441,7 @@ def test_a_state_that_can_never_fit_leaves_the_old_one_serving() -> None:
         await until(lambda: len(follower.driver.resumed) > 2, follower)
         assert contents(engine) == before
         await until(follower.is_readable, follower)
-        progress = follower.snapshots.progress
+        progress = follower.receiver.progress
         assert progress is not None
         assert "does not fit" in progress.problem
         engine.limit_bytes = 1 << 30
@@ -459,7 +459,7 @@ def test_without_room_for_the_snapshot_nothing_is_fetched_until_there_is() -> No
         assert isinstance(follower.files, MemorySnapshotFiles)
         follower.files.limit_bytes = 20_000
         await offer(leader, follower)
-        await until(lambda: follower.snapshots.progress and follower.snapshots.progress.problem, follower)
+        await until(lambda: follower.receiver.progress and follower.receiver.progress.problem, follower)
         assert network.fetches == []
         assert follower.is_readable()
         follower.files.limit_bytes = 1 << 30
@@ -477,7 +477,7 @@ def test_a_snapshot_of_another_cluster_is_refused_before_its_state() -> None:
         leader.begin_life()
         meta = await offer(leader, follower)
         await until(lambda: len(network.fetches) == 2, follower)
-        await until(lambda: follower.snapshots.progress is None, follower)
+        await until(lambda: follower.receiver.progress is None, follower)
         assert network.sent_bytes < meta.size_bytes
         assert follower.driver.resumed == []
         await stop_all(leader, follower)
@@ -491,8 +491,8 @@ def test_an_offer_whose_id_is_no_name_writes_no_file() -> None:
         meta = await offer(leader, follower)
         evil = type(meta)("../../engine/data", meta.index, meta.term, meta.configuration, meta.size_bytes)
         follower.log.snapshot_offer = SnapshotOffer("n1", evil)
-        follower.snapshots.poll()
-        await until(lambda: follower.snapshots.progress and follower.snapshots.progress.problem, follower)
+        follower.poll()
+        await until(lambda: follower.receiver.progress and follower.receiver.progress.problem, follower)
         assert follower.files.names() == []
         await stop_all(leader, follower)
 

@@ -66,7 +66,7 @@ def test_two_members_in_need_share_one_snapshot() -> None:
         assert (meta.index, meta.term, meta.configuration) == (50, 3, MEMBERS)
         assert len(await read_all(sender, meta.snapshot_id)) == meta.size_bytes
         for _ in range(20):
-            sender.snapshots.poll()
+            sender.poll()
         assert len(sender.log.offered) == 2, "an offer is repeated by the log, not here"
         await stop_all(sender)
 
@@ -80,13 +80,13 @@ def test_the_log_is_held_from_before_a_copy_begins_until_it_is_known_where() -> 
         sender = leader()
         sender.log.first_index = 7
         held: list[int | None] = []
-        run_scan = sender.snapshots._sender._run_scan
+        run_scan = sender.sender._run_scan
 
         def watched(step):  # type: ignore[no-untyped-def]
-            held.append(sender.snapshots.held_index)
+            held.append(sender.sender.held_index)
             return run_scan(step)
 
-        sender.snapshots._sender._run_scan = watched  # type: ignore[method-assign]
+        sender.sender._run_scan = watched  # type: ignore[method-assign]
         sender.log.snapshot_needs = ("n2",)
         await until(lambda: sender.log.offered, sender)
         assert held[0] == 6
@@ -99,13 +99,13 @@ def test_the_log_is_held_from_before_a_copy_begins_until_it_is_known_where() -> 
 def test_a_copy_that_the_log_moved_past_while_it_began_is_begun_again() -> None:
     async def scenario() -> None:
         sender = leader()
-        run_scan = sender.snapshots._sender._run_scan
+        run_scan = sender.sender._run_scan
 
         def watched(step):  # type: ignore[no-untyped-def]
             sender.log.first_index = 60 if not sender.scan_steps else 1
             return run_scan(step)
 
-        sender.snapshots._sender._run_scan = watched  # type: ignore[method-assign]
+        sender.sender._run_scan = watched  # type: ignore[method-assign]
         sender.log.snapshot_needs = ("n2",)
 
         def later() -> bool:
@@ -113,7 +113,7 @@ def test_a_copy_that_the_log_moved_past_while_it_began_is_begun_again() -> None:
             return bool(sender.log.offered)
 
         await until(later, sender)
-        assert sender.snapshots._sender.made == 1
+        assert sender.sender.made == 1
         assert [each for each in sender.files.names() if each.startswith("out-")] != []
         await stop_all(sender)
 
@@ -126,7 +126,7 @@ def test_a_snapshot_that_the_log_no_longer_continues_is_replaced() -> None:
         sender.log.snapshot_needs = ("n2",)
         await until(lambda: sender.log.offered, sender)
         sender.log.first_index = 51
-        sender.snapshots.poll()
+        sender.poll()
         await asyncio.sleep(0.01)
         assert len(sender.log.offered) == 1, "the log still has the entry after the snapshot's index"
         fill(sender.engine, index=60, rows=10)
@@ -143,12 +143,12 @@ def test_a_snapshot_that_is_read_is_not_replaced_though_the_log_left_it_behind()
         sender = leader()
         sender.log.snapshot_needs = ("n2",)
         await until(lambda: sender.log.offered, sender)
-        reading = sender.snapshots.read(sender.log.offered[0][1].snapshot_id, 0)
+        reading = sender.sender.read(sender.log.offered[0][1].snapshot_id, 0)
         await anext(reading)
         fill(sender.engine, index=90, rows=10)
         sender.log.first_index = 80
         for _ in range(50):
-            sender.snapshots.poll()
+            sender.poll()
             await asyncio.sleep(0)
         assert len(sender.files.names()) == 1
         await reading.aclose()
@@ -162,28 +162,28 @@ def test_a_snapshot_that_is_read_is_not_replaced_though_the_log_left_it_behind()
 def test_the_log_is_asked_to_keep_what_follows_a_snapshot_until_it_is_installed() -> None:
     async def scenario() -> None:
         sender = leader()
-        assert sender.snapshots.held_index is None
+        assert sender.sender.held_index is None
         sender.log.snapshot_needs = ("n2",)
-        sender.snapshots.poll()
+        sender.poll()
         await until(lambda: sender.files.names())
         assert sender.log.offered == []
-        assert sender.snapshots.held_index == 50, "while it is made"
+        assert sender.sender.held_index == 50, "while it is made"
         await until(lambda: sender.log.offered, sender)
-        assert sender.snapshots.held_index == 50, "while it is offered"
+        assert sender.sender.held_index == 50, "while it is offered"
         sender.now_ms = 59_000
-        assert sender.snapshots.held_index == 50, "while it may be installed"
+        assert sender.sender.held_index == 50, "while it may be installed"
         sender.now_ms = 61_000
-        assert sender.snapshots.held_index is None, "nobody came for it"
-        reading = sender.snapshots.read(sender.log.offered[0][1].snapshot_id, 0)
+        assert sender.sender.held_index is None, "nobody came for it"
+        reading = sender.sender.read(sender.log.offered[0][1].snapshot_id, 0)
         await anext(reading)
-        assert sender.snapshots.held_index == 50, "while it is read"
+        assert sender.sender.held_index == 50, "while it is read"
         await reading.aclose()
         sender.log.snapshot_needs = ()
-        assert sender.snapshots.held_index is None, "whoever needed it has it"
+        assert sender.sender.held_index is None, "whoever needed it has it"
         await read_all(sender, "since-50")
-        assert sender.snapshots.held_index == 50, "whose data is damaged needs it, and its log does not say so"
+        assert sender.sender.held_index == 50, "whose data is damaged needs it, and its log does not say so"
         sender.now_ms += 61_000
-        assert sender.snapshots.held_index is None
+        assert sender.sender.held_index is None
         await stop_all(sender)
 
     run(scenario)
@@ -195,7 +195,7 @@ def test_nothing_is_copied_for_a_member_that_does_not_speak() -> None:
         sender.log.snapshot_needs = ("n2", "n3")
         sender.log.progress = (heard("n2", 60_000), heard("n3", 60_000))
         for _ in range(20):
-            sender.snapshots.poll()
+            sender.poll()
             await asyncio.sleep(0)
         assert sender.files.names() == []
         sender.log.progress = (heard("n2", 60_000), heard("n3", 100))
@@ -212,12 +212,12 @@ def test_a_new_term_is_told_of_the_snapshot_again() -> None:
         sender.log.snapshot_needs = ("n2",)
         await until(lambda: sender.log.offered, sender)
         sender.log.term += 1
-        sender.snapshots.poll()
+        sender.poll()
         assert len(sender.log.offered) == 2
         sender.log.snapshot_needs = ()
-        sender.snapshots.poll()
+        sender.poll()
         sender.log.snapshot_needs = ("n2",)
-        sender.snapshots.poll()
+        sender.poll()
         assert len(sender.log.offered) == 3, "it came back in need"
         await stop_all(sender)
 
@@ -231,16 +231,16 @@ def test_a_snapshot_goes_when_nobody_has_read_it_for_a_while() -> None:
         await until(lambda: sender.log.offered, sender)
         meta = sender.log.offered[0][1]
         sender.log.snapshot_needs = ()
-        reading = sender.snapshots.read(meta.snapshot_id, 0)
+        reading = sender.sender.read(meta.snapshot_id, 0)
         for _ in range(3):
             await anext(reading)
             sender.now_ms += 59_000
-            sender.snapshots.poll()
+            sender.poll()
             await asyncio.sleep(0.01)
             assert not is_gone(sender.files, f"out-{meta.snapshot_id}"), "somebody reads it"
         await reading.aclose()
         sender.now_ms += 59_000
-        sender.snapshots.poll()
+        sender.poll()
         sender.now_ms += 2_000
         await until(lambda: sender.files.names() == [], sender)
         with pytest.raises(NotFound):
@@ -256,12 +256,12 @@ def test_a_reader_that_takes_nothing_keeps_no_other_member_from_its_snapshot() -
         sender.log.snapshot_needs = ("n2", "n3")
         await until(lambda: sender.log.offered, sender)
         meta = sender.log.offered[0][1]
-        reading = sender.snapshots.read(meta.snapshot_id, 0)
+        reading = sender.sender.read(meta.snapshot_id, 0)
         await anext(reading)
         sender.log.first_index = meta.index + 2
         fill(sender.engine, index=meta.index + 5, rows=10)
-        sender.snapshots.poll()
-        assert sender.snapshots.held_index == meta.index
+        sender.poll()
+        assert sender.sender.held_index == meta.index
         sender.now_ms += 61_000
         await until(lambda: sender.log.offered[-1][1].index > meta.index, sender)
         with pytest.raises(NotFound):
@@ -322,7 +322,7 @@ def test_too_many_readers_are_refused_at_once() -> None:
     async def scenario() -> None:
         sender = leader()
         await read_all(sender, "since-0")
-        readers = [sender.snapshots.read("since-0", 0) for _ in range(SMALL.readers_max)]
+        readers = [sender.sender.read("since-0", 0) for _ in range(SMALL.readers_max)]
         for reader in readers:
             await anext(reader)
         with pytest.raises(ResourceExhausted):
@@ -414,7 +414,7 @@ def test_no_snapshot_is_made_of_what_can_be_repaired_and_the_sender_gives_nothin
         with sender.engine.write() as txn:
             txn.put(space, key, before[space][key])
         assert await read_all(sender, "since-0")
-        await sender.snapshots.stop()
+        await sender.stop()
 
     run(scenario)
 
@@ -428,7 +428,7 @@ def test_what_no_member_has_whole_is_brought_as_it_is_and_told(space: Space) -> 
         key = damage(sender, space)
         sender.lost.add((space, key))
         await offer(sender, follower)
-        await until(lambda: follower.snapshots.counts.installed, follower)
+        await until(lambda: follower.receiver.installed, follower)
         assert contents(follower.engine) == contents(sender.engine)
         assert follower.damage == [Damage.at(space, key)]
         await stop_all(sender, follower)
@@ -446,7 +446,7 @@ def test_without_room_no_snapshot_is_begun() -> None:
         sender.log.snapshot_needs = ("n2",)
         for _ in range(20):
             sender.now_ms += 10
-            sender.snapshots.poll()
+            sender.poll()
             await asyncio.sleep(0)
         assert sender.files.names() == []
         sender.files.limit_bytes = 1 << 30
@@ -462,7 +462,7 @@ def test_an_engine_that_runs_short_of_room_ends_the_copy() -> None:
         sender = leader(rows=2_000)
         assert isinstance(sender.engine, CountingEngine)
         sender.log.snapshot_needs = ("n2",)
-        sender.snapshots.poll()
+        sender.poll()
         await until(lambda: sender.files.names())
         sender.engine.limit_bytes = 10_000
         await until(lambda: sender.files.names() == [])
