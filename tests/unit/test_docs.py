@@ -53,3 +53,14 @@ def test_formats_and_decisions_are_numbered_without_gaps() -> None:
 def test_the_unit_for_systemd_on_the_page_is_the_one_that_is_delivered() -> None:
     unit = (ROOT / "deploy" / "systemd" / "cortado.service").read_text()
     assert f"```ini\n{unit}```" in (ROOT / "docs" / "operations.md").read_text()
+
+
+def test_one_put_is_followed_through_fifteen_files_that_do_what_the_page_says() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| `([^`]+\.py)` \| .* \| ([^|]+) \|$", text, re.MULTILINE)
+    assert [int(number) for number, _, _ in rows] == list(range(1, 16))
+    missing = []
+    for _, file, functions in rows:
+        source = (ROOT / file).read_text()
+        missing += [(file, each) for each in re.findall(r"`(\w+)`", functions) if f"def {each}(" not in source]
+    assert missing == []
