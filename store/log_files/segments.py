@@ -43,6 +43,8 @@ from cortado.store.log_files.frames import (
 MAGIC: Final = b"cortado log file"
 FORMAT: Final = 1
 HEADER_BYTES: Final = 64
+FILE_BYTES_MAX: Final = 1 << 30
+"""No file is read into memory that is larger: what one append may hold is bounded far below."""
 END_BYTES: Final = 32
 """What the frame END takes, wherever it stands."""
 _HEADER: Final = struct.Struct(">16sHQQ26x")
@@ -134,7 +136,10 @@ def _checksum(data: bytes) -> bytes:
 def read_segment(files: LogDirectory, number: int) -> Segment:
     """Everything that checks, and how it ends. Raises DataLoss where the disk can't read it."""
     name = segment_name(number)
-    return decode_segment(number, files.read(name, 0, files.size(name)))
+    size_bytes = files.size(name)
+    if size_bytes > FILE_BYTES_MAX:
+        raise damaged(name, f"it has {size_bytes} bytes, and no log file has more than {FILE_BYTES_MAX}", 0)
+    return decode_segment(number, files.read(name, 0, size_bytes))
 
 
 def decode_segment(number: int, content: bytes) -> Segment:

@@ -1,0 +1,127 @@
+"""Whatever stands where a node's log files were: a start serves everything that was acknowledged, or it says which file
+is wrong, and why, and serves nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cortado.store.client import Client
+from support.server_process import ServerProcess, running_server
+
+pytestmark = pytest.mark.process
+
+PUTS = 20
+Change = Callable[[Path, Path], None]
+"""To the directory of a stopped node; the second one is a copy of it from before its last writes."""
+
+
+def newest(data_dir: Path) -> Path:
+    return max((data_dir / "log").iterdir())
+
+
+def swap(path: Path, other: Path) -> None:
+    shutil.rmtree(path)
+    shutil.copytree(other, path)
+
+
+def has_grown(data_dir: Path, _: Path) -> None:
+    os.truncate(newest(data_dir), 2 << 30)
+
+
+def is_followed_by_a_huge_one(data_dir: Path, _: Path) -> None:
+    following = newest(data_dir).with_name(f"{int(newest(data_dir).name) + 1:016d}")
+    following.touch()
+    os.truncate(following, 2 << 30)
+
+
+def is_a_directory(data_dir: Path, _: Path) -> None:
+    path = newest(data_dir)
+    path.unlink()
+    path.mkdir()
+
+
+def is_a_link(data_dir: Path, _: Path) -> None:
+    path = newest(data_dir)
+    path.rename(data_dir / "elsewhere")
+    path.symlink_to(data_dir / "elsewhere")
+
+
+def is_no_regular_file(data_dir: Path, _: Path) -> None:
+    path = newest(data_dir)
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder_leads_nowhere(data_dir: Path, _: Path) -> None:
+    shutil.rmtree(data_dir / "log")
+    (data_dir / "log").symlink_to("nowhere")
+
+
+def log_is_older_than_the_data(data_dir: Path, before: Path) -> None:
+    swap(data_dir / "log", before / "log")
+
+
+def data_is_older_than_the_log(data_dir: Path, before: Path) -> None:
+    swap(data_dir / "engine", before / "engine")
+
+
+REFUSED: list[tuple[Change, str]] = [
+    (has_grown, "2147483648 bytes, and no log file has more"),
+    (is_followed_by_a_huge_one, "2147483648 bytes, and no log file has more"),
+    (is_a_directory, "its log cannot be opened: the log file 0000000000000001: [Errno 21] Is a directory"),
+    (is_a_link, "its log cannot be opened: the log file 0000000000000001: [Errno 40] Too many levels"),
+    (is_no_regular_file, "damaged data"),
+    (folder_leads_nowhere, "damaged data: the log files (there are none, and there were"),
+    (log_is_older_than_the_data, "damaged data: the log of group 1 (it ends at entry"),
+]
+
+
+def put_some(server: ServerProcess, begin: int) -> None:
+    with Client(server.endpoint) as client:
+        for number in range(begin, begin + PUTS):
+            client.kv("n").put(b"%d" % number, b"value %d" % number)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A node that was killed, and a copy from before its last writes."""
+    folder = tmp_path_factory.mktemp("stopped")
+    with running_server(folder / "n1", "--node-id", "n1") as server:
+        put_some(server, 0)
+        server.kill()
+        shutil.copytree(folder / "n1", folder / "before")
+        server.start()
+        put_some(server, PUTS)
+        server.kill()
+    return folder / "n1", folder / "before"
+
+
+@pytest.mark.parametrize(("change", "said"), REFUSED, ids=[change.__name__ for change, _ in REFUSED])
+def test_what_is_no_log_is_refused_by_name(
+    tmp_path: Path, stopped: tuple[Path, Path], change: Change, said: str
+) -> None:
+    data_dir = tmp_path / "n1"
+    shutil.copytree(stopped[0], data_dir)
+    change(data_dir, stopped[1])
+    server = ServerProcess(data_dir, "--node-id", "n1")
+    with pytest.raises(AssertionError, match="the server ended with"):
+        server.start()
+    assert said in server.log
+    assert "Traceback" not in server.log
+    assert "internal error" not in server.log
+
+
+def test_data_that_is_older_than_the_log_is_brought_up_to_it(tmp_path: Path, stopped: tuple[Path, Path]) -> None:
+    data_dir = tmp_path / "n1"
+    shutil.copytree(stopped[0], data_dir)
+    data_is_older_than_the_log(data_dir, stopped[1])
+    with running_server(data_dir, "--node-id", "n1") as server, Client(server.endpoint) as client:
+        for number in range(2 * PUTS):
+            found = client.kv("n").get(b"%d" % number)
+            assert found is not None
+            assert found.value == b"value %d" % number
