@@ -90,9 +90,9 @@ class LogWindow:
                 break
         return found
 
-    def compact(self, index: int) -> None:
+    def compact(self, index: int, *, for_nobody: bool = False) -> None:
         """Entries up to ``index``, which are applied here, may go, but for those kept for followers that are a little
-        behind. The log files hear of it with later writes."""
+        behind; ``for_nobody`` is any kept. The log files hear of it with later writes."""
         core, journal = self._core, self._core.journal
         index = min(index, core.applied[0], journal.durable_index)
         new_base = journal.base[0]
@@ -100,6 +100,7 @@ class LogWindow:
         count, size = journal.last_index - new_base, journal.size_bytes
         while new_base < index:
             is_wanted = not core.is_leading or (lowest is not None and lowest <= new_base)
+            is_wanted &= not for_nobody
             if is_wanted and count <= core.settings.retain_entries and size <= core.settings.retain_bytes:
                 break
             new_base += 1
@@ -109,6 +110,14 @@ class LogWindow:
             journal.drop_to(new_base)
             if core.is_leading:
                 self._replication.log_moved()
+
+    def drop_applied(self) -> None:
+        """Keep no entry that is applied, whoever may lack it, and let the log files hear of it now. Does nothing where
+        the log has not begun, or a snapshot takes its place."""
+        core = self._core
+        if core.journal.base[0] > 0 and not core.is_installing:
+            self.compact(core.applied[0], for_nobody=True)
+            core.journal.is_hard_state_dirty = True
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 

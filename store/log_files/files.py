@@ -50,6 +50,9 @@ class LogDirectory(Protocol):
     def remove(self, name: str) -> None:
         """Durably."""
 
+    def reader(self) -> LogDirectory:
+        """The same folder, for another thread. Whoever asked closes it: what it has open stays on the disk."""
+
     def close(self) -> None: ...
 
 
@@ -123,6 +126,9 @@ class FolderFiles:
             (self._path / name).unlink()
         with _failed_syncs(name):
             _sync_folder(self._path)
+
+    def reader(self) -> FolderFiles:
+        return FolderFiles(self._path, may_write=False)
 
     def close(self) -> None:
         while self._descriptors:

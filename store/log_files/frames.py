@@ -164,9 +164,12 @@ def _aligned(length: int) -> int:
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def frame_end(content: bytes, segment: int, offset: int) -> int | None:
+# ``content`` is what stands in the file from byte ``begins`` on; offsets are the file's.
+
+
+def frame_end(content: bytes, segment: int, offset: int, begins: int = 0) -> int | None:
     """Where the frame at ``offset`` ends, if its head checks."""
-    head = content[offset : offset + HEAD_BYTES]
+    head = content[offset - begins : offset - begins + HEAD_BYTES]
     if head[:4] != MARK or len(head) < HEAD_BYTES:
         return None
     place = google_crc32c.value(_PLACE.pack(segment, offset))
@@ -175,12 +178,12 @@ def frame_end(content: bytes, segment: int, offset: int) -> int | None:
     return offset + stored_bytes(offset, int.from_bytes(head[4:8], "big"))
 
 
-def body_at(content: bytes, segment: int, offset: int) -> bytes | None:
+def body_at(content: bytes, segment: int, offset: int, begins: int = 0) -> bytes | None:
     """The body of the frame at ``offset``, if every byte of the frame is as it was written."""
-    end = frame_end(content, segment, offset)
-    if end is None or end > len(content):
+    end = frame_end(content, segment, offset, begins)
+    if end is None or end - begins > len(content):
         return None
-    stored = content[offset:end]
+    stored = content[offset - begins : end - begins]
     first = _first_piece_bytes(offset)
     starts = range(first + STAMP_BYTES, len(stored), SECTOR_BYTES)
     pieces = [stored[:first], *(stored[start : start + _PIECE_BYTES] for start in starts)]
@@ -203,29 +206,30 @@ def decode_frame(body: bytes, offset: int, end: int) -> Frame:
     return Frame(offset, end, Purpose(purpose), oldest, records)
 
 
-def judge_tail(content: bytes, segment: int, offset: int) -> tuple[Tail, str]:
-    """What stands at ``offset``, where no frame checks; and why, where it is damage. The cases are told above."""
-    written_end = len(content.rstrip(b"\0"))
+def judge_tail(content: bytes, segment: int, offset: int, begins: int = 0) -> tuple[Tail, str]:
+    """What stands at ``offset``, where no frame checks, of a file that ends with ``content``; and why, where it is
+    damage. The cases are told above."""
+    written_end = begins + len(content.rstrip(b"\0"))
     if written_end <= offset:
         return Tail.CLEAN, ""
-    end = frame_end(content, segment, offset)
+    end = frame_end(content, segment, offset, begins)
     if end is None:
-        if any(content[offset : _sector_end(offset)]):
+        if any(content[offset - begins : _sector_end(offset) - begins]):
             return Tail.DAMAGED, "no frame begins there, and it is not empty"
         # Of the frame's end no more is known than that none of it stands behind this.
         end = offset + _aligned(written_end - offset)
-    elif end > len(content):
+    elif end > begins + len(content):
         return Tail.DAMAGED, f"a frame that ends at byte {end}, behind the file's end"
     elif written_end > end:
         return Tail.DAMAGED, "the frame there does not check, and something follows it"
-    return _judge_pieces(content, segment, offset, end)
+    return _judge_pieces(content, segment, offset, end, begins)
 
 
-def _judge_pieces(content: bytes, segment: int, offset: int, end: int) -> tuple[Tail, str]:
+def _judge_pieces(content: bytes, segment: int, offset: int, end: int, begins: int) -> tuple[Tail, str]:
     place = google_crc32c.value(_PLACE.pack(segment, offset))
     is_torn, start = False, offset
     while start < end:
-        piece = content[start : min(_sector_end(start), end)]
+        piece = content[start - begins : min(_sector_end(start), end) - begins]
         if not any(piece):
             is_torn = True
         elif not piece.endswith(_stamps(place, start // SECTOR_BYTES, 1)[0]):

@@ -23,7 +23,7 @@ write left there is overwritten with zeros first, synced, since a crash must fin
 there. Anything else that fails on the way to the disk is final: every later call raises StorageFailed again (W4 of the
 design: after a failed sync the kernel may take dropped pages for written ones).
 
-One thread appends. ``use`` may be called from another.
+One thread appends. ``use`` may be called from another, and ``reader`` (``verifying.py`` reads beside it).
 """
 
 from __future__ import annotations
@@ -140,6 +140,10 @@ class LogFiles:
         durable whole."""
         return self._durable_end
 
+    def reader(self) -> LogDirectory:
+        """The files, to be read from any thread, up to what is durable. Whoever asked closes it."""
+        return self._files.reader()
+
     def close(self) -> None:
         """Nothing is waiting to be written. Later appends raise Unavailable."""
         if self._failure is None:
@@ -165,6 +169,15 @@ class LogFiles:
             self._ledger.make(change)
             self._oldest = oldest
             self._drop_old()
+
+    def leave(self, number: int) -> None:
+        """Append to segment ``number`` no more, so that it goes when nothing needs it. Raises ResourceExhausted;
+        StorageFailed; DataLoss where nothing can be appended to it at all."""
+        self._check_usable()
+        if self._ledger.segments[-1].number == number:
+            with self._failures():
+                self._remove_refused()
+                self._roll(0)
 
     def _followed(self, records: Sequence[LogRecord]) -> Change:
         problem, change = "", _NO_CHANGE
@@ -204,10 +217,14 @@ class LogFiles:
     def _make_room(self, body_bytes: int) -> None:
         """A frame of ``body_bytes`` fits behind the end. Begins a new segment where it does not."""
         while self._next is not None or not self._fits(body_bytes):
-            if self._next is None:
-                self._create_next(body_bytes)
-            self._write_frame(encode_end(self._ledger.segments[-1].number, self._end, self._oldest))
-            self._begin_next()
+            self._roll(body_bytes)
+
+    def _roll(self, body_bytes: int) -> None:
+        """To a segment in which a frame of ``body_bytes`` fits."""
+        if self._next is None:
+            self._create_next(body_bytes)
+        self._write_frame(encode_end(self._ledger.segments[-1].number, self._end, self._oldest))
+        self._begin_next()
 
     def _fits(self, body_bytes: int) -> bool:
         return self._end + stored_bytes(self._end, body_bytes) + END_BYTES <= self._ledger.segments[-1].size_bytes

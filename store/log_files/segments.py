@@ -28,6 +28,7 @@ import google_crc32c
 from cortado.errors import DataLoss
 from cortado.store.log_files.files import LogDirectory
 from cortado.store.log_files.frames import (
+    HEAD_BYTES,
     Frame,
     Purpose,
     Tail,
@@ -143,35 +144,89 @@ def read_segment(files: LogDirectory, number: int) -> Segment:
 
 
 def decode_segment(number: int, content: bytes) -> Segment:
-    frames: list[Frame] = []
-    end, ending, problem = _read_frames(number, content, frames)
-    return Segment(number, len(content), frames, end, len(content.rstrip(b"\0")), ending, problem)
+    reader = SegmentReader(number, len(content))
+    frames = reader.take(content, 0, is_rest=True)
+    assert reader.ending is not None
+    written_end = len(content.rstrip(b"\0"))
+    return Segment(number, len(content), frames, reader.end, written_end, reader.ending, reader.problem)
 
 
-def _read_frames(number: int, content: bytes, frames: list[Frame]) -> tuple[int, Ending, str]:
-    """Fill ``frames``. Where the last one ends, how the segment ends, and what is wrong there."""
-    if not any(content[:HEADER_BYTES]):
-        # Its first sector was not written: whatever else stands there can only be of the first frame's write.
-        tail, problem = judge_tail(content, number, HEADER_BYTES)
-        if tail is Tail.DAMAGED:
-            return 0, Ending.DAMAGED, f"the header is gone, and {problem}"
-        return 0, Ending.UNFINISHED, ""
-    problem = _header_problem(number, content)
-    if problem:
-        return 0, Ending.DAMAGED, problem
-    offset = HEADER_BYTES
-    while (body := body_at(content, number, offset)) is not None:
-        end = frame_end(content, number, offset)
-        assert end is not None
+class SegmentReader:
+    """Reads a segment a piece at a time: each piece is given what the file holds from ``end`` on.
+
+    ``ending`` is known with the rest of the file, and ``problem`` with it where that is DAMAGED.
+    """
+
+    def __init__(self, number: int, size_bytes: int) -> None:
+        self.number = number
+        self.size_bytes = size_bytes
+        self.end = 0
+        """Behind the last frame that checks; 0 before the header is read."""
+        self.wanted_bytes = HEADER_BYTES
+        """So much must be given next, or the rest."""
+        self.needs_rest = False
+        """Something does not check: what it is, only the rest of the file tells."""
+        self.ending: Ending | None = None
+        self.problem = ""
+        self._last: Frame | None = None
+
+    def take(self, content: bytes, begins: int, *, is_rest: bool) -> list[Frame]:
+        """The frames that ``content`` holds whole, from byte ``begins`` of the file on; ``is_rest`` if it holds all
+        that follows."""
+        frames: list[Frame] = []
+        self.needs_rest = False
+        if begins == 0:
+            self._take_header(content, is_rest)
+        while self.ending is None and not self.needs_rest:
+            end = frame_end(content, self.number, self.end, begins)
+            if not is_rest and (end or self.end + HEAD_BYTES) > begins + len(content):
+                self.wanted_bytes = (end or self.end + HEAD_BYTES) - self.end
+                return frames
+            body = body_at(content, self.number, self.end, begins)
+            if body is not None and end is not None:
+                self._take_frame(body, end, frames)
+            elif is_rest:
+                self.ending, self.problem = self._judge(content, begins)
+            else:
+                self.needs_rest = True
+        return frames
+
+    def _take_header(self, content: bytes, is_rest: bool) -> None:
+        if any(content[:HEADER_BYTES]):
+            self.problem = _header_problem(self.number, self.size_bytes, content)
+            self.ending = Ending.DAMAGED if self.problem else None
+            self.end = 0 if self.problem else HEADER_BYTES
+        elif not is_rest:
+            self.needs_rest = True
+        else:
+            # Its first sector was not written: whatever else stands there can only be of the first frame's write.
+            tail, problem = judge_tail(content, self.number, HEADER_BYTES)
+            is_damaged = tail is Tail.DAMAGED
+            self.ending = Ending.DAMAGED if is_damaged else Ending.UNFINISHED
+            self.problem = f"the header is gone, and {problem}" if is_damaged else ""
+
+    def _take_frame(self, body: bytes, end: int, frames: list[Frame]) -> None:
         try:
-            frames.append(_in_order(frames, decode_frame(body, offset, end)))
+            self._last = _in_order(self._last, decode_frame(body, self.end, end))
         except (ValueError, struct.error) as error:
-            return offset, Ending.DAMAGED, str(error)
-        offset = end
-    return offset, *_ending(number, content, frames, offset)
+            self.ending, self.problem = Ending.DAMAGED, str(error)
+            return
+        frames.append(self._last)
+        self.end = end
+
+    def _judge(self, content: bytes, begins: int) -> tuple[Ending, str]:
+        tail, problem = judge_tail(content, self.number, self.end, begins)
+        is_sealed = self._last is not None and self._last.purpose is Purpose.END
+        if tail is Tail.CLEAN and self._last is not None:
+            return (Ending.SEALED if is_sealed else Ending.OPEN), ""
+        if tail is Tail.TORN and not is_sealed:
+            return (Ending.UNFINISHED if self._last is None else Ending.TORN), ""
+        if tail is Tail.CLEAN:
+            return Ending.DAMAGED, "the first frame is gone"
+        return Ending.DAMAGED, problem or "something stands behind the end"
 
 
-def _header_problem(number: int, content: bytes) -> str:
+def _header_problem(number: int, size_bytes: int, content: bytes) -> str:
     """What is wrong with the header, or nothing."""
     header = content[:HEADER_BYTES]
     if header[: len(MAGIC)] != MAGIC or len(header) < HEADER_BYTES:
@@ -183,29 +238,17 @@ def _header_problem(number: int, content: bytes) -> str:
         return "the header's checksum does not match"
     if stored_number != number:
         return f"it is segment {stored_number} under another's name"
-    if size != len(content):
-        return f"it has {len(content)} bytes, and was made with {size}"
+    if size != size_bytes:
+        return f"it has {size_bytes} bytes, and was made with {size}"
     return ""
 
 
-def _in_order(before: Sequence[Frame], frame: Frame) -> Frame:
-    """Raises ValueError where the frame can't stand behind those ``before`` it."""
-    if (frame.purpose is Purpose.STATE) != (not before):
-        raise ValueError(f"a frame {frame.purpose.name} stands in place {len(before) + 1}")
-    if before and before[-1].purpose is Purpose.END:
+def _in_order(before: Frame | None, frame: Frame) -> Frame:
+    """Raises ValueError where the frame can't stand behind the one ``before`` it."""
+    if (frame.purpose is Purpose.STATE) != (before is None):
+        raise ValueError(f"a frame {frame.purpose.name} can't stand at byte {frame.offset}")
+    if before is not None and before.purpose is Purpose.END:
         raise ValueError("a frame stands behind the end")
-    if before and frame.oldest < before[-1].oldest:
-        raise ValueError(f"its oldest segment is {frame.oldest}, but it was {before[-1].oldest} before")
+    if before is not None and frame.oldest < before.oldest:
+        raise ValueError(f"its oldest segment is {frame.oldest}, but it was {before.oldest} before")
     return frame
-
-
-def _ending(number: int, content: bytes, frames: Sequence[Frame], end: int) -> tuple[Ending, str]:
-    tail, problem = judge_tail(content, number, end)
-    is_sealed = bool(frames) and frames[-1].purpose is Purpose.END
-    if tail is Tail.CLEAN and frames:
-        return (Ending.SEALED if is_sealed else Ending.OPEN), ""
-    if tail is Tail.TORN and not is_sealed:
-        return (Ending.TORN if frames else Ending.UNFINISHED), ""
-    if tail is Tail.CLEAN:
-        return Ending.DAMAGED, "the first frame is gone"
-    return Ending.DAMAGED, problem or "something stands behind the end"

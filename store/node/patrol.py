@@ -5,7 +5,8 @@
     start ──► the walk: as fast as it goes, for walk_ms at most, before anything is served
                 │ goes on where that ended
                 ▼
-              the patrol: all within patrol_ms, in short slices on the scan thread, then from the beginning again
+              the patrol: all within patrol_ms, in short slices on the scan thread, then the log files, which a start
+                          has read whole; then from the beginning again
 
 Checksums alone do not protect a read: where a bit of a key has turned, a search passes the row by, and "there is none"
 has no checksum. Only who looks at everything, in the order in which it lies, meets the row where it should not be
@@ -22,12 +23,16 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from cortado.errors import DataLoss
 from cortado.store.engine.interface import Engine
+from cortado.store.log_files.log_files import LogFiles
+from cortado.store.log_files.verifying import LogPass, LogPiece, SegmentDamage
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.verifying import Piece, VerifyingPass
+
+T = TypeVar("T")
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -41,7 +46,7 @@ _UNREADABLE_WAIT_MS: Final = 1_000.0
 
 
 class RunScan(Protocol):
-    def __call__(self, step: Callable[[], Piece]) -> Awaitable[Piece]: ...
+    def __call__(self, step: Callable[[], T]) -> Awaitable[T]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +68,30 @@ class PatrolProgress:
 
 
 class Patrol:
-    """One engine's. :meth:`walk` before the node serves, then :meth:`start`; :meth:`stop` before the scan thread ends.
-    All on the loop."""
+    """Of both stores: :meth:`walk` before the node serves, then :meth:`start`; :meth:`stop` before the scan thread
+    ends. All on the loop."""
 
     def __init__(
         self,
         engine: Engine,
+        log_files: LogFiles,
         *,
         pass_ms: float,
         run_scan: RunScan,
         is_readable: Callable[[], bool],
         on_damage: Callable[[Damage], None],
+        on_log_damage: Callable[[SegmentDamage], None],
         monotonic_ms: Callable[[], float],
     ) -> None:
-        """``on_damage`` hears of what is found, on the scan thread. Nothing is read while not ``is_readable``."""
+        """``on_damage`` and ``on_log_damage`` hear of what is found, on the scan thread. Nothing is read while not
+        ``is_readable``."""
         self._engine = engine
+        self._log_files = log_files
         self._pass_ms = pass_ms
         self._run_scan = run_scan
         self._is_readable = is_readable
         self._on_damage = on_damage
+        self._on_log_damage = on_log_damage
         self._monotonic_ms = monotonic_ms
         self._task: asyncio.Task[None] | None = None
         self._passes = self._damaged = 0
@@ -90,9 +100,11 @@ class Patrol:
 
     def _begin_pass(self) -> None:
         self._pass = VerifyingPass(self._engine)
+        # Begun when the data is through.
+        self._log_pass: LogPass | None = None
         self._began_ms = self._monotonic_ms()
         self._read_bytes = 0
-        self._expected_bytes = self._engine.use().used_bytes
+        self._expected_bytes = self._engine.use().used_bytes + self._log_files.use().size_bytes
 
     @property
     def progress(self) -> PatrolProgress:
@@ -128,7 +140,10 @@ class Patrol:
             began_ms, before_bytes = self._monotonic_ms(), self._read_bytes
             wait_ms, is_over = _UNREADABLE_WAIT_MS, False
             if self._is_readable():
-                is_over = await self._step(SLICE_ITEMS, SLICE_BYTES)
+                if self._log_pass is not None:
+                    is_over = await self._log_step(self._log_pass)
+                elif await self._step(SLICE_ITEMS, SLICE_BYTES):
+                    self._log_pass = LogPass(self._log_files)
                 took_ms, slice_bytes = self._monotonic_ms() - began_ms, self._read_bytes - before_bytes
                 wait_ms = self._pace(took_ms, slice_bytes, is_over)
             if is_over:
@@ -164,6 +179,21 @@ class Patrol:
         piece = await self._run_scan(step)
         self._read_bytes += piece.bytes
         self._damaged += len(piece.damage)
+        return piece.is_last
+
+    async def _log_step(self, under_way: LogPass) -> bool:
+        """Whether that was the last piece of the log."""
+
+        def step() -> LogPiece:
+            piece = under_way.step(SLICE_BYTES)
+            if piece.damage is not None:
+                _LOG.critical("a log file is damaged: %s", piece.damage.what)
+                self._on_log_damage(piece.damage)
+            return piece
+
+        piece = await self._run_scan(step)
+        self._read_bytes += piece.bytes
+        self._damaged += piece.damage is not None
         return piece.is_last
 
     def _end_pass(self) -> None:

@@ -15,8 +15,7 @@ from cortado.errors import OutcomeUnknown
 from cortado.raft.core import Core
 from cortado.raft.group import RaftLog
 from cortado.raft.outbox import AT_ONCE, Outbox
-from cortado.store.log_files import segments
-from cortado.store.log_files.segments import Ending
+from cortado.store.log_files.segments import Ending, SegmentReader
 from cortado.store.node import state_machine
 from cortado.store.node.driver import Driver
 from cortado.store.node.pipeline import Pipeline
@@ -179,13 +178,13 @@ def be_fresh_always(patch: pytest.MonkeyPatch) -> None:
 
 def cut_what_does_not_check(patch: pytest.MonkeyPatch) -> None:
     """As if a crash had torn whatever is wrong at the end of the last segment."""
-    ending = segments._ending
+    judge = SegmentReader._judge
 
     def torn(*arguments: Any) -> tuple[Ending, str]:
-        found, problem = ending(*arguments)
+        found, problem = judge(*arguments)
         return (Ending.TORN, "") if found is Ending.DAMAGED else (found, problem)
 
-    patch.setattr(segments, "_ending", torn)
+    patch.setattr(SegmentReader, "_judge", torn)
 
 
 CUTS: Final = ("leader cut off", "partition", "pause")

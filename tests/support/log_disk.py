@@ -94,12 +94,17 @@ class LogDisk:
         return bytes(self.files[name][offset : offset + size])
 
     def size(self, name: str) -> int:
+        if name not in self.files:
+            raise DataLoss(f"the log file {name}", "it is not there")
         return len(self.files[name])
 
     def remove(self, name: str) -> None:
         self._step(f"remove {name}")
         del self.files[name], self.durable[name]
         self.past = {sector: past for sector, past in self.past.items() if sector[0] != name}
+
+    def reader(self) -> LogDisk:
+        return self
 
     def close(self) -> None:
         pass

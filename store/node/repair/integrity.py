@@ -2,6 +2,7 @@
 
 ::
 
+    patrol: a log file can't be read ────────────────────────────────────────────────► damaged segments
     patrol: reads everything, again and again ──┐
     a read, a copy for a snapshot, a peer ──────┼─► distrust where a true key may be hidden ─► repairs
     examiner: what a leader read is missing ────┘
@@ -17,11 +18,13 @@ from collections.abc import Callable
 from typing import Final
 
 from cortado.store.clock.timestamp import LOGICAL_MAX, WALL_MS_MAX, Timestamp
+from cortado.store.log_files.verifying import SegmentDamage
 from cortado.store.mvcc.damage import SEGMENT, Damage
 from cortado.store.node.driver import Driver
 from cortado.store.node.examining import Examiner, lost
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.patrol import Patrol
+from cortado.store.node.repair.damaged_segments import DamagedSegments
 from cortado.store.node.repair.repairs import Repairs
 from cortado.store.node.request_table.records import AHEAD_FACTOR
 
@@ -49,13 +52,17 @@ class Integrity:
         """What is damaged here, and how far that is repaired."""
         self.patrol = Patrol(
             host.engine,
+            host.log_files,
             pass_ms=host.limits.patrol_ms,
             run_scan=host.scan,
             is_readable=lambda: not store.unreadable,
             on_damage=self._patrol_found,
+            on_log_damage=self._patrol_found_segment,
             monotonic_ms=host.monotonic_ms,
         )
         """Reads all that is stored again and again."""
+        self.damaged_segments = DamagedSegments(group, driver.fail)
+        """Log files that the patrol found damaged."""
         self.examiner = Examiner(store, self._lacks)
         store.on_damage = self._met
         store.newest_request = lambda: self._newest_request(driver)
@@ -79,6 +86,7 @@ class Integrity:
         """End what runs in the background."""
         self.close()
         await self.patrol.stop()
+        await self.damaged_segments.stop()
         await self.repairs.stop()
 
     def report(self, damage: Damage) -> None:
@@ -111,6 +119,14 @@ class Integrity:
             self._lacks(lost(doubt.stored_key), doubt.stored_key)
             if self._log.disown(doubt.index):
                 self.disowned += 1
+
+    def _patrol_found_segment(self, damage: SegmentDamage) -> None:
+        """On the scan thread."""
+        self._loop.call_soon_threadsafe(self._drop_segment, damage)
+
+    def _drop_segment(self, damage: SegmentDamage) -> None:
+        if not self._is_stopping:
+            self.damaged_segments.report(damage)
 
     def _lacks(self, damage: Damage, stored_key: bytes) -> None:
         """A version is not here, and another member has it: no read may say that there is nothing."""

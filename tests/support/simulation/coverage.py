@@ -72,6 +72,7 @@ PATHS: Final = (
     "ceiling raises applied",
     "changes watched",
     "damaged items repaired",
+    "damaged log files found by the patrol",
     "clocks found out of bounds",
     "doubts that came too late",
     "elections won",

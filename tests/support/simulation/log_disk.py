@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cortado.errors import ResourceExhausted
+from cortado.errors import DataLoss, ResourceExhausted
 from cortado.raft.log import LogRecord
 from cortado.store.engine.failures import StorageFailed, disk_full
 from cortado.store.log_files.log_files import LogFiles
@@ -108,13 +108,25 @@ class LogDisk:
         self._do(_Sync(name))
 
     def read(self, name: str, offset: int, size: int) -> bytes:
+        if name not in self._seen:
+            raise DataLoss(f"the log file {name}", "it is not there")
         return bytes(self._seen[name][offset : offset + size])
 
     def size(self, name: str) -> int:
+        if name not in self._seen:
+            raise DataLoss(f"the log file {name}", "it is not there")
         return len(self._seen[name])
 
     def remove(self, name: str) -> None:
         self._do(_Remove(name))
+
+    def reader(self) -> LogDisk:
+        """What the disk holds, and what is on its way there: nothing of it is remembered."""
+        files = {name: bytearray(content) for name, content in self.durable.items()}
+        for each in self._operations:
+            if isinstance(each, _Create) or each.name in files:
+                _perform(files, each)
+        return LogDisk.holding(files)
 
     def close(self) -> None:
         """The process ends; the files stay."""

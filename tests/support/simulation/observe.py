@@ -15,6 +15,7 @@ from cortado.raft.replication import Replication
 from cortado.store.node.pacing import Pacing
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.read_index import ReadIndex
+from cortado.store.node.repair.damaged_segments import DamagedSegments
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
 from support.simulation.coverage import INVARIANT
@@ -40,6 +41,9 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
     def put_off(_result: object, _self: object) -> None:
         counts["snapshots put off for damage"] += 1
 
+    def found_segment(_result: object, _self: object) -> None:
+        counts["damaged log files found by the patrol"] += 1
+
     def asserted(what: str, holds: bool) -> None:
         counts[INVARIANT + what] += 1
         if not holds:
@@ -56,6 +60,7 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
             (PeerClocks, "is_out_of_bounds", out_of_bounds),
             (SnapshotReceiver, "_go_on", resumed_installation),
             (SnapshotSender, "_put_off", put_off),
+            (DamagedSegments, "report", found_segment),
             (Pacing, "appended", slowed),
         ):
             stack.enter_context(patch.object(owner, name, _told(getattr(owner, name), told)))

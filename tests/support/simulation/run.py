@@ -50,6 +50,7 @@ ATTACKED_PART = 0.3
 SMALL_ENTRIES_PART = 0.3
 DOUBTED_PART = 0.3
 PACED_PART = 0.2
+PATROLLED_PART = 0.2
 
 
 @dataclass
@@ -149,12 +150,15 @@ class Run:
         self.plan = plan or drawn
         # By sources of their own, so that they change no other draw.
         doubting_source, pacing = random.Random(f"doubts/{seed}"), random.Random(f"pacing/{seed}")
+        patrolling = random.Random(f"patrol/{seed}")
         is_doubted = doubting_source.random() < DOUBTED_PART
         options = options_of(self.plan, source)
         if is_doubted:
             options = replace(options, limits=replace(options.limits, examined_percent=100))
         if pacing.random() < PACED_PART:
             options = paced(options)
+        if patrolling.random() < PATROLLED_PART:
+            options = replace(options, limits=replace(options.limits, patrol_ms=1_000))
         self.cluster = Cluster(str(seed), options)
         self.doubts = Doubts(self.cluster, doubting_source) if is_doubted else None
         self.watch = Watch(self.cluster)
