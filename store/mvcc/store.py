@@ -211,12 +211,13 @@ class VersionStore:
         """One slice of the live rows of ``[start, end)`` at ``ts``, from the start up or, reversed, from the end down.
 
         It looks at ``max_rows`` versions at most, visible or not, up to the one that reaches ``max_bytes``, and perhaps
-        at one more, so it takes a bounded time. The next slice begins (reversed: ends) at the chunk's ``resume``.
+        at one more, so it takes a bounded time. (Ascending, where keys have many versions, at some more, of which it
+        takes that many.) The next slice begins (reversed: ends) at the chunk's ``resume``.
         """
         read_suffix = suffix_of(ts)
         doubted = self.suspect
         with self.tree_reported(), self._engine.read() as txn:
-            if reverse or max_rows <= _LOOK_ITEMS:
+            if reverse:
                 page = txn.page(Space.DATA, start, end, reverse=reverse, max_items=max_rows, max_bytes=max_bytes)
             else:
                 page = self._page(txn, start, end, read_suffix, max_items=max_rows, max_bytes=max_bytes)
@@ -251,12 +252,17 @@ class VersionStore:
         max_bytes: int,
     ) -> Page:
         """Versions of ``[start, end)``, ascending: all of them or, where each key has many, those that count."""
-        keys, values, is_end = txn.page(Space.DATA, start, end, max_items=_LOOK_ITEMS, max_bytes=max_bytes)
+        look = min(max_items, _LOOK_ITEMS)
+        keys, values, is_end = txn.page(Space.DATA, start, end, max_items=look, max_bytes=max_bytes)
         max_bytes -= sum(map(len, keys)) + sum(map(len, values))
         if is_end or max_bytes <= 0:
             return Page(keys, values, is_end)
-        max_items -= len(keys)
-        if len(set(map(logical_of, keys))) * _MANY_VERSIONS > len(keys):
+        logical_keys = len(set(map(logical_of, keys)))
+        has_many = logical_keys * min(_MANY_VERSIONS, len(keys)) <= len(keys)
+        max_items -= logical_keys if has_many else len(keys)
+        if not max_items:
+            return Page(keys, values, False)
+        if not has_many:
             rest = txn.page(Space.DATA, keys[-1] + b"\0", end, max_items=max_items, max_bytes=max_bytes)
             return Page(keys + rest.keys, values + rest.values, rest.exhausted)
         # What counts of the last key may not be among them.
