@@ -136,11 +136,16 @@ def _checksum(data: bytes) -> bytes:
 
 def read_segment(files: LogDirectory, number: int) -> Segment:
     """Everything that checks, and how it ends. Raises DataLoss where the disk can't read it."""
+    return decode_segment(number, files.read(segment_name(number), 0, file_bytes(files, number)))
+
+
+def file_bytes(files: LogDirectory, number: int) -> int:
+    """How long the segment's file is. Raises DataLoss where no append can have made one so long."""
     name = segment_name(number)
     size_bytes = files.size(name)
     if size_bytes > FILE_BYTES_MAX:
         raise damaged(name, f"it has {size_bytes} bytes, and no log file has more than {FILE_BYTES_MAX}", 0)
-    return decode_segment(number, files.read(name, 0, size_bytes))
+    return size_bytes
 
 
 def decode_segment(number: int, content: bytes) -> Segment:

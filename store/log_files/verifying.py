@@ -7,15 +7,16 @@ opens the files anew, since a file that stayed open would stay on the disk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
 from cortado.errors import DataLoss
 from cortado.store.engine.failures import StorageFailed
+from cortado.store.log_files.files import LogDirectory
 from cortado.store.log_files.frames import Frame
 from cortado.store.log_files.log_files import LogFiles
-from cortado.store.log_files.segments import Ending, SegmentReader, segment_name
+from cortado.store.log_files.segments import Ending, SegmentReader, file_bytes, segment_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,65 +37,78 @@ class LogPiece:
     is_last: bool = False
 
 
-class LogPass:
-    """One pass over all segments."""
+class SegmentPieces:
+    """One segment, read in pieces by a ``reader`` that says how it ends."""
 
-    def __init__(self, log_files: LogFiles) -> None:
-        self._log_files = log_files
-        self._reader: SegmentReader | None = None
-        self._next = 0
+    def __init__(self, open_files: Callable[[], LogDirectory], number: int) -> None:
+        """``open_files`` opens the folder to be read; each piece closes it again."""
+        self._open_files = open_files
+        self.number = number
+        self.reader: SegmentReader | None = None
 
-    def step(self, bytes_max: int) -> LogPiece:
-        """The next piece, of about ``bytes_max``."""
-        log_files = self._log_files
-        # Before the file is read: what was durable then is there.
-        newest, durable_end = log_files.durable_end
-        number = max(self._next, log_files.oldest_needed)
-        if number > newest:
-            return LogPiece((), 0, is_last=True)
-        if self._reader is None or self._reader.number != number:
-            self._reader, self._next = None, number
-        try:
-            piece = self._read(number, durable_end if number == newest else None, bytes_max)
-        except (DataLoss, StorageFailed) as error:
-            piece = LogPiece((), 0, SegmentDamage(number, str(error)))
-        is_over = piece.damage is not None or self._reader is None or self._reader.ending is not None
-        if is_over:
-            self._next = number + 1
-        if piece.damage is not None and number < log_files.oldest_needed:
-            piece = LogPiece(piece.frames, piece.bytes)
-        return LogPiece(piece.frames, piece.bytes, piece.damage, is_last=is_over and number >= newest)
-
-    def _read(self, number: int, durable_end: int | None, bytes_max: int) -> LogPiece:
-        """Raises DataLoss, StorageFailed."""
-        name = segment_name(number)
-        with closing(self._log_files.reader()) as files:
-            reader = self._reader
+    def step(self, bytes_max: int, durable_end: int | None) -> Sequence[Frame]:
+        """The frames of the next piece, of about ``bytes_max``; no byte from ``durable_end`` on is looked at. Raises
+        DataLoss, StorageFailed where the file can't be read."""
+        name = segment_name(self.number)
+        with closing(self._open_files()) as files:
+            reader = self.reader
             if reader is None:
-                reader = self._reader = SegmentReader(number, files.size(name))
+                reader = self.reader = SegmentReader(self.number, file_bytes(files, self.number))
             begins, end = reader.end, reader.size_bytes if durable_end is None else durable_end
             wanted = end - begins if reader.needs_rest else max(bytes_max, reader.wanted_bytes)
             size = min(wanted, end - begins)
             content = files.read(name, begins, size)
         if len(content) < size:
             raise DataLoss(f"the log file {name}", f"it ends at byte {begins + len(content)}, and was longer")
-        frames = reader.take(content, begins, is_rest=begins + len(content) >= end)
-        problem = _problem(reader, durable_end)
-        damage = SegmentDamage(number, f"the log file {name}: byte {reader.end}: {problem}") if problem else None
-        return LogPiece(frames, reader.end - begins, damage)
+        return reader.take(content, begins, is_rest=begins + size >= end)
 
-
-def _problem(reader: SegmentReader, durable_end: int | None) -> str:
-    match reader.ending:
-        case None:
+    def problem(self, durable_end: int | None, *, may_be_open: bool = False) -> str:
+        """What is wrong with how it ends; nothing as long as that is not known. Only the newest one ``may_be_open``."""
+        reader = self.reader
+        if reader is None or reader.ending is None:
             return ""
-        case Ending.DAMAGED:
+        if reader.ending is Ending.DAMAGED:
             return reader.problem
-        case Ending.SEALED:
-            return ""
-        case _ if durable_end is None:
-            return "it ends there, but other segments follow it"
-        case _ if reader.end != durable_end:
+        if durable_end is not None and reader.end != durable_end:
             return f"it ends there, and was durable up to byte {durable_end}"
-        case _:
-            return ""
+        if durable_end is None and not may_be_open and reader.ending is not Ending.SEALED:
+            return "it ends there, but other segments follow it"
+        return ""
+
+
+class LogPass:
+    """One pass over all segments."""
+
+    def __init__(self, log_files: LogFiles) -> None:
+        self._log_files = log_files
+        self._pieces = SegmentPieces(log_files.reader, 0)
+
+    def step(self, bytes_max: int) -> LogPiece:
+        """The next piece, of about ``bytes_max``."""
+        log_files = self._log_files
+        # Before the file is read: what was durable then is there.
+        newest, durable_end = log_files.durable_end
+        number = max(self._pieces.number, log_files.oldest_needed)
+        if number > newest:
+            return LogPiece((), 0, is_last=True)
+        if self._pieces.number != number:
+            self._pieces = SegmentPieces(log_files.reader, number)
+        piece = self._read(durable_end if number == newest else None, bytes_max)
+        reader = self._pieces.reader
+        is_over = piece.damage is not None or reader is None or reader.ending is not None
+        if is_over:
+            self._pieces = SegmentPieces(log_files.reader, number + 1)
+        damage = piece.damage if number >= log_files.oldest_needed else None
+        return LogPiece(piece.frames, piece.bytes, damage, is_last=is_over and number >= newest)
+
+    def _read(self, durable_end: int | None, bytes_max: int) -> LogPiece:
+        pieces = self._pieces
+        begins = 0 if pieces.reader is None else pieces.reader.end
+        try:
+            frames = pieces.step(bytes_max, durable_end)
+        except (DataLoss, StorageFailed) as error:
+            return LogPiece((), 0, SegmentDamage(pieces.number, str(error)))
+        assert pieces.reader is not None
+        end, problem = pieces.reader.end, pieces.problem(durable_end)
+        what = f"the log file {segment_name(pieces.number)}: byte {end}: {problem}"
+        return LogPiece(frames, end - begins, SegmentDamage(pieces.number, what) if problem else None)

@@ -18,7 +18,7 @@ from cortado.store.server.convert import timestamp_value
 from cortado.store.server.inspection.log import LogPart, log_question, read_log
 from cortado.store.server.inspection.log_segments import LogSegments
 from cortado.store.server.inspection.state import Stored
-from cortado.store.server.inspection.verify import list_items, verify_range
+from cortado.store.server.inspection.verify import go_on, list_items, verify_range
 from cortado.store.server.inspection.versions import read_versions
 from cortado.store.server.service import Service
 
@@ -49,11 +49,11 @@ class InspectService(Service):
         return reply
 
     async def verify_range(self, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
-        log = LogSegments(self._open_log, self.host.log_files)
+        steps = verify_range(self._stored, LogSegments(self._open_log, self.host.log_files), request)
         if request.space != pb.STORED_SPACE_DATA:
-            return await self._look(lambda: verify_range(self._stored, log, request))
+            return await self._look(lambda: go_on(steps))
         up_to = await self._applied(timestamp_value(request.up_to))
-        reply = await self._look(lambda: verify_range(self._stored, log, request))
+        reply = await self._look(lambda: go_on(steps))
         self.host.meta.store.check_readable(up_to)
         return reply
 
@@ -63,9 +63,12 @@ class InspectService(Service):
         self.host.meta.store.check_readable(up_to)
         return reply
 
-    async def _look(self, look: Callable[[], M]) -> M:
+    async def _look(self, look: Callable[[], M | None]) -> M:
+        """Again and again, until there is an answer: others take turns."""
+        reply: M | None = None
         with self.host.scans.place():
-            reply = await self.host.scan(look)
+            while reply is None:
+                reply = await self.host.scan(look)
         reply.header.CopyFrom(self.header(self.host.meta.read_ts()))
         return reply
 

@@ -25,7 +25,7 @@ from cortado.store.node.snapshots.marker import applied_key
 from cortado.store.server.inspection.log import LogPart, log_question, read_log
 from cortado.store.server.inspection.log_segments import LogSegments
 from cortado.store.server.inspection.state import Stored
-from cortado.store.server.inspection.verify import list_items, verify_range
+from cortado.store.server.inspection.verify import go_through, list_items, verify_range
 from cortado.store.server.inspection.versions import read_versions
 from support.log_disk import LogDisk
 from support.memory_engine import MemoryEngine
@@ -142,7 +142,7 @@ class Replica:
         return read_versions(self.stored, request)
 
     def verify_range(self, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
-        return verify_range(self.stored, LogSegments(lambda: self.log), request)
+        return go_through(verify_range(self.stored, LogSegments(lambda: self.log), request))
 
     def list_items(self, request: pb.ListItemsRequest) -> pb.ListItemsResponse:
         return list_items(self.stored, request)

@@ -1,4 +1,5 @@
-"""Are the log files what was written? A segment at a time, each by itself, and where nobody writes, all together.
+"""Are the log files what was written? A segment at a time, each by itself, and where nobody writes, all together. A
+segment is read in pieces, so that it never takes a thread for long.
 
 Of a segment every frame's checksums are verified, of every record in it those of the entry or hard state that it holds,
 and that each record follows what its group had before. A problem is named by the segment and the byte where the frame
@@ -12,7 +13,7 @@ a descriptor that stayed open would keep a dropped segment on the disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,16 +31,16 @@ from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import examine
 from cortado.store.log_files.segments import (
     Ending,
-    Segment,
-    decode_segment,
     nothing_there,
     read_segment,
     segment_name,
     segment_numbers,
 )
+from cortado.store.log_files.verifying import SegmentPieces
 from cortado.store.server.inspection.problems import CHECKSUM, SEQUENCE, Problems
 
 _FIRST: Final = 1
+_PIECE_BYTES: Final = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +64,24 @@ class Verified:
     resume: bytes = b""
 
 
-def verify_segment(log: LogSegments, start: bytes, end: bytes, found: Problems) -> Verified:
-    """Verify the first segment at or after ``start`` and before ``end``, both empty or keys of log files. Raises
-    InvalidArgument where they are not."""
+def verify_segment(log: LogSegments, start: bytes, end: bytes, found: Problems) -> Generator[None, None, Verified]:
+    """Verify the first segment at or after ``start`` and before ``end``, both empty or keys of log files. It takes some
+    time: between two pieces it yields. Raises InvalidArgument where they are not such keys."""
     first, before = _segment_of("start", start) or 0, _segment_of("end", end)
     with closing(log.open_files()) as files:
         oldest, newest = _held(log, files)
-        number = max(first, oldest)
-        if number > newest or (before is not None and number >= before):
-            if log.writer is None and not newest:
-                found.add(log_file_key(_FIRST, 0), SEQUENCE, nothing_there().message())
-            return Verified()
-        verified = _verify(log, files, number, found)
-        if number < newest and (before is None or number + 1 < before):
-            verified.resume = log_file_key(number + 1, 0)
-        elif number == newest and log.writer is None:
+    number = max(first, oldest)
+    if number > newest or (before is not None and number >= before):
+        if log.writer is None and not newest:
+            found.add(log_file_key(_FIRST, 0), SEQUENCE, nothing_there().message())
+        return Verified()
+    verified = yield from _verify(log, number, found)
+    if number < newest and (before is None or number + 1 < before):
+        verified.resume = log_file_key(number + 1, 0)
+    elif number == newest and log.writer is None:
+        with closing(log.open_files()) as files:
             _check_together(files, number, found)
-        return verified
+    return verified
 
 
 def _segment_of(field_: str, key: bytes) -> int | None:
@@ -100,36 +102,36 @@ def _held(log: LogSegments, files: LogDirectory) -> tuple[int, int]:
     return (numbers[0], numbers[-1]) if numbers else (1, 0)
 
 
-def _verify(log: LogSegments, files: LogDirectory, number: int, found: Problems) -> Verified:
-    name, writer = segment_name(number), log.writer
+def _verify(log: LogSegments, number: int, found: Problems) -> Generator[None, None, Verified]:
+    writer, pieces, followed = log.writer, SegmentPieces(log.open_files, number), _Followed()
     # Taken before the file is read: what was durable then is there.
-    durable = None if writer is None else writer.durable_end
-    try:
-        if name not in files.names():
-            raise DataLoss(f"the log file {name}", "it is missing, and others that follow it are there")
-        size = files.size(name)
-        end = durable[1] if durable is not None and durable[0] == number else None
-        # What is not durable reads as if nothing stood there.
-        content = files.read(name, 0, size if end is None else end).ljust(size, b"\0")
-    except (DataLoss, StorageFailed) as error:
-        if writer is None or writer.oldest_needed <= number:
-            kind = CHECKSUM if name in files.names() else SEQUENCE
-            found.add(log_file_key(number, 0), kind, error.message() if isinstance(error, DataLoss) else str(error))
-        return Verified()
-    segment = decode_segment(number, content)
-    _check_end(segment, end, found, may_be_open=end is not None or writer is None)
-    _check_records(segment, found)
-    return Verified(sum(len(each.records) for each in segment.frames), end or len(content))
-
-
-def _check_end(segment: Segment, durable_end: int | None, found: Problems, *, may_be_open: bool) -> None:
-    problem = segment.problem if segment.ending is Ending.DAMAGED else ""
-    if not problem and durable_end is not None and segment.end != durable_end:
-        problem = f"it ends there, and was durable up to byte {durable_end}"
-    if not problem and not may_be_open and segment.ending is not Ending.SEALED:
-        problem = "it ends there, but other segments follow it"
+    newest, durable_end = (0, 0) if writer is None else writer.durable_end
+    end = durable_end if number == newest else None
+    verified = Verified()
+    while pieces.reader is None or pieces.reader.ending is None:
+        try:
+            frames = pieces.step(_PIECE_BYTES, end)
+        except (DataLoss, StorageFailed) as error:
+            if writer is None or writer.oldest_needed <= number:
+                _add_unreadable(log, number, error, found)
+            return Verified()
+        _check_records(number, frames, followed, found)
+        verified.records += sum(len(each.records) for each in frames)
+        yield
+    problem = pieces.problem(end, may_be_open=writer is None)
     if problem:
-        found.add(log_file_key(segment.number, segment.end), CHECKSUM, problem)
+        found.add(log_file_key(number, pieces.reader.end), CHECKSUM, problem)
+    verified.size_bytes = end or pieces.reader.size_bytes
+    return verified
+
+
+def _add_unreadable(log: LogSegments, number: int, error: DataLoss | StorageFailed, found: Problems) -> None:
+    name, message = segment_name(number), error.message() if isinstance(error, DataLoss) else str(error)
+    with closing(log.open_files()) as files:
+        is_there = name in files.names()
+    if not is_there:
+        message = DataLoss(f"the log file {name}", "it is missing, and others that follow it are there").message()
+    found.add(log_file_key(number, 0), CHECKSUM if is_there else SEQUENCE, message)
 
 
 def _check_together(files: LogDirectory, newest: int, found: Problems) -> None:
@@ -150,15 +152,16 @@ def _check_together(files: LogDirectory, newest: int, found: Problems) -> None:
 class _Followed:
     """What the groups have, as far as the segment's records tell; until one of them does not follow."""
 
+    is_broken: bool = False
     ledger: Ledger = field(default_factory=Ledger)
     terms: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By group, index and term of the entry that came last."""
 
-    def take(self, segment: Segment, frame: Frame) -> None:
-        """Raises ValueError."""
+    def take(self, number: int, frame: Frame) -> None:
+        """Of segment ``number``. Raises ValueError."""
         if frame.purpose is Purpose.STATE:
             self.ledger.begin(frame.records)
-            self.ledger.segments.append(Held(segment.number, segment.size_bytes))
+            self.ledger.segments.append(Held(number, 0))
             return
         self.ledger.make(self.ledger.after(frame.records))
         for record in frame.records:
@@ -170,21 +173,20 @@ class _Followed:
                 self.terms[record.group_id] = record.index, record.term
 
 
-def _check_records(segment: Segment, found: Problems) -> None:
-    followed: _Followed | None = _Followed()
-    for frame in segment.frames:
-        place = log_file_key(segment.number, frame.offset)
+def _check_records(number: int, frames: Sequence[Frame], followed: _Followed, found: Problems) -> None:
+    for frame in frames:
+        place = log_file_key(number, frame.offset)
         for record in frame.records:
             try:
                 _check_record(record)
             except DataLoss as damage:
                 found.add(place, CHECKSUM, damage.message())
-        if followed is not None:
+        if not followed.is_broken:
             try:
-                followed.take(segment, frame)
+                followed.take(number, frame)
             except ValueError as problem:
                 found.add(place, SEQUENCE, str(problem))
-                followed = None
+                followed.is_broken = True
 
 
 def _check_record(record: LogRecord) -> None:

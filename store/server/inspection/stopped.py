@@ -26,7 +26,7 @@ from cortado.store.server.convert import timestamp_message
 from cortado.store.server.inspection.log import LogPart, log_question, read_log
 from cortado.store.server.inspection.log_segments import LogSegments
 from cortado.store.server.inspection.state import Stored
-from cortado.store.server.inspection.verify import list_items, verify_range
+from cortado.store.server.inspection.verify import go_through, list_items, verify_range
 from cortado.store.server.inspection.versions import read_versions
 from cortado.store.server.stores import log_folder, read_log_groups
 from cortado.store.tables.check import CheckPosition, check_step, plan_check
@@ -105,7 +105,7 @@ class StoppedNode:
         return reply
 
     def verify_range(self, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
-        reply = verify_range(self._stored, self._log, request)
+        reply = go_through(verify_range(self._stored, self._log, request))
         reply.header.CopyFrom(self._header)
         return reply
 

@@ -13,11 +13,11 @@ anything followed by its CRC-32C, a CRC-32C is the same constant.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from hashlib import blake2b
 from itertools import compress, islice
 from operator import ge, itemgetter
-from typing import Final
+from typing import Final, TypeVar
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument
 from cortado.proto.v1 import inspect_pb2 as pb
@@ -37,6 +37,8 @@ from cortado.store.server.inspection.log_segments import LogSegments, verify_seg
 from cortado.store.server.inspection.problems import CHECKSUM, MALFORMED, ORDER, Problems
 from cortado.store.server.inspection.state import Stored, bounded
 
+T = TypeVar("T")
+
 ITEMS_DEFAULT: Final = 4_000
 ITEMS_MAX: Final = 10_000
 DIGEST_BYTES: Final = 16
@@ -54,18 +56,37 @@ _DATA_SPACES: Final = frozenset((KV_SPACE[0], META_SPACE[0], TABLE_SPACE[0]))
 _first_of: Final[Callable[[bytes], int]] = itemgetter(0)
 
 
-def verify_range(stored: Stored, log: LogSegments, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
-    """Verify a piece; the header is the caller's to set. Raises InvalidArgument."""
+def verify_range(
+    stored: Stored, log: LogSegments, request: pb.VerifyRangeRequest
+) -> Generator[None, None, pb.VerifyRangeResponse]:
+    """Verify a piece, with pauses where it takes long; the header is the caller's to set. Raises InvalidArgument."""
     items_max = bounded("items_max", request.items_max, ITEMS_DEFAULT, ITEMS_MAX)
     found = Problems(stored.names)
     if request.space == pb.STORED_SPACE_LOG:
-        verified = verify_segment(log, request.start, request.end, found)
+        verified = yield from verify_segment(log, request.start, request.end, found)
         reply = pb.VerifyRangeResponse(items=verified.records, bytes=verified.size_bytes, resume=verified.resume)
     else:
         reply = _verify_space(stored, request, items_max, found)
     reply.problems.extend(found.shown)
     reply.problems_left_out = found.left_out
     return reply
+
+
+def go_on(steps: Generator[None, None, T]) -> T | None:
+    """Up to the next pause: None; or to the end."""
+    try:
+        next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    return None
+
+
+def go_through(steps: Generator[None, None, T]) -> T:
+    """To the end, without a pause."""
+    while (result := go_on(steps)) is None:
+        """There is more."""
+    return result
 
 
 def _verify_space(

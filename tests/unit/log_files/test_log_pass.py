@@ -119,19 +119,20 @@ def test_a_segment_that_is_dropped_meanwhile_is_passed_over(
     dropped_before: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk, log_files, _ = two_groups()
-    reading = LogPass(log_files)
-    for _ in range(3):
-        assert reading.step(PIECE_BYTES).damage is None
+    to_come = [PIECE_BYTES] * 3
 
-    def drop() -> LogDisk:
-        log_files.append([hard_state(1, 10), hard_state(2, 17)])
-        monkeypatch.undo()
+    def reader() -> LogDisk:
+        if not to_come and log_files.oldest_needed == 1:
+            log_files.append([hard_state(1, 10), hard_state(2, 17)])
         return disk
 
+    if dropped_before == "its file is opened":
+        monkeypatch.setattr(log_files, "reader", reader)
+    reading = LogPass(log_files)
+    while to_come:
+        assert reading.step(to_come.pop()).damage is None
     if dropped_before == "a piece":
-        drop()
-    else:
-        monkeypatch.setattr(log_files, "reader", drop)
+        reader()
     piece = reading.step(PIECE_BYTES)
     assert log_files.oldest_needed > 2
     while not piece.is_last:

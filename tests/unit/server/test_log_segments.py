@@ -15,8 +15,9 @@ from cortado.store.keys.decoded import NO_NAMES, decode_key, log_file_key
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.segments import segment_name
 from cortado.store.log_files.walk import walk
-from cortado.store.server.inspection.log_segments import LogSegments, verify_segment
+from cortado.store.server.inspection.log_segments import LogSegments, Verified, verify_segment
 from cortado.store.server.inspection.problems import CHECKSUM, SEQUENCE, Problems
+from cortado.store.server.inspection.verify import go_on, go_through
 from support.inspected import damage_log, flipped, log_disk
 from support.log_disk import LogDisk
 
@@ -48,11 +49,15 @@ def pieces(log: LogSegments) -> Iterator[tuple[int, Problems]]:
     start = b""
     while True:
         found = Problems(lambda: NO_NAMES)
-        verified = verify_segment(log, start, b"", found)
-        yield verified.records, found
-        start = verified.resume
+        piece = verified(log, start, b"", found)
+        yield piece.records, found
+        start = piece.resume
         if not start:
             return
+
+
+def verified(log: LogSegments, start: bytes, end: bytes, found: Problems) -> Verified:
+    return go_through(verify_segment(log, start, end, found))
 
 
 def problems(log: LogSegments | LogDisk) -> list[tuple[int, str, str]]:
@@ -67,6 +72,21 @@ def test_every_segment_is_a_piece_and_sound_ones_have_no_problems(disk: LogDisk)
     assert len(found) == len(disk.files)
     assert sum(records for records, _ in found) == sum(each.record is not None for each in walk(disk))
     assert problems(disk) == []
+
+
+def test_a_large_segment_is_read_in_pieces_between_which_others_take_turns() -> None:
+    disk = LogDisk()
+    log_files = LogFiles.open(disk)
+    for each in ([hard_state()], *([entry(index, 100_000)] for index in range(1, 9))):
+        log_files.append(each)
+    assert len(disk.files) == 1
+    steps = verify_segment(LogSegments(lambda: disk, log_files), b"", b"", Problems(lambda: NO_NAMES))
+    pauses, found = 0, None
+    while found is None:
+        found = go_on(steps)
+        pauses += found is None
+    assert (found.records, found.size_bytes) == (9, log_files.durable_end[1])
+    assert pauses >= found.size_bytes // (256 << 10)
 
 
 def test_every_bit_that_flips_in_a_segment_is_told_with_its_segment_and_a_byte_before_it(disk: LogDisk) -> None:
@@ -116,11 +136,11 @@ def test_a_record_that_was_wrong_before_it_was_stored_is_told(record: LogRecord,
 
 def test_a_piece_begins_where_the_last_one_says_and_ends_where_it_is_told_to(disk: LogDisk) -> None:
     segments, found = LogSegments(lambda: disk), Problems(lambda: NO_NAMES)
-    first = verify_segment(segments, b"", log_file_key(3, 0), found)
+    first = verified(segments, b"", log_file_key(3, 0), found)
     assert first.resume == log_file_key(2, 0)
-    assert verify_segment(segments, first.resume, log_file_key(3, 0), found).resume == b""
+    assert verified(segments, first.resume, log_file_key(3, 0), found).resume == b""
     with pytest.raises(InvalidArgument, match="start: must be empty or the resume of another reply"):
-        verify_segment(segments, b"\0\0\0\1h", b"", found)
+        verified(segments, b"\0\0\0\1h", b"", found)
 
 
 # --- beside a node that writes -------------------------------------------------------------------------------------
@@ -171,9 +191,9 @@ def test_a_segment_that_is_dropped_meanwhile_is_passed_over() -> None:
     for index in range(1, 11):
         log_files.append([entry(index)])
     beside, found = LogSegments(lambda: disk, log_files), Problems(lambda: NO_NAMES)
-    first = verify_segment(beside, b"", b"", found)
+    first = verified(beside, b"", b"", found)
     log_files.append([hard_state(10)])
-    rest = verify_segment(beside, first.resume, b"", found)
+    rest = verified(beside, first.resume, b"", found)
     assert (found.is_empty, rest.resume) == (True, b"")
     assert rest.records > 0, "of the current one"
 
