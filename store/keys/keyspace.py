@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Final
 
@@ -247,6 +248,7 @@ def user_key_of(key: LogicalKey) -> bytes:
     raise DataLoss("key", f"not of the key-value API: {key.hex()}")
 
 
+@lru_cache(maxsize=1_024)
 def _namespace_prefix(namespace: str) -> bytes:
     if namespace == "":
         raise InvalidArgument("namespace", "must not be empty")

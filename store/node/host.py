@@ -193,7 +193,8 @@ class Host:
 
     def replica_of(self, key: LogicalKey) -> Replica:
         """The replica of the group that holds ``key``."""
-        return next(each for each in self._replicas.values() if each.holds(key))
+        [replica] = [each for each in self._replicas.values() if each.holds(key)]
+        return replica
 
     def receive(self, sender: str, group_id: int, bodies: Sequence[bytes]) -> None:
         """What the transport brings of a peer that presented itself. What is for a group of which there is no replica
