@@ -158,6 +158,21 @@ class Machine:
             return txn.get(Space.DATA, key)
 
 
+def test_a_task_that_failed_while_nobody_waited_for_it_is_a_problem_at_the_latest_at_the_end() -> None:
+    scheduler, problems = Scheduler(), list[str]()
+    loop = NodeLoop(scheduler, "n1", problems.append)
+
+    async def fail() -> None:
+        raise ValueError("unseen")
+
+    failed = loop.create_task(fail(), name="a stranger")
+    scheduler.run_until(lambda: False, until_ms=1)
+    assert failed.done()
+    loop.bury()
+    assert len(problems) == 1
+    assert "nobody asked how a stranger ended: ValueError('unseen')" in problems[0]
+
+
 def test_a_commit_is_visible_when_it_is_durable_and_not_before() -> None:
     machine = Machine()
     machine.put(b"a", b"1")

@@ -176,7 +176,12 @@ class NodeLoop(asyncio.AbstractEventLoop):
         self.backlog.clear()
 
     def bury(self) -> None:
-        """After the run: let go of abandoned tasks without a word, whatever their ``finally`` blocks do."""
+        """After the run: tell of tasks that failed unseen, and let go of abandoned ones without a word, whatever their
+        ``finally`` blocks do."""
+        for task in self._tasks:
+            if task.done() and task._log_traceback:  # type: ignore[attr-defined]
+                what = f"nobody asked how {task.get_name()} ended"
+                self.call_exception_handler({"message": what, "exception": task.exception()})
         self.is_dead = True
         for task in self._tasks:
             if task.done():
