@@ -54,7 +54,7 @@ def open_group(host: Host, group_id: int, *, joining: Configuration | None) -> G
         stored = decode_stored(group_id, writes[0], ())
     if _is_begun(stored, member) and machine.state == AppliedState():
         machine.begin(AppliedState(index=FIRST_INDEX, term=FIRST_TERM))
-    stored = _reset(machine, log_files, group_id, stored)
+    stored = complete_reset(machine, log_files, group_id, stored)
     log = RaftLog(
         member.node_id,
         host.raft,
@@ -77,8 +77,9 @@ def _is_begun(stored: StoredLog, member: Member) -> bool:
     return is_first and state.base_configuration.is_alone(member.node_id)
 
 
-def _reset(machine: StateMachine, log_files: LogFiles, group_id: int, stored: StoredLog) -> StoredLog:
-    """Where a snapshot was installed and the log not reset to its place: do that now."""
+def complete_reset(machine: StateMachine, log_files: LogFiles, group_id: int, stored: StoredLog) -> StoredLog:
+    """Where a snapshot was installed and the log not reset to its place: do that now. Raises DataLoss,
+    ResourceExhausted."""
     encoded = machine.log_reset()
     if encoded is None:
         return stored

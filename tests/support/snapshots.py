@@ -15,16 +15,18 @@ from cortado.errors import CortadoError, Internal, NotFound, Unavailable
 from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.log import LogRecord, PeerProgress, SnapshotMeta, SnapshotOffer
-from cortado.raft.records import HardState, Writes, decode_hard_state
+from cortado.raft.records import HardState, StoredLog, Writes
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space, WriteTransaction
 from cortado.store.keys.types import LogicalKey
+from cortado.store.log_files.log_files import LogFiles
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import encode_versions
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.host import Host, NodeIdentity
+from cortado.store.node.opening import complete_reset, stored_log
 from cortado.store.node.repair.ranges import Answer
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.node.snapshots.files import SnapshotFiles
@@ -35,6 +37,7 @@ from cortado.store.node.snapshots.sender import SnapshotSender
 from cortado.store.node.snapshots.settings import SnapshotSettings
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.node.storage_thread import Done, Job
+from support.logs import memory_log_disk, memory_log_files
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles
 
@@ -179,7 +182,7 @@ class FakeHost:
 
     identity: NodeIdentity
     engine: Engine
-    log_files: FakeLogFiles
+    log_files: LogFiles
     log_thread: InlineStorage
     storage_thread: InlineStorage
     transport: _Transport
@@ -190,18 +193,16 @@ class FakeHost:
     monotonic_ms: Callable[[], float]
 
 
-class FakeLogFiles:
-    """Log files that keep the last base, and end the process at an append, before it is durable or after."""
+class CrashingLog(LogFiles):
+    """Ends the process at an append, before it is durable or after."""
 
-    def __init__(self) -> None:
-        self.base_index = 0
-        self.crash_at_append = False
-        self.is_durable = False
+    crash_at_append = False
+    is_durable = False
 
     def append(self, records: Sequence[LogRecord]) -> None:
         if self.crash_at_append and not self.is_durable:
             raise Crash
-        self.base_index = records[-1].index
+        super().append(records)
         if self.crash_at_append:
             raise Crash
 
@@ -331,7 +332,8 @@ class Replica:
         self.node_id = node_id
         self.engine: Engine = engine or CountingEngine()
         self.files: SnapshotFiles = files or MemorySnapshotFiles()
-        self.log_files = FakeLogFiles()
+        self.log_disk = memory_log_disk()
+        self.log_files: CrashingLog
         self.settings = settings
         self.cluster_id = cluster_id
         self.now_ms = 0.0
@@ -339,12 +341,12 @@ class Replica:
 
     def begin_life(self) -> None:
         """What a start of the process makes anew, after it has reset the log where that was not done."""
-        with self.engine.read() as txn:
-            log_reset = txn.get(Space.META, reset_key(GROUP))
-        if log_reset is not None:
-            self.log_files.base_index = decode_hard_state(GROUP, log_reset).base_index
-            with self.engine.write() as written:
-                written.delete(Space.META, reset_key(GROUP))
+        opened = CrashingLog.open(self.log_disk)
+        assert isinstance(opened, CrashingLog)
+        self.log_files = opened
+        self.store = VersionStore(self.engine)
+        self.machine = StateMachine(self.engine, self.store)
+        complete_reset(self.machine, self.log_files, GROUP, self.stored_log())
         self.log = FakeLog(self.node_id)
         self.log.durable_commit_index = self.log.applied_index = stored_state(self.engine).index
         self.driver = FakeDriver()
@@ -379,9 +381,16 @@ class Replica:
             self.run_scan,
             lambda: self.now_ms,
         )
-        self.store = VersionStore(self.engine)
-        machine = StateMachine(self.engine, self.store)
-        return GroupContext(cast(Host, host), GroupRange(GROUP), self.store, machine, cast(RaftLog, self.log))
+        return GroupContext(cast(Host, host), GroupRange(GROUP), self.store, self.machine, cast(RaftLog, self.log))
+
+    def stored_log(self) -> StoredLog:
+        """What a start would find."""
+        return stored_log(memory_log_files(self.log_disk).groups, GROUP)
+
+    @property
+    def base_index(self) -> int:
+        """Where the stored log begins."""
+        return self.stored_log().hard_state.base_index
 
     async def restart(self) -> None:
         """Power loss: nothing of this life goes on, and what was not synced is gone."""
@@ -390,7 +399,6 @@ class Replica:
         self.files.crash()
         if isinstance(self.engine, CountingEngine):
             self.engine.crash_at = 0
-        self.log_files.crash_at_append = False
         self.begin_life()
         await self.receiver.start()
 

@@ -53,7 +53,7 @@ def test_a_follower_gets_the_leaders_state_and_its_log_goes_on_behind_it() -> No
         await until(lambda: has_installed(follower), follower)
         assert contents(follower.engine) == contents(leader.engine)
         assert (meta.index, meta.term) == (NEW, 3)
-        assert follower.log_files.base_index == NEW
+        assert follower.base_index == NEW
         assert follower.log.installs == [meta]
         assert follower.driver.resumed == [stored_state(leader.engine)]
         await until(lambda: follower.files.names() == [], follower)
@@ -321,7 +321,7 @@ def test_killed_at_any_transaction_it_has_the_old_state_or_gets_the_new_one(comm
             assert follower.driver.is_paused == (contents(engine) != after)
             await until(lambda: follower.is_readable() and not follower.driver.is_paused, follower)
             assert contents(engine) == after
-            assert follower.log_files.base_index == NEW
+            assert follower.base_index == NEW
         await until(lambda: follower.files.names() == [], follower)
         await stop_all(follower)
 
@@ -337,11 +337,11 @@ def test_killed_while_the_log_is_reset_the_next_start_resets_it(is_durable: bool
         await offer(leader, follower)
         await until(lambda: follower.storage.crashed.is_set(), follower)
         assert contents(follower.engine) == contents(leader.engine), "the data comes first"
-        assert follower.log_files.base_index == (NEW if is_durable else 0)
+        assert follower.base_index == (NEW if is_durable else 0)
         del network.members["n1"]
         await follower.restart()
         assert follower.is_readable()
-        assert follower.log_files.base_index == NEW
+        assert follower.base_index == NEW
         await until(lambda: follower.files.names() == [], follower)
         await stop_all(follower)
 
