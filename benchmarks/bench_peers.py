@@ -25,8 +25,8 @@ import uvloop
 from rich.console import Console
 
 from benchmarks.report import Measurement, show
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
+from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.interface import PeerNode
 from cortado.store.peers.listener import PeerListener
@@ -94,6 +94,9 @@ class _Node:
     def known_member(self, node_id: str) -> Member | None:
         return self.members.get(node_id)
 
+    def is_removed(self, _node_id: str) -> bool:
+        return False
+
     def is_believed(self, _node_id: str) -> bool:
         return False
 
@@ -117,7 +120,7 @@ async def _call_frames(address: str, round_trips: int) -> tuple[float, float]:
     node.members = {"n2": Member("n2", address, "disk-n2")}
     came = asyncio.Event()
     node.heard = lambda *_: came.set()
-    transport.configure(Configuration((node.members["n2"],)))
+    transport.configure(Roster.of((node.members["n2"],)))
     while transport.link_to("n2") is None:
         await asyncio.sleep(0.01)
 

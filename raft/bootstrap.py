@@ -6,15 +6,16 @@ from dataclasses import dataclass, replace
 
 from cortado.errors import DataLoss, InvalidArgument
 from cortado.raft.bounds import TERM_AHEAD_MAX, TERM_MAX
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import LogRecord, RecordKind
 from cortado.raft.records import (
     KIND_CONFIGURATION,
+    KIND_REGISTRY,
     HardState,
     Record,
     StoredLog,
     Writes,
 )
+from cortado.raft.registry import Member, Roster
 
 # An empty replica holds "entry 0 of term 0": a group begins above what such a one could seem to hold.
 FIRST_INDEX, FIRST_TERM = 2, 1
@@ -25,7 +26,7 @@ def bootstrap_writes(group_id: int, member: Member, *, index: int = FIRST_INDEX,
     if index < FIRST_INDEX or term < FIRST_TERM:
         problem = f"a group begins at index {FIRST_INDEX}, term {FIRST_TERM} or above"
         raise InvalidArgument("applied", problem, f"{index}, {term}")
-    state = HardState(term, "", index, term, Configuration(voters=(member,)))
+    state = HardState(term, "", index, term, Roster.of(voters=(member,)))
     return [state.log_record(group_id)]
 
 
@@ -40,17 +41,22 @@ class ForcedReport:
 
 
 def force_single_writes(group_id: int, log: StoredLog, member: Member) -> tuple[Writes, ForcedReport]:
-    """Make ``member``, which ``log`` belongs to, the only one of its group. Raises InvalidArgument for an empty log."""
-    old = log.configuration
+    """Make ``member``, which ``log`` belongs to, the only one of its group, which knows no other id from now on. Raises
+    InvalidArgument for an empty log."""
+    old = log.roster
     if not old.members:
         raise InvalidArgument("data_dir", f"it holds no group {group_id}")
     state, (last_index, last_term) = log.hard_state, log.last
     check_term(group_id, state.term)
     report = ForcedReport(last_index, last_term, old.others(member.node_id))
     term = state.term + 1
-    record = Record(KIND_CONFIGURATION, Configuration(voters=(member,)), last_index + 1, term)
+    alone = Roster.of(voters=(member,))
+    records = (
+        Record(KIND_CONFIGURATION, alone.configuration, last_index + 1, term),
+        Record(KIND_REGISTRY, alone.registry, last_index + 2, term),
+    )
     new = replace(state, term=term, voted_for="")
-    return [new.log_record(group_id), record.log_record(group_id)], report
+    return [new.log_record(group_id), *(each.log_record(group_id) for each in records)], report
 
 
 def check_term(group_id: int, term: int) -> None:

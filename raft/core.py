@@ -72,7 +72,7 @@ class Core:
         if self.is_leading:
             problem = "leadership is being handed over" if self.transferee else "the new leader is not ready yet"
             return NotLeader(problem)
-        member = self.configuration.member(self.engine.leader)
+        member = self.journal.roster.member(self.engine.leader)
         address = "" if member is None else member.address
         return NotLeader(f"{self.node_id} does not lead group {self.group_id}", leader=address)
 

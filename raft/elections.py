@@ -124,10 +124,10 @@ class Elections:
         self._pre_votes = {core.node_id}
         request = self._request(self._pre_vote_term, is_pre_vote=True)
         for voter in core.configuration.voters:
-            if voter.node_id != core.node_id:
+            if voter != core.node_id:
                 message = pb.RaftMessage()
                 message.vote_request.CopyFrom(request)
-                core.send(voter.node_id, message)
+                core.send(voter, message)
 
     def campaign(self, *, is_transfer: bool = False) -> None:
         """Begin a term, and ask for votes. A leader does not: it may have asked once more just before it won."""

@@ -24,10 +24,10 @@ from typing import Final
 
 from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
-from cortado.raft.configuration import Configuration
 from cortado.raft.core import Core
 from cortado.raft.log import Doubt, SnapshotMeta, SnapshotOffer
 from cortado.raft.records import KIND_EXAMINED, Record, decode_record
+from cortado.raft.registry import Roster
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -202,8 +202,8 @@ class Following:
             self._accept(sender, message, notice.index)
             return
         self._touch(sender, 0)
-        configuration = Configuration.from_message(notice.configuration)
-        meta = SnapshotMeta(notice.snapshot_id, notice.index, notice.term, configuration, notice.size_bytes)
+        roster = Roster.from_message(notice.roster)
+        meta = SnapshotMeta(notice.snapshot_id, notice.index, notice.term, roster, notice.size_bytes)
         self.offer = SnapshotOffer(sender, meta)
 
     def installed(self) -> None:

@@ -55,7 +55,8 @@ from cortado.raft.log import Doubt, Entry, Examine, Message, Payload, PeerProgre
 from cortado.raft.log_window import LogWindow
 from cortado.raft.membership import Membership
 from cortado.raft.outbox import Outbox
-from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, KIND_EXAMINED, Record, StoredLog, Writes
+from cortado.raft.records import KIND_DATA, KIND_EXAMINED, Record, StoredLog, Writes
+from cortado.raft.registry import IDS_MAX, Roster
 from cortado.raft.replication import Replication
 from cortado.raft.settings import RaftSettings
 from cortado.raft.standing import Standing
@@ -75,6 +76,8 @@ _BOUNDS = MessageBounds(
         "cortado.internal.AppendEntries.records": 65_536,
         "cortado.internal.Configuration.voters": 1_000,
         "cortado.internal.Configuration.learners": 1_000,
+        "cortado.internal.Registry.nodes": IDS_MAX,
+        "cortado.internal.Registry.removed": IDS_MAX,
     },
     bytes_max=8 << 20,
     what="message",
@@ -98,7 +101,7 @@ class RaftLog:
         stored: StoredLog,
         applied: tuple[int, int],
         now_ms: float,
-        joined: Configuration | None = None,
+        joined: Roster | None = None,
     ) -> None:
         """``stored`` is what the log files have of the group, ``applied`` the last applied entry's index and term. An
         empty log is a replica that has received nothing yet: it has no configuration, never votes or campaigns, and
@@ -127,14 +130,16 @@ class RaftLog:
         engine.on_send = self._engine_sends
         self._core = Core(node_id, group_id, settings, random, journal, engine, Outbox(journal), now_ms, applied)
         self._core.incarnation = random.getrandbits(32)
-        self.standing = Standing(self._core, joined or Configuration())
+        self.standing = Standing(self._core, joined or Roster())
         self._refused: dict[str, int] = {}
         self._replication = Replication(self._core)
         self._following = Following(self._core)
         self._elections = Elections(self._core, is_first_incarnation=stored.is_empty)
         self._storing = Storing(self._core, self._replication)
         self._applying = Applying(self._core)
-        self.members = Membership(self._core, self._replication, self._configure)
+        self.members = Membership(
+            self._core, self._replication, self._append, send_entries=self._send_entries, changed=self._changed
+        )
         self.transfer = Transfer(self._core, self._replication)
         self.window = LogWindow(
             self._core, self._replication, self._following, self._storing, self._applying, self._changed
@@ -174,6 +179,11 @@ class RaftLog:
     def configuration(self) -> Configuration:
         """The newest one in the log, committed or not."""
         return self._core.configuration
+
+    @property
+    def roster(self) -> Roster:
+        """The newest configuration and registry in the log, committed or not: the same object while both are."""
+        return self._core.journal.roster
 
     @property
     def applied(self) -> tuple[int, int]:
@@ -355,7 +365,7 @@ class RaftLog:
         configuration = core.journal.configuration
         if configuration is not self._seen_configuration:
             self._seen_configuration = configuration
-            others = [each.node_id for each in configuration.others(core.node_id)]
+            others = configuration.others(core.node_id)
             voters = [each for each in others if configuration.is_voter(each)]
             core.engine.set_members(voters, [each for each in others if not configuration.is_voter(each)])
             invariant(not core.is_leading or bool(configuration.voters), "a leader's configuration has voters")
@@ -473,18 +483,6 @@ class RaftLog:
         return self._core.freshness.as_of_ms
 
     # --- membership and leadership ------------------------------------------------------------------------------------
-
-    def _configure(self, configuration: Configuration) -> Entry:
-        # A member that leaves is sent what came before. The change itself it never sees: were it to know of it before
-        # that is committed, it would neither campaign nor vote for those who lack it, and a group of two could not go
-        # on.
-        self._send_entries()
-        before, after = ({each.node_id for each in of.voters} for of in (self._core.configuration, configuration))
-        invariant(bool(after), "a new configuration has voters")
-        invariant(len(before ^ after) <= 1, "voters change one at a time", before, after)
-        entry = self._append(KIND_CONFIGURATION, configuration)
-        self._changed()
-        return entry
 
     @property
     def may_lead(self) -> bool:

@@ -22,8 +22,18 @@ from typing import Final
 from cortado.errors import DataLoss, Internal
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
+from cortado.raft.in_force import InForce
 from cortado.raft.log import LogRecord, RecordKind
-from cortado.raft.records import KIND_CONFIGURATION, HardState, Record, StoredLog, Writes, nothing
+from cortado.raft.records import (
+    KIND_CONFIGURATION,
+    KIND_REGISTRY,
+    HardState,
+    Record,
+    StoredLog,
+    Writes,
+    nothing,
+)
+from cortado.raft.registry import Roster
 
 EngineEntry = tuple[Record, int, int]
 # How many dropped places may stand before the window before memory is given back.
@@ -41,10 +51,11 @@ class Journal:
         self.voted_for = state.voted_for
         _check_applied(group_id, stored, applied)
         self._base = (state.base_index, state.base_term)
-        self._base_configuration = state.base_configuration
+        self._configurations = InForce(state.base_roster.configuration)
+        self._registries = InForce(state.base_roster.registry)
+        self._roster = state.base_roster
         self._entries: list[EngineEntry] = [(nothing(*self._base), *self._base)]
         self._start = 0
-        self._configurations: list[tuple[int, Configuration]] = []
         self._bytes = 0
         for record in stored.records:
             self._push(record)
@@ -118,22 +129,37 @@ class Journal:
     @property
     def configuration(self) -> Configuration:
         """The newest one, committed or not."""
-        return self._configurations[-1][1] if self._configurations else self._base_configuration
+        return self._configurations.newest
 
     @property
     def configuration_index(self) -> int:
         """Where the newest configuration stands; the base's index where it is not an entry of the window."""
-        return self._configurations[-1][0] if self._configurations else self._base[0]
+        return max(self._configurations.places, default=self._base[0])
 
-    def configuration_at(self, index: int) -> Configuration:
-        """The one in force at ``index``, which is not before the base: what was in force there is gone with it."""
-        invariant(index >= self._base[0], "a configuration that is asked for is not gone", index, self._base)
-        return next((each for at, each in reversed(self._configurations) if at <= index), self._base_configuration)
+    @property
+    def registry_index(self) -> int:
+        """As :attr:`configuration_index`."""
+        return max(self._registries.places, default=self._base[0])
 
-    def configurations_from(self, index: int) -> list[Configuration]:
-        """The one in force at ``index`` (at the base, where that is later), and each that follows, in order."""
+    @property
+    def roster(self) -> Roster:
+        """The newest configuration and registry, committed or not: the same object as long as both are."""
+        configuration, registry = self._configurations.newest, self._registries.newest
+        if self._roster.configuration is not configuration or self._roster.registry is not registry:
+            self._roster = Roster(configuration, registry)
+        return self._roster
+
+    def roster_at(self, index: int) -> Roster:
+        """Those in force at ``index``, which is not before the base: what was in force there is gone with it."""
+        invariant(index >= self._base[0], "a roster that is asked for is not gone", index, self._base)
+        return Roster(self._configurations.at(index), self._registries.at(index))
+
+    def rosters_from(self, index: int) -> list[Roster]:
+        """Those in force at ``index`` (at the base, where that is later), and from each change of either on, in
+        order."""
         index = max(index, self._base[0])
-        return [self.configuration_at(index), *(each for at, each in self._configurations if at > index)]
+        changes = {at for at in (*self._configurations.places, *self._registries.places) if at > index}
+        return [self.roster_at(each) for each in (index, *sorted(changes))]
 
     def sequence_of(self, index: int) -> int:
         """The number of the writes after which ``index``, the term and the vote are durable."""
@@ -206,8 +232,8 @@ class Journal:
         for record, _, _ in self._entries[position:]:
             self._uncount(record)
         del self._entries[position:]
-        while self._configurations and self._configurations[-1][0] >= index:
-            self._configurations.pop()
+        self._configurations.truncate(index)
+        self._registries.truncate(index)
         self._dirty_from = min(self._dirty_from, index)
         self.durable_index = min(self.durable_index, index - 1)
         if self._handed_to is not None:
@@ -222,7 +248,7 @@ class Journal:
         position = self._start + index - self._base[0]
         for record, _, _ in self._entries[self._start : position + 1]:
             self._uncount(record)
-        self._set_base((index, term), self.configuration_at(index))
+        self._set_base((index, term), self.roster_at(index))
         self._entries[position] = (nothing(index, term), index, term)
         self._start = position
         if self._start > max(_SLACK, len(self)):
@@ -230,16 +256,17 @@ class Journal:
             self._start = 0
         self._dirty_from = max(self._dirty_from, index + 1)
 
-    def reset(self, index: int, term: int, configuration: Configuration, *, was_kept: bool) -> None:
+    def reset(self, index: int, term: int, roster: Roster, *, was_kept: bool) -> None:
         """Begin after a snapshot's place, whose reset of the disk (:meth:`reset_writes`) is durable. Entries behind it
         that agree with it stay."""
         if self.term_at(index) == term:
             self.drop_to(index)
-            self._base_configuration = configuration
+            self._set_base((index, term), roster)
         else:
             self._entries, self._start, self._bytes = [(nothing(index, term), index, term)], 0, 0
-            self._set_base((index, term), configuration)
-            self._configurations.clear()
+            self._configurations.truncate(0)
+            self._registries.truncate(0)
+            self._set_base((index, term), roster)
         if not was_kept:
             self._stored_to = index
             self._dirty_from = index + 1
@@ -250,7 +277,7 @@ class Journal:
         is_base = self._base == (index, term)
         invariant(is_base, "the log begins after the snapshot that was installed", self._base, index, term)
 
-    def reset_writes(self, index: int, term: int, configuration: Configuration) -> tuple[Writes, bool]:
+    def reset_writes(self, index: int, term: int, roster: Roster) -> tuple[Writes, bool]:
         """The writes of a reset, and whether what is stored behind ``index`` stays."""
         is_kept = self.term_at(index) == term
         # What memory has replaced since it was stored may lie behind the new base, where nothing would follow it.
@@ -258,7 +285,7 @@ class Journal:
         writes: Writes = []
         if self._stored_to > kept_to:
             writes.append(LogRecord(RecordKind.TRUNCATE, self.group_id, kept_to + 1, 0))
-        state = HardState(max(self.term, term), self.voted_for if self.term >= term else "", index, term, configuration)
+        state = HardState(max(self.term, term), self.voted_for if self.term >= term else "", index, term, roster)
         return [*writes, state.log_record(self.group_id)], is_kept
 
     # --- durability ----------------------------------------------------------------------------------------------
@@ -306,18 +333,21 @@ class Journal:
     def hard_state(self) -> HardState:
         last_term = self.last[1]
         invariant(self.term >= last_term, "the stored term is the last entry's, or later", self.term, last_term)
-        return HardState(self.term, self.voted_for, *self._base, self._base_configuration)
+        base_roster = Roster(self._configurations.base, self._registries.base)
+        return HardState(self.term, self.voted_for, *self._base, base_roster)
 
-    def _set_base(self, base: tuple[int, int], configuration: Configuration) -> None:
+    def _set_base(self, base: tuple[int, int], roster: Roster) -> None:
         self._base = base
-        self._base_configuration = configuration
-        self._configurations = [each for each in self._configurations if each[0] > base[0]]
+        self._configurations.begin(base[0], roster.configuration)
+        self._registries.begin(base[0], roster.registry)
         self.is_hard_state_dirty = True
 
     def _push(self, record: Record) -> None:
         self._entries.append((record, record.index, record.term))
         if record.kind == KIND_CONFIGURATION:
-            self._configurations.append((record.index, record.configuration))
+            self._configurations.put(record.index, record.configuration)
+        elif record.kind == KIND_REGISTRY:
+            self._registries.put(record.index, record.registry)
 
     def _count(self, record: Record) -> None:
         if not record.is_counted:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol, TypeAlias
 
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.registry import Roster
 
 
 class Payload(Protocol):
@@ -39,7 +39,8 @@ class Entry:
     """One place in the log.
 
     ``payload`` is the proposer's own object on the node that proposed it in this incarnation, :class:`Encoded`
-    elsewhere, and :class:`Nothing` or a :class:`~cortado.raft.configuration.Configuration` for the log's own entries.
+    elsewhere, and :class:`Nothing`, a :class:`~cortado.raft.configuration.Configuration` or a
+    :class:`~cortado.raft.registry.Registry` for the log's own entries.
     """
 
     index: int
@@ -103,7 +104,7 @@ class SnapshotMeta:
     snapshot_id: str
     index: int
     term: int
-    configuration: Configuration
+    roster: Roster
     size_bytes: int
 
 
@@ -119,7 +120,7 @@ class SnapshotOffer:
 class PeerProgress:
     """What a leader knows of a member: for status pages, and for decisions about promotion and hand-over."""
 
-    member: Member
+    node_id: str
     is_voter: bool
     match_index: int
     last_heard_ms: float

@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 
 from cortado.invariants import invariant
 from cortado.raft.applying import Applying
-from cortado.raft.configuration import Configuration
 from cortado.raft.core import Core
 from cortado.raft.following import Following
 from cortado.raft.log import LogRecord, SnapshotMeta, SnapshotOffer
 from cortado.raft.records import HardState, Writes
+from cortado.raft.registry import Roster
 from cortado.raft.replication import Replication
 from cortado.raft.storing import Storing
 
@@ -62,9 +62,9 @@ class LogWindow:
         """The term of an entry that the log holds, or begins after."""
         return self._core.journal.term_at(index)
 
-    def configuration_at(self, index: int) -> Configuration:
-        """The one in force at entry ``index``, which the log holds or begins after: a snapshot's."""
-        return self._core.journal.configuration_at(index)
+    def roster_at(self, index: int) -> Roster:
+        """Those in force at entry ``index``, which the log holds or begins after: a snapshot's."""
+        return self._core.journal.roster_at(index)
 
     @property
     def hard_state(self) -> HardState:
@@ -149,7 +149,7 @@ class LogWindow:
         is_ahead = meta.index > core.applied[0]
         invariant(is_ahead, "a snapshot that is installed is ahead of what is applied", meta.index, core.applied)
         core.is_installing = True
-        writes, self._is_suffix_kept = core.journal.reset_writes(meta.index, meta.term, meta.configuration)
+        writes, self._is_suffix_kept = core.journal.reset_writes(meta.index, meta.term, meta.roster)
         return writes
 
     def installed(self, meta: SnapshotMeta) -> None:
@@ -160,7 +160,7 @@ class LogWindow:
         if meta.term > core.journal.term:
             # The disk says so already. A lower term, stored later, would contradict the log.
             core.engine.step_down(meta.term)
-        core.journal.reset(meta.index, meta.term, meta.configuration, was_kept=self._is_suffix_kept)
+        core.journal.reset(meta.index, meta.term, meta.roster, was_kept=self._is_suffix_kept)
         core.applied = meta.index, meta.term
         self._applying.installed(meta.index)
         core.engine.set_applied(meta.index, commit_index=max(meta.index, min(commit_index, core.journal.last_index)))

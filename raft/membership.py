@@ -1,9 +1,19 @@
-"""Changing who belongs to a group: the rules, and the configuration that is appended where they allow it.
+"""Changing who belongs to a group, and where its nodes are: the rules, and the entries that are appended where they
+allow it.
 
 One member at a time, and only when the last change is committed and an entry of the leader's own term is applied: two
 leaders could otherwise each complete a change that the other does not know (Ongaro's erratum to §4.1). New members
 begin as learners; one becomes a voter when it is bound to a data directory and has caught up. A leader is not removed:
 it hands leadership over first.
+
+Whoever is added is in the registry before it is in a configuration, and whoever is removed leaves the registry after
+it::
+
+    add       registry + n4 ─► configuration + n4      cut off between: n4 is nobody yet, and may be added again
+    bind      registry: n4's data directory, addresses
+    remove    configuration - n4 ─► registry - n4      cut off between: the next leader removes it there (tidy)
+
+The registry's own changes need not wait for each other: no majority is counted by it.
 """
 
 from __future__ import annotations
@@ -13,9 +23,12 @@ from collections.abc import Callable
 from typing import Final
 
 from cortado.errors import InvalidArgument, Unavailable
-from cortado.raft.configuration import Configuration, Member, sorted_members
+from cortado.invariants import invariant
+from cortado.raft.configuration import Configuration
 from cortado.raft.core import Core
-from cortado.raft.log import Entry
+from cortado.raft.log import Entry, Payload
+from cortado.raft.records import KIND_CONFIGURATION, KIND_REGISTRY
+from cortado.raft.registry import IDS_MAX, Member, Registry, Roster
 from cortado.raft.replication import Replication
 
 _NODE_ID: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,63})")
@@ -26,29 +39,49 @@ _RETRY_MS: Final = 500
 class Membership:
     """For the leader. Each change raises NotLeader, InvalidArgument or Unavailable, and nothing is appended then."""
 
-    def __init__(self, core: Core, replication: Replication, append: Callable[[Configuration], Entry]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        replication: Replication,
+        append: Callable[[int, Payload], Entry],
+        *,
+        send_entries: Callable[[], None],
+        changed: Callable[[], None],
+    ) -> None:
+        """``append`` takes the kind of an entry; ``changed`` is to be called when a configuration was appended."""
         self._core = core
         self._replication = replication
         self._append = append
+        self._send_entries = send_entries
+        self._changed = changed
 
     def add_learner(self, member: Member) -> Entry | None:
         """Announce a member that has no data directory yet. None where it is announced already, with this address of
         its."""
-        current = self._current()
-        if member in current.learners:
+        roster = self._current()
+        configuration, registry, node_id = roster.configuration, roster.registry, member.node_id
+        if member in roster.learners:
             return None  # Whoever asks again did not hear the answer.
-        check_node_id(member.node_id)
+        check_node_id(node_id)
         check_address("peer_address", member.peer_address)
-        if current.member(member.node_id) is not None:
-            raise InvalidArgument("node_id", "is a member already", member.node_id)
+        if node_id in configuration.members:
+            raise InvalidArgument("node_id", "is a member already", node_id)
+        known = registry.node(node_id)
+        if node_id in registry.removed or (known is not None and known.storage_id):
+            raise InvalidArgument("node_id", "was removed, and an id is never used again: take another one", node_id)
+        if len(registry.nodes) + len(registry.removed) >= IDS_MAX:
+            problem = f"there are {IDS_MAX} ids in the registry of nodes already, and it takes no more"
+            raise InvalidArgument("node_id", problem, node_id)
         self._check_addresses_are_free(member)
         self._check_last_change_is_committed()
-        return self._append(Configuration(current.voters, sorted_members((*current.learners, member))))
+        if known != member:
+            self._register(registry.with_node(member))
+        return self._configure(configuration.with_learner(node_id))
 
     def bind(self, bound: Member) -> Entry | None:
         """A member's data directory presents itself: remember its storage id where none is known, and new addresses.
         None where all is known already. Raises InvalidArgument where another data directory is known by this id."""
-        current = self._current()
+        registry = self._current().registry
         member = self._known(bound.node_id)
         check_address("peer_address", bound.peer_address)
         check_address("address", bound.address)
@@ -60,44 +93,60 @@ class Membership:
         if bound == member:
             return None
         self._check_addresses_are_free(bound)
-        self._check_last_change_is_committed()
-        voters = tuple(bound if each is member else each for each in current.voters)
-        learners = tuple(bound if each is member else each for each in current.learners)
-        return self._append(Configuration(voters, learners))
+        return self._register(registry.with_node(bound))
 
     def promote(self, node_id: str) -> Entry:
         """Make a learner that has caught up a voter."""
-        current = self._current()
+        configuration = self._current().configuration
         member = self._known(node_id)
-        if current.is_voter(node_id):
+        if configuration.is_voter(node_id):
             raise InvalidArgument("node_id", "is a voter already", node_id)
         self._check_last_change_is_committed()
         self._check_has_caught_up(member)
-        learners = tuple(each for each in current.learners if each is not member)
-        return self._append(Configuration(sorted_members((*current.voters, member)), learners))
+        return self._configure(configuration.with_voter(node_id))
 
     def remove(self, node_id: str) -> Entry:
-        """Remove a member other than ourselves."""
-        current = self._current()
-        member = self._known(node_id)
+        """Remove a member other than ourselves. Its id is never used again, if it has joined."""
+        roster = self._current()
+        self._known(node_id)
         self._check_last_change_is_committed()
-        left = Configuration(
-            tuple(each for each in current.voters if each is not member),
-            tuple(each for each in current.learners if each is not member),
-        )
-        if current.is_voter(node_id):
+        left = roster.configuration.without(node_id)
+        if roster.is_voter(node_id):
             self._check_keeps_a_majority(node_id, left)
         # Last, so that a leader hands nothing over for a removal that would be refused anyway.
         if node_id == self._core.node_id:
             raise InvalidArgument("node_id", "leads the group: hand leadership over first", node_id)
-        return self._append(left)
+        self._configure(left)
+        return self._register(roster.registry.without([node_id]))
 
-    def _current(self) -> Configuration:
+    def tidy(self) -> Entry | None:
+        """Take out of the registry who belongs to no configuration: a leader before us was cut off between the two
+        entries of a removal, or of an addition. None where there is nobody."""
+        roster = self._current()
+        strays = [each.node_id for each in roster.registry.nodes if each.node_id not in roster.configuration.members]
+        return self._register(roster.registry.without(strays)) if strays else None
+
+    def _configure(self, configuration: Configuration) -> Entry:
+        # A member that leaves is sent what came before. The change itself it never sees: were it to know of it before
+        # that is committed, it would neither campaign nor vote for those who lack it, and a group of two could not go
+        # on.
+        self._send_entries()
+        before, after = set(self._core.configuration.voters), set(configuration.voters)
+        invariant(bool(after), "a new configuration has voters")
+        invariant(len(before ^ after) <= 1, "voters change one at a time", before, after)
+        entry = self._append(KIND_CONFIGURATION, configuration)
+        self._changed()
+        return entry
+
+    def _register(self, registry: Registry) -> Entry:
+        return self._append(KIND_REGISTRY, registry)
+
+    def _current(self) -> Roster:
         self._core.check_may_append()
-        return self._core.configuration
+        return self._core.journal.roster
 
     def _known(self, node_id: str) -> Member:
-        member = self._core.configuration.member(node_id)
+        member = self._core.journal.roster.member(node_id)
         if member is None:
             raise InvalidArgument("node_id", "is not a member", node_id)
         return member
@@ -108,10 +157,12 @@ class Membership:
             raise Unavailable("the last change of members is not committed yet", retry_delay_ms=_RETRY_MS)
 
     def _check_addresses_are_free(self, member: Member) -> None:
-        """Neither is another member's, of either kind, and the two are not one."""
+        """Neither is another node's, of either kind, and the two are not one."""
         if member.peer_address == member.address:
             raise InvalidArgument("address", "must be another one than the peers'", member.address)
-        for each in self._core.configuration.others(member.node_id):
+        for each in self._core.journal.roster.registry.nodes:
+            if each.node_id == member.node_id:
+                continue
             for field, address in (("peer_address", member.peer_address), ("address", member.address)):
                 if address and address in (each.peer_address, each.address):
                     raise InvalidArgument(field, f"belongs to member {each.node_id}", address)
@@ -137,7 +188,7 @@ class Membership:
     def _check_keeps_a_majority(self, node_id: str, left: Configuration) -> None:
         core = self._core
         reachable = {each.node_id for each in self._replication.reachable_voters()} | {core.node_id}
-        count = sum(each.node_id in reachable for each in left.voters)
+        count = sum(each in reachable for each in left.voters)
         if count < left.majority:
             raise Unavailable(
                 f"without {node_id}, {count} of the {len(left.voters)} voters left can be reached, "

@@ -24,10 +24,11 @@ from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Encoded, Entry, LogRecord, Nothing, Payload, RecordKind
+from cortado.raft.registry import Registry, Roster
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 CHECKSUM_BYTES: Final = 4
-KIND_NOTHING, KIND_DATA, KIND_CONFIGURATION, KIND_EXAMINED = 0, 1, 2, 3
+KIND_NOTHING, KIND_DATA, KIND_CONFIGURATION, KIND_EXAMINED, KIND_REGISTRY = 0, 1, 2, 3, 4
 _ENTRY_PLACE: Final = struct.Struct(">IcQ")
 _HARD_PLACE: Final = struct.Struct(">Ic")
 
@@ -94,9 +95,15 @@ class Record:
 
     @property
     def configuration(self) -> Configuration:
-        entry = self.entry if self.entry is not None else _decode_entry(self.index, self._stored)
-        assert isinstance(entry.payload, Configuration)
-        return entry.payload
+        payload = self.held_entry.payload
+        assert isinstance(payload, Configuration)
+        return payload
+
+    @property
+    def registry(self) -> Registry:
+        payload = self.held_entry.payload
+        assert isinstance(payload, Registry)
+        return payload
 
 
 def nothing(index: int, term: int) -> Record:
@@ -108,7 +115,7 @@ def decode_record(group_id: int, index: int, stored: bytes) -> Record:
     place = f"entry {index} of group {group_id}"
     message = pb.StoredEntry()
     _decode(message, _entry_place(group_id, index), stored, place)
-    if message.kind > KIND_EXAMINED:
+    if message.kind > KIND_REGISTRY:
         raise DataLoss(place, f"unknown kind {message.kind}: it was written by a newer version")
     record = Record(message.kind, None, index, message.term, stored)
     record.entry = Entry(index, message.term, _payload(message.kind, message.body))
@@ -124,7 +131,9 @@ def _decode_entry(index: int, stored: bytes | None) -> Entry:
 def _payload(kind: int, body: bytes) -> Payload:
     if kind == KIND_NOTHING:
         return Nothing()
-    return Configuration.decode(body) if kind == KIND_CONFIGURATION else Encoded(body)
+    if kind == KIND_CONFIGURATION:
+        return Configuration.decode(body)
+    return Registry.decode(body) if kind == KIND_REGISTRY else Encoded(body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +144,7 @@ class HardState:
     voted_for: str = ""
     base_index: int = 0
     base_term: int = 0
-    base_configuration: Configuration = field(default_factory=Configuration)
+    base_roster: Roster = field(default_factory=Roster)
 
     def log_record(self, group_id: int) -> LogRecord:
         """What the log files keep of it."""
@@ -145,7 +154,7 @@ class HardState:
             voted_for=self.voted_for,
             base_index=self.base_index,
             base_term=self.base_term,
-            base_configuration=self.base_configuration.to_message(),
+            base_roster=self.base_roster.to_message(),
         )
         payload = _with_checksum(_hard_place(group_id), message.SerializeToString(deterministic=True))
         return LogRecord(RecordKind.HARD_STATE, group_id, self.base_index, self.base_term, payload)
@@ -170,10 +179,15 @@ class StoredLog:
         return self.hard_state.base_index, self.hard_state.base_term
 
     @property
-    def configuration(self) -> Configuration:
-        """The newest one, committed or not."""
-        newest = next((each for each in reversed(self.records) if each.kind == KIND_CONFIGURATION), None)
-        return self.hard_state.base_configuration if newest is None else newest.configuration
+    def roster(self) -> Roster:
+        """The newest configuration and registry, committed or not."""
+        base = self.hard_state.base_roster
+        configuration = next((each for each in reversed(self.records) if each.kind == KIND_CONFIGURATION), None)
+        registry = next((each for each in reversed(self.records) if each.kind == KIND_REGISTRY), None)
+        return Roster(
+            base.configuration if configuration is None else configuration.configuration,
+            base.registry if registry is None else registry.registry,
+        )
 
 
 def reset_to(group_id: int, stored: StoredLog, state: HardState) -> tuple[StoredLog, Writes]:
@@ -228,7 +242,7 @@ def decode_hard_state(group_id: int, value: bytes) -> HardState:
         message.voted_for,
         message.base_index,
         message.base_term,
-        Configuration.from_message(message.base_configuration),
+        Roster.from_message(message.base_roster),
     )
 
 

@@ -54,7 +54,7 @@ class Replication:
     def set_members(self) -> None:
         """The configuration changed, or we just began."""
         core = self._core
-        others = {each.node_id for each in core.configuration.others(core.node_id)}
+        others = set(core.configuration.others(core.node_id))
         for gone in sorted(self._members.keys() - others):
             del self._members[gone]
             self._offers.pop(gone, None)
@@ -311,11 +311,13 @@ class Replication:
     def progress(self) -> list[PeerProgress]:
         core = self._core
         listed = []
-        for member in core.configuration.others(core.node_id):
-            each = self._members[member.node_id]
+        for node_id in core.configuration.others(core.node_id):
+            each = self._members[node_id]
             since_ms = self._began_ms if each.heard_ms is None else each.heard_ms
-            is_voter = core.configuration.is_voter(member.node_id)
-            listed.append(PeerProgress(member, is_voter, each.match_index, core.now_ms - since_ms, each.needs_snapshot))
+            is_voter = core.configuration.is_voter(node_id)
+            listed.append(
+                PeerProgress(node_id, is_voter, each.match_index, core.now_ms - since_ms, each.needs_snapshot)
+            )
         return listed
 
     def snapshot_needs(self) -> list[str]:
@@ -352,6 +354,6 @@ def _notice(meta: SnapshotMeta) -> pb.SnapshotNotice:
         snapshot_id=meta.snapshot_id,
         index=meta.index,
         term=meta.term,
-        configuration=meta.configuration.to_message(),
+        roster=meta.roster.to_message(),
         size_bytes=meta.size_bytes,
     )

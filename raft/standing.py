@@ -16,6 +16,9 @@ then on its own configuration answers. By log matching (Ongaro 2014, §3.5), a l
 contains what was committed in the other.
 
 *A replica without a log* knows the members that let it join, and nobody else.
+
+*Who was removed is refused for good* once that is committed, whatever it says of its own log: its id is never used
+again (:mod:`~cortado.raft.registry`).
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.configuration import Configuration
 from cortado.raft.core import Core
+from cortado.raft.registry import Member, Roster
 
 
 class Word(NamedTuple):
@@ -46,7 +50,7 @@ def vouched_position(words: Iterable[Word], ours: tuple[int, int]) -> tuple[int,
 class Standing:
     """What this replica knows of members, in any configuration that may be in force, and of strangers."""
 
-    def __init__(self, core: Core, joined: Configuration) -> None:
+    def __init__(self, core: Core, joined: Roster) -> None:
         """``joined``: who let this replica in, known to it before it has a log."""
         self._core = core
         self._joined = joined
@@ -59,21 +63,25 @@ class Standing:
         newest = self._core.configuration
         if newest is not self._newest:
             self._newest = newest
-            self._node_ids = frozenset(each.node_id for each in newest.members)
+            self._node_ids = frozenset(newest.members)
         if node_id in self._node_ids:
             return True
         return self.member(node_id) is not None or self.is_believed(node_id)
 
     def member(self, node_id: str) -> Member | None:
-        """As the newest configuration knows it that has it: also one whose removal is not committed yet."""
+        """As the newest registry knows it, where a configuration has it: also one that is being removed."""
         found = (each.member(node_id) for each in reversed(self._in_force()))
         return next((each for each in found if each is not None), None)
 
     @property
     def members(self) -> tuple[Member, ...]:
         """All that :meth:`member` finds. Before anything was received: who let this replica in."""
-        found = {each.node_id: each for configuration in self._in_force() for each in configuration.members}
+        found = {each.node_id: each for roster in self._in_force() for each in roster.members}
         return tuple(found[node_id] for node_id in sorted(found))
+
+    def is_removed(self, node_id: str) -> bool:
+        """Whether it is known to be committed that this id is used up."""
+        return node_id in self._in_force()[0].registry.removed
 
     def believe(self, node_id: str, position: tuple[int, int]) -> None:
         """Hear ``node_id`` although no configuration here has it: members vouched for it, the log of the one that is
@@ -91,6 +99,6 @@ class Standing:
         del self._believed[node_id]
         return False
 
-    def _in_force(self) -> list[Configuration]:
-        found = self._core.journal.configurations_from(self._core.durable_commit_index)
-        return found if found[-1].members else [self._joined]
+    def _in_force(self) -> list[Roster]:
+        found = self._core.journal.rosters_from(self._core.durable_commit_index)
+        return found if found[-1].configuration.members else [self._joined]

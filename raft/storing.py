@@ -66,7 +66,7 @@ class Storing:
             return False
         # A configuration that others may know of stands, and so do a term, a vote and a leader's first entry: once that
         # is applied, all three are durable.
-        is_configured = journal.configuration_index > journal.durable_index
+        is_configured = max(journal.configuration_index, journal.registry_index) > journal.durable_index
         if is_configured or not core.has_applied_own_term:
             return False
         self._outstanding = None

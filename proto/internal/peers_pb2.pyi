@@ -163,9 +163,9 @@ class JoinRequest(_message.Message):
     def __init__(self, node_id: _Optional[str] = ..., storage_id: _Optional[str] = ..., peer_address: _Optional[str] = ..., protocol: _Optional[int] = ..., cluster_id: _Optional[str] = ..., oldest_protocol: _Optional[int] = ..., entries: _Optional[_Union[EntryFormats, _Mapping]] = ..., address: _Optional[str] = ...) -> None: ...
 
 class JoinResponse(_message.Message):
-    __slots__ = ("cluster_id", "configuration")
+    __slots__ = ("cluster_id", "roster")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
-    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    ROSTER_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
-    configuration: _raft_pb2.Configuration
-    def __init__(self, cluster_id: _Optional[str] = ..., configuration: _Optional[_Union[_raft_pb2.Configuration, _Mapping]] = ...) -> None: ...
+    roster: _raft_pb2.Roster
+    def __init__(self, cluster_id: _Optional[str] = ..., roster: _Optional[_Union[_raft_pb2.Roster, _Mapping]] = ...) -> None: ...

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!cortado/proto/internal/raft.proto\x12\x10\x63ortado.internal\"T\n\x06Member\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x14\n\x0cpeer_address\x18\x02 \x01(\t\x12\x12\n\nstorage_id\x18\x03 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\"e\n\rConfiguration\x12(\n\x06voters\x18\x01 \x03(\x0b\x32\x18.cortado.internal.Member\x12*\n\x08learners\x18\x02 \x03(\x0b\x32\x18.cortado.internal.Member\"\xa0\x01\n\tHardState\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x0c\n\x04term\x18\x02 \x01(\x04\x12\x11\n\tvoted_for\x18\x03 \x01(\t\x12\x12\n\nbase_index\x18\x04 \x01(\x04\x12\x11\n\tbase_term\x18\x05 \x01(\x04\x12;\n\x12\x62\x61se_configuration\x18\x06 \x01(\x0b\x32\x1f.cortado.internal.Configuration\"7\n\x0bStoredEntry\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x0c\n\x04kind\x18\x02 \x01(\r\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"\xed\x03\n\x0bRaftMessage\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x0f\n\x07sent_ms\x18\x02 \x01(\x01\x12\x0f\n\x07\x65\x63ho_ms\x18\x03 \x01(\x01\x12\x13\n\x0b\x66resh_index\x18\x04 \x01(\x04\x12\x13\n\x0bincarnation\x18\x0c \x01(\x07\x12\x31\n\x06\x61ppend\x18\x05 \x01(\x0b\x32\x1f.cortado.internal.AppendEntriesH\x00\x12\x30\n\theartbeat\x18\x06 \x01(\x0b\x32\x1b.cortado.internal.HeartbeatH\x00\x12<\n\x0f\x61\x63knowledgement\x18\x07 \x01(\x0b\x32!.cortado.internal.AcknowledgementH\x00\x12\x35\n\x0cvote_request\x18\x08 \x01(\x0b\x32\x1d.cortado.internal.VoteRequestH\x00\x12\x37\n\rvote_response\x18\t \x01(\x0b\x32\x1e.cortado.internal.VoteResponseH\x00\x12\x33\n\x0btimeout_now\x18\n \x01(\x0b\x32\x1c.cortado.internal.TimeoutNowH\x00\x12\x34\n\x08snapshot\x18\x0b \x01(\x0b\x32 .cortado.internal.SnapshotNoticeH\x00\x42\x06\n\x04kind\"l\n\rAppendEntries\x12\x12\n\nprev_index\x18\x01 \x01(\x04\x12\x11\n\tprev_term\x18\x02 \x01(\x04\x12\x14\n\x0c\x63ommit_index\x18\x03 \x01(\x04\x12\r\n\x05round\x18\x04 \x01(\x04\x12\x0f\n\x07records\x18\x05 \x03(\x0c\"0\n\tHeartbeat\x12\x14\n\x0c\x63ommit_index\x18\x01 \x01(\x04\x12\r\n\x05round\x18\x02 \x01(\x04\"\xb6\x01\n\x0f\x41\x63knowledgement\x12\x17\n\rmatched_index\x18\x01 \x01(\x04H\x00\x12\x16\n\x0cwanted_index\x18\x02 \x01(\x04H\x00\x12\x0f\n\x05heard\x18\x03 \x01(\x08H\x00\x12\x1b\n\x13rejected_prev_index\x18\x04 \x01(\x04\x12\r\n\x05round\x18\x05 \x01(\x04\x12\x15\n\rdoubted_index\x18\x06 \x01(\x04\x12\x13\n\x0b\x64oubted_key\x18\x07 \x01(\x0c\x42\t\n\x07outcome\"l\n\x0bVoteRequest\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x13\n\x0bis_pre_vote\x18\x02 \x01(\x08\x12\x12\n\nlast_index\x18\x03 \x01(\x04\x12\x11\n\tlast_term\x18\x04 \x01(\x04\x12\x13\n\x0bis_transfer\x18\x05 \x01(\x08\"E\n\x0cVoteResponse\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x13\n\x0bis_pre_vote\x18\x02 \x01(\x08\x12\x12\n\nis_granted\x18\x03 \x01(\x08\"\x0c\n\nTimeoutNow\"\x8e\x01\n\x0eSnapshotNotice\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12\r\n\x05index\x18\x02 \x01(\x04\x12\x0c\n\x04term\x18\x03 \x01(\x04\x12\x36\n\rconfiguration\x18\x04 \x01(\x0b\x32\x1f.cortado.internal.Configuration\x12\x12\n\nsize_bytes\x18\x05 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!cortado/proto/internal/raft.proto\x12\x10\x63ortado.internal\"T\n\x06Member\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x14\n\x0cpeer_address\x18\x02 \x01(\t\x12\x12\n\nstorage_id\x18\x03 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\"1\n\rConfiguration\x12\x0e\n\x06voters\x18\x01 \x03(\t\x12\x10\n\x08learners\x18\x02 \x03(\t\"D\n\x08Registry\x12\'\n\x05nodes\x18\x01 \x03(\x0b\x32\x18.cortado.internal.Member\x12\x0f\n\x07removed\x18\x02 \x03(\t\"n\n\x06Roster\x12\x36\n\rconfiguration\x18\x01 \x01(\x0b\x32\x1f.cortado.internal.Configuration\x12,\n\x08registry\x18\x02 \x01(\x0b\x32\x1a.cortado.internal.Registry\"\x92\x01\n\tHardState\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x0c\n\x04term\x18\x02 \x01(\x04\x12\x11\n\tvoted_for\x18\x03 \x01(\t\x12\x12\n\nbase_index\x18\x04 \x01(\x04\x12\x11\n\tbase_term\x18\x05 \x01(\x04\x12-\n\x0b\x62\x61se_roster\x18\x06 \x01(\x0b\x32\x18.cortado.internal.Roster\"7\n\x0bStoredEntry\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x0c\n\x04kind\x18\x02 \x01(\r\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"\xed\x03\n\x0bRaftMessage\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x0f\n\x07sent_ms\x18\x02 \x01(\x01\x12\x0f\n\x07\x65\x63ho_ms\x18\x03 \x01(\x01\x12\x13\n\x0b\x66resh_index\x18\x04 \x01(\x04\x12\x13\n\x0bincarnation\x18\x0c \x01(\x07\x12\x31\n\x06\x61ppend\x18\x05 \x01(\x0b\x32\x1f.cortado.internal.AppendEntriesH\x00\x12\x30\n\theartbeat\x18\x06 \x01(\x0b\x32\x1b.cortado.internal.HeartbeatH\x00\x12<\n\x0f\x61\x63knowledgement\x18\x07 \x01(\x0b\x32!.cortado.internal.AcknowledgementH\x00\x12\x35\n\x0cvote_request\x18\x08 \x01(\x0b\x32\x1d.cortado.internal.VoteRequestH\x00\x12\x37\n\rvote_response\x18\t \x01(\x0b\x32\x1e.cortado.internal.VoteResponseH\x00\x12\x33\n\x0btimeout_now\x18\n \x01(\x0b\x32\x1c.cortado.internal.TimeoutNowH\x00\x12\x34\n\x08snapshot\x18\x0b \x01(\x0b\x32 .cortado.internal.SnapshotNoticeH\x00\x42\x06\n\x04kind\"l\n\rAppendEntries\x12\x12\n\nprev_index\x18\x01 \x01(\x04\x12\x11\n\tprev_term\x18\x02 \x01(\x04\x12\x14\n\x0c\x63ommit_index\x18\x03 \x01(\x04\x12\r\n\x05round\x18\x04 \x01(\x04\x12\x0f\n\x07records\x18\x05 \x03(\x0c\"0\n\tHeartbeat\x12\x14\n\x0c\x63ommit_index\x18\x01 \x01(\x04\x12\r\n\x05round\x18\x02 \x01(\x04\"\xb6\x01\n\x0f\x41\x63knowledgement\x12\x17\n\rmatched_index\x18\x01 \x01(\x04H\x00\x12\x16\n\x0cwanted_index\x18\x02 \x01(\x04H\x00\x12\x0f\n\x05heard\x18\x03 \x01(\x08H\x00\x12\x1b\n\x13rejected_prev_index\x18\x04 \x01(\x04\x12\r\n\x05round\x18\x05 \x01(\x04\x12\x15\n\rdoubted_index\x18\x06 \x01(\x04\x12\x13\n\x0b\x64oubted_key\x18\x07 \x01(\x0c\x42\t\n\x07outcome\"l\n\x0bVoteRequest\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x13\n\x0bis_pre_vote\x18\x02 \x01(\x08\x12\x12\n\nlast_index\x18\x03 \x01(\x04\x12\x11\n\tlast_term\x18\x04 \x01(\x04\x12\x13\n\x0bis_transfer\x18\x05 \x01(\x08\"E\n\x0cVoteResponse\x12\x0c\n\x04term\x18\x01 \x01(\x04\x12\x13\n\x0bis_pre_vote\x18\x02 \x01(\x08\x12\x12\n\nis_granted\x18\x03 \x01(\x08\"\x0c\n\nTimeoutNow\"\x80\x01\n\x0eSnapshotNotice\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12\r\n\x05index\x18\x02 \x01(\x04\x12\x0c\n\x04term\x18\x03 \x01(\x04\x12(\n\x06roster\x18\x04 \x01(\x0b\x32\x18.cortado.internal.Roster\x12\x12\n\nsize_bytes\x18\x05 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -24,25 +24,29 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_MEMBER']._serialized_start=55
   _globals['_MEMBER']._serialized_end=139
   _globals['_CONFIGURATION']._serialized_start=141
-  _globals['_CONFIGURATION']._serialized_end=242
-  _globals['_HARDSTATE']._serialized_start=245
-  _globals['_HARDSTATE']._serialized_end=405
-  _globals['_STOREDENTRY']._serialized_start=407
-  _globals['_STOREDENTRY']._serialized_end=462
-  _globals['_RAFTMESSAGE']._serialized_start=465
-  _globals['_RAFTMESSAGE']._serialized_end=958
-  _globals['_APPENDENTRIES']._serialized_start=960
-  _globals['_APPENDENTRIES']._serialized_end=1068
-  _globals['_HEARTBEAT']._serialized_start=1070
-  _globals['_HEARTBEAT']._serialized_end=1118
-  _globals['_ACKNOWLEDGEMENT']._serialized_start=1121
-  _globals['_ACKNOWLEDGEMENT']._serialized_end=1303
-  _globals['_VOTEREQUEST']._serialized_start=1305
-  _globals['_VOTEREQUEST']._serialized_end=1413
-  _globals['_VOTERESPONSE']._serialized_start=1415
-  _globals['_VOTERESPONSE']._serialized_end=1484
-  _globals['_TIMEOUTNOW']._serialized_start=1486
-  _globals['_TIMEOUTNOW']._serialized_end=1498
-  _globals['_SNAPSHOTNOTICE']._serialized_start=1501
-  _globals['_SNAPSHOTNOTICE']._serialized_end=1643
+  _globals['_CONFIGURATION']._serialized_end=190
+  _globals['_REGISTRY']._serialized_start=192
+  _globals['_REGISTRY']._serialized_end=260
+  _globals['_ROSTER']._serialized_start=262
+  _globals['_ROSTER']._serialized_end=372
+  _globals['_HARDSTATE']._serialized_start=375
+  _globals['_HARDSTATE']._serialized_end=521
+  _globals['_STOREDENTRY']._serialized_start=523
+  _globals['_STOREDENTRY']._serialized_end=578
+  _globals['_RAFTMESSAGE']._serialized_start=581
+  _globals['_RAFTMESSAGE']._serialized_end=1074
+  _globals['_APPENDENTRIES']._serialized_start=1076
+  _globals['_APPENDENTRIES']._serialized_end=1184
+  _globals['_HEARTBEAT']._serialized_start=1186
+  _globals['_HEARTBEAT']._serialized_end=1234
+  _globals['_ACKNOWLEDGEMENT']._serialized_start=1237
+  _globals['_ACKNOWLEDGEMENT']._serialized_end=1419
+  _globals['_VOTEREQUEST']._serialized_start=1421
+  _globals['_VOTEREQUEST']._serialized_end=1529
+  _globals['_VOTERESPONSE']._serialized_start=1531
+  _globals['_VOTERESPONSE']._serialized_end=1600
+  _globals['_TIMEOUTNOW']._serialized_start=1602
+  _globals['_TIMEOUTNOW']._serialized_end=1614
+  _globals['_SNAPSHOTNOTICE']._serialized_start=1617
+  _globals['_SNAPSHOTNOTICE']._serialized_end=1745
 # @@protoc_insertion_point(module_scope)

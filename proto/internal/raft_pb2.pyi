@@ -21,25 +21,41 @@ class Configuration(_message.Message):
     __slots__ = ("voters", "learners")
     VOTERS_FIELD_NUMBER: _ClassVar[int]
     LEARNERS_FIELD_NUMBER: _ClassVar[int]
-    voters: _containers.RepeatedCompositeFieldContainer[Member]
-    learners: _containers.RepeatedCompositeFieldContainer[Member]
-    def __init__(self, voters: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., learners: _Optional[_Iterable[_Union[Member, _Mapping]]] = ...) -> None: ...
+    voters: _containers.RepeatedScalarFieldContainer[str]
+    learners: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, voters: _Optional[_Iterable[str]] = ..., learners: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Registry(_message.Message):
+    __slots__ = ("nodes", "removed")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedCompositeFieldContainer[Member]
+    removed: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, nodes: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., removed: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Roster(_message.Message):
+    __slots__ = ("configuration", "registry")
+    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    REGISTRY_FIELD_NUMBER: _ClassVar[int]
+    configuration: Configuration
+    registry: Registry
+    def __init__(self, configuration: _Optional[_Union[Configuration, _Mapping]] = ..., registry: _Optional[_Union[Registry, _Mapping]] = ...) -> None: ...
 
 class HardState(_message.Message):
-    __slots__ = ("format", "term", "voted_for", "base_index", "base_term", "base_configuration")
+    __slots__ = ("format", "term", "voted_for", "base_index", "base_term", "base_roster")
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     VOTED_FOR_FIELD_NUMBER: _ClassVar[int]
     BASE_INDEX_FIELD_NUMBER: _ClassVar[int]
     BASE_TERM_FIELD_NUMBER: _ClassVar[int]
-    BASE_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    BASE_ROSTER_FIELD_NUMBER: _ClassVar[int]
     format: int
     term: int
     voted_for: str
     base_index: int
     base_term: int
-    base_configuration: Configuration
-    def __init__(self, format: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_configuration: _Optional[_Union[Configuration, _Mapping]] = ...) -> None: ...
+    base_roster: Roster
+    def __init__(self, format: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_roster: _Optional[_Union[Roster, _Mapping]] = ...) -> None: ...
 
 class StoredEntry(_message.Message):
     __slots__ = ("term", "kind", "body")
@@ -148,15 +164,15 @@ class TimeoutNow(_message.Message):
     def __init__(self) -> None: ...
 
 class SnapshotNotice(_message.Message):
-    __slots__ = ("snapshot_id", "index", "term", "configuration", "size_bytes")
+    __slots__ = ("snapshot_id", "index", "term", "roster", "size_bytes")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
-    CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    ROSTER_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     index: int
     term: int
-    configuration: Configuration
+    roster: Roster
     size_bytes: int
-    def __init__(self, snapshot_id: _Optional[str] = ..., index: _Optional[int] = ..., term: _Optional[int] = ..., configuration: _Optional[_Union[Configuration, _Mapping]] = ..., size_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, snapshot_id: _Optional[str] = ..., index: _Optional[int] = ..., term: _Optional[int] = ..., roster: _Optional[_Union[Roster, _Mapping]] = ..., size_bytes: _Optional[int] = ...) -> None: ...

@@ -55,13 +55,14 @@ class ReadLogResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., state: _Optional[_Union[LogState, _Mapping]] = ..., entries: _Optional[_Iterable[_Union[LogEntry, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class LogState(_message.Message):
-    __slots__ = ("group_id", "term", "voted_for", "base_index", "base_term", "base_configuration", "first_index", "last_index", "applied_index", "applied_term", "last_timestamp", "ceiling", "epoch_began", "request_floor", "requests", "request_bytes", "installing")
+    __slots__ = ("group_id", "term", "voted_for", "base_index", "base_term", "base_configuration", "base_registry", "first_index", "last_index", "applied_index", "applied_term", "last_timestamp", "ceiling", "epoch_began", "request_floor", "requests", "request_bytes", "installing")
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     VOTED_FOR_FIELD_NUMBER: _ClassVar[int]
     BASE_INDEX_FIELD_NUMBER: _ClassVar[int]
     BASE_TERM_FIELD_NUMBER: _ClassVar[int]
     BASE_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    BASE_REGISTRY_FIELD_NUMBER: _ClassVar[int]
     FIRST_INDEX_FIELD_NUMBER: _ClassVar[int]
     LAST_INDEX_FIELD_NUMBER: _ClassVar[int]
     APPLIED_INDEX_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +80,7 @@ class LogState(_message.Message):
     base_index: int
     base_term: int
     base_configuration: LogConfiguration
+    base_registry: LogRegistry
     first_index: int
     last_index: int
     applied_index: int
@@ -90,7 +92,7 @@ class LogState(_message.Message):
     requests: int
     request_bytes: int
     installing: str
-    def __init__(self, group_id: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_configuration: _Optional[_Union[LogConfiguration, _Mapping]] = ..., first_index: _Optional[int] = ..., last_index: _Optional[int] = ..., applied_index: _Optional[int] = ..., applied_term: _Optional[int] = ..., last_timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ceiling: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., epoch_began: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., request_floor: _Optional[bytes] = ..., requests: _Optional[int] = ..., request_bytes: _Optional[int] = ..., installing: _Optional[str] = ...) -> None: ...
+    def __init__(self, group_id: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_configuration: _Optional[_Union[LogConfiguration, _Mapping]] = ..., base_registry: _Optional[_Union[LogRegistry, _Mapping]] = ..., first_index: _Optional[int] = ..., last_index: _Optional[int] = ..., applied_index: _Optional[int] = ..., applied_term: _Optional[int] = ..., last_timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ceiling: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., epoch_began: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., request_floor: _Optional[bytes] = ..., requests: _Optional[int] = ..., request_bytes: _Optional[int] = ..., installing: _Optional[str] = ...) -> None: ...
 
 class LogMember(_message.Message):
     __slots__ = ("node_id", "address", "storage_id", "peer_address")
@@ -108,12 +110,20 @@ class LogConfiguration(_message.Message):
     __slots__ = ("voters", "learners")
     VOTERS_FIELD_NUMBER: _ClassVar[int]
     LEARNERS_FIELD_NUMBER: _ClassVar[int]
-    voters: _containers.RepeatedCompositeFieldContainer[LogMember]
-    learners: _containers.RepeatedCompositeFieldContainer[LogMember]
-    def __init__(self, voters: _Optional[_Iterable[_Union[LogMember, _Mapping]]] = ..., learners: _Optional[_Iterable[_Union[LogMember, _Mapping]]] = ...) -> None: ...
+    voters: _containers.RepeatedScalarFieldContainer[str]
+    learners: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, voters: _Optional[_Iterable[str]] = ..., learners: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class LogRegistry(_message.Message):
+    __slots__ = ("nodes", "removed")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedCompositeFieldContainer[LogMember]
+    removed: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, nodes: _Optional[_Iterable[_Union[LogMember, _Mapping]]] = ..., removed: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class LogEntry(_message.Message):
-    __slots__ = ("index", "term", "kind", "stored_bytes", "problem", "after_index", "after_term", "commands", "command_count", "change_count", "request_floor", "bump_epoch", "raise_ceiling", "accepted_losses", "configuration")
+    __slots__ = ("index", "term", "kind", "stored_bytes", "problem", "after_index", "after_term", "commands", "command_count", "change_count", "request_floor", "bump_epoch", "raise_ceiling", "accepted_losses", "configuration", "registry")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -129,6 +139,7 @@ class LogEntry(_message.Message):
     RAISE_CEILING_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_LOSSES_FIELD_NUMBER: _ClassVar[int]
     CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    REGISTRY_FIELD_NUMBER: _ClassVar[int]
     index: int
     term: int
     kind: str
@@ -144,7 +155,8 @@ class LogEntry(_message.Message):
     raise_ceiling: _common_pb2.Timestamp
     accepted_losses: _containers.RepeatedScalarFieldContainer[bytes]
     configuration: LogConfiguration
-    def __init__(self, index: _Optional[int] = ..., term: _Optional[int] = ..., kind: _Optional[str] = ..., stored_bytes: _Optional[int] = ..., problem: _Optional[str] = ..., after_index: _Optional[int] = ..., after_term: _Optional[int] = ..., commands: _Optional[_Iterable[_Union[LogCommand, _Mapping]]] = ..., command_count: _Optional[int] = ..., change_count: _Optional[int] = ..., request_floor: _Optional[bytes] = ..., bump_epoch: _Optional[int] = ..., raise_ceiling: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., accepted_losses: _Optional[_Iterable[bytes]] = ..., configuration: _Optional[_Union[LogConfiguration, _Mapping]] = ...) -> None: ...
+    registry: LogRegistry
+    def __init__(self, index: _Optional[int] = ..., term: _Optional[int] = ..., kind: _Optional[str] = ..., stored_bytes: _Optional[int] = ..., problem: _Optional[str] = ..., after_index: _Optional[int] = ..., after_term: _Optional[int] = ..., commands: _Optional[_Iterable[_Union[LogCommand, _Mapping]]] = ..., command_count: _Optional[int] = ..., change_count: _Optional[int] = ..., request_floor: _Optional[bytes] = ..., bump_epoch: _Optional[int] = ..., raise_ceiling: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., accepted_losses: _Optional[_Iterable[bytes]] = ..., configuration: _Optional[_Union[LogConfiguration, _Mapping]] = ..., registry: _Optional[_Union[LogRegistry, _Mapping]] = ...) -> None: ...
 
 class LogCommand(_message.Message):
     __slots__ = ("timestamp", "request_id", "reply_bytes", "changes", "change_count")

@@ -72,6 +72,7 @@ def _state_pairs(name: str, state: pb.LogState) -> list[tuple[str, Any]]:
         ("voted for", state.voted_for or "nobody in this term"),
         ("base", f"entry {state.base_index} of term {state.base_term}"),
         ("members at the base", _members(state.base_configuration) or "none"),
+        ("nodes at the base", _nodes(state.base_registry) or "none"),
         ("entries", stored),
         ("applied", f"entry {state.applied_index} of term {state.applied_term}"),
         ("timestamp", moment(timestamp_of(state.last_timestamp))),
@@ -82,8 +83,12 @@ def _state_pairs(name: str, state: pb.LogState) -> list[tuple[str, Any]]:
 
 
 def _members(configuration: pb.LogConfiguration) -> str:
-    voters = [f"{each.node_id} {each.peer_address}" for each in configuration.voters]
-    return ", ".join([*voters, *(f"{each.node_id} {each.peer_address} (learner)" for each in configuration.learners)])
+    return ", ".join([*configuration.voters, *(f"{each} (learner)" for each in configuration.learners)])
+
+
+def _nodes(registry: pb.LogRegistry) -> str:
+    nodes = [f"{each.node_id} {each.peer_address}" for each in registry.nodes]
+    return ", ".join([*nodes, *(f"{each} (removed)" for each in registry.removed)])
 
 
 def _rows(entry: pb.LogEntry) -> Iterator[Sequence[Any]]:
@@ -96,7 +101,7 @@ def _rows(entry: pb.LogEntry) -> Iterator[Sequence[Any]]:
 
 def _details(entry: pb.LogEntry) -> Iterator[tuple[str, str, str]]:
     if entry.kind != "data":
-        yield "", "", entry.problem or (_members(entry.configuration) if entry.kind == "configuration" else "")
+        yield "", "", entry.problem or _members(entry.configuration) or _nodes(entry.registry)
         return
     shown = 0
     for command_ in entry.commands:
@@ -134,6 +139,7 @@ def _state_json(state: pb.LogState) -> dict[str, Any]:
         "base_index": state.base_index,
         "base_term": state.base_term,
         "base_members": _members_json(state.base_configuration),
+        "base_nodes": _nodes_json(state.base_registry),
         "first_index": state.first_index,
         "last_index": state.last_index,
         "applied_index": state.applied_index,
@@ -150,16 +156,22 @@ def _state_json(state: pb.LogState) -> dict[str, Any]:
 
 def _members_json(configuration: pb.LogConfiguration) -> list[dict[str, Any]]:
     return [
+        {"node_id": each, "voter": each in configuration.voters}
+        for each in (*configuration.voters, *configuration.learners)
+    ]
+
+
+def _nodes_json(registry: pb.LogRegistry) -> dict[str, Any]:
+    nodes = [
         {
             "node_id": each.node_id,
             "address": each.address,
             "peer_address": each.peer_address,
             "storage_id": each.storage_id,
-            "voter": is_voter,
         }
-        for members, is_voter in ((configuration.voters, True), (configuration.learners, False))
-        for each in members
+        for each in registry.nodes
     ]
+    return {"nodes": nodes, "removed": list(registry.removed)}
 
 
 def _entry_json(entry: pb.LogEntry) -> dict[str, Any]:
@@ -172,6 +184,8 @@ def _entry_json(entry: pb.LogEntry) -> dict[str, Any]:
     }
     if entry.kind == "configuration":
         found["members"] = _members_json(entry.configuration)
+    if entry.kind == "registry":
+        found |= _nodes_json(entry.registry)
     if entry.kind == "data":
         found |= {
             "after_index": entry.after_index,

@@ -89,7 +89,7 @@ class Compaction:
         last_index = self._log.last[0]
         needed = []
         for each in self._log.progress:
-            node_id = each.member.node_id
+            node_id = each.node_id
             if each.needs_snapshot:
                 self._catching_up.add(node_id)
             elif last_index - each.match_index <= _NEAR_ENTRIES:
@@ -105,13 +105,13 @@ class Compaction:
 
     def _pace(self, members: Sequence[PeerProgress]) -> None:
         """Slow down where the log has become long for somebody. ``members`` are empty where it has not."""
-        behind = [each for each in members if self._is_heard(each) and each.member.node_id in self._catching_up]
+        behind = [each for each in members if self._is_heard(each) and each.node_id in self._catching_up]
         is_held = bool(behind) or self.held_index() is not None
         held_bytes = self._log_bytes() if is_held else 0
         rate = append_rate(held_bytes, self._begins_bytes, self._held_bytes_max, self._failed_tries)
         if not self._log.is_leader:
             rate = math.inf
-        names = ", ".join(each.member.node_id for each in behind) or "a member"
+        names = ", ".join(each.node_id for each in behind) or "a member"
         was_slowed, self.pacing.rate = bool(self.slowed), rate
         self.slowed = "" if math.isinf(rate) else f"to {rate / (1 << 20):.1f} MiB/s, until {names} has caught up"
         if self.slowed and not was_slowed:

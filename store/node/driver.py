@@ -39,7 +39,7 @@ from typing import Final
 
 from cortado.errors import DataLoss, NotLeader, ResourceExhausted, Unavailable
 from cortado.invariants import invariant
-from cortado.raft.configuration import Configuration
+from cortado.raft.registry import Roster
 from cortado.raft.storing import HUNG_ELECTIONS
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.applied_state import AppliedState
@@ -98,7 +98,7 @@ class Driver:
         self.after_step: Callable[[], None] = _nothing
         """Called when the log has seen peers' messages: there the doubts of followers are heard."""
         self.on_configured: Callable[[], None] = _nothing
-        """Called in the round after which another configuration is in force."""
+        """Called in the round after which another configuration or registry is in force."""
         self.after_round: Callable[[], None] = _nothing
         """Called after each round: there the snapshots look at what the log needs."""
         self.measures = RoundMeasures()
@@ -129,7 +129,7 @@ class Driver:
         self._group_commit = GroupCommit()
         self._is_paused = False
         self._is_closed = False
-        self._configuration: Configuration | None = None
+        self._roster: Roster | None = None
         self._is_only_voter = False
         self.readable_ts = None
         self._conditions = Conditions(loop)
@@ -153,7 +153,7 @@ class Driver:
     def is_alone(self) -> bool:
         """This node is the group's only voter: whatever was committed, it committed."""
         voters = self.log.configuration.voters
-        return len(voters) == 1 and voters[0].node_id == self._group.node_id
+        return len(voters) == 1 and voters[0] == self._group.node_id
 
     @property
     def is_settled_alone(self) -> bool:
@@ -399,12 +399,12 @@ class Driver:
 
     def _send(self) -> None:
         """Hand over what may leave, and say whom to be connected to."""
-        configuration = self.log.configuration
-        if configuration is not self._configuration:
-            if configuration != self._configuration:
-                self._group.host.transport.configure(configuration)
+        roster = self.log.roster
+        if roster is not self._roster:
+            if roster != self._roster:
+                self._group.host.transport.configure(roster)
                 self.on_configured()
-            self._configuration = configuration
+            self._roster = roster
             self._is_only_voter = self.is_alone
         messages = self.log.outbox()
         if messages:

@@ -24,6 +24,7 @@ from typing import Final
 from cortado.errors import DataLoss
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Doubt, Entry, Nothing
+from cortado.raft.registry import Registry
 from cortado.store.engine.interface import Space
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
@@ -118,6 +119,6 @@ def missing(key: bytes, what: str) -> Damage:
 
 def _decoded(entry: Entry) -> LogEntry | None:
     payload = entry.payload
-    if isinstance(payload, Nothing | Configuration):
+    if isinstance(payload, Nothing | Configuration | Registry):
         return None
     return payload if isinstance(payload, LogEntry) else LogEntry.decode(payload.encode())

@@ -27,7 +27,7 @@ from random import Random
 from typing import Final, TypeVar
 
 from cortado.errors import NotFound
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.registry import Member, Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS, Clock
 from cortado.store.clock.host_time import HostTime
@@ -108,7 +108,7 @@ class Host:
         raft: RaftSettings | None = None,
         snapshot_settings: SnapshotSettings | None = None,
         max_clock_offset_ms: int = MAX_OFFSET_MS,
-        joining: Configuration | None = None,
+        joining: Roster | None = None,
     ) -> None:
         """Without a log it begins a group of one, or stays empty until a leader brings it up where the node is
         ``joining``: the members that let it in, which it hears until it has a log.
@@ -239,7 +239,7 @@ class Host:
         self.clock_watch.observe(node_id, low_ms, high_ms)
 
     def _voters(self) -> Set[str]:
-        return {each.node_id for each in self.meta.configuration.voters}
+        return set(self.meta.configuration.voters)
 
     def _veto_clock(self, is_off: bool) -> bool:
         """Who leads with a clock that is out of bounds carries all others along."""

@@ -109,7 +109,7 @@ class Leadership:
         leader = self._log.leader
         if leader in ("", self._node_id):
             leader = self._transferee
-        member = self._log.configuration.member(leader)
+        member = self._log.roster.member(leader)
         if member is None:
             return NotLeader("no leader is known here")
         return NotLeader("this node does not lead", leader=member.address)

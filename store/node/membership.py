@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Final
 
 from cortado.errors import InvalidArgument, OutcomeUnknown, Unavailable
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Entry
+from cortado.raft.registry import Member, Roster
 from cortado.store.node.driver import Driver
 
 # The log gives a hand-over one election's time. Who waits longer than this waits for a leader, not for the hand-over.
@@ -24,22 +24,22 @@ class Membership:
         self._driver = driver
         self._node_id = node_id
 
-    async def add(self, node_id: str, peer_address: str) -> Configuration:
+    async def add(self, node_id: str, peer_address: str) -> Roster:
         """Announce a learner, by the address at which the other nodes will reach it."""
         self._check_leads()
         return await self._made(self._driver.log.members.add_learner(Member(node_id, peer_address)))
 
-    async def bind(self, member: Member) -> Configuration:
+    async def bind(self, member: Member) -> Roster:
         """Bind a member's id to its data directory, and learn its addresses."""
         self._check_leads()
         return await self._made(self._driver.log.members.bind(member))
 
-    async def promote(self, node_id: str) -> Configuration:
+    async def promote(self, node_id: str) -> Roster:
         """Make a learner a voter."""
         self._check_leads()
         return await self._made(self._driver.log.members.promote(node_id))
 
-    async def remove(self, node_id: str) -> Configuration:
+    async def remove(self, node_id: str) -> Roster:
         """Remove a member. A leader that is to remove itself hands over first, and answers NotLeader: the next one
         removes it."""
         self._check_leads()
@@ -57,7 +57,7 @@ class Membership:
             raise self._driver.leadership.not_leader()
         return await self._made(self._driver.log.members.remove(node_id))
 
-    async def committed(self) -> Configuration:
+    async def committed(self) -> Roster:
         """The members by what is committed, once all that the log holds now is. Raises NotLeader, and Unavailable where
         leadership is lost meanwhile."""
         self._check_leads()
@@ -66,7 +66,7 @@ class Membership:
             await self._applied(*driver.log.last)
         except OutcomeUnknown as lost:
             raise Unavailable(lost.problem) from lost
-        return driver.log.window.configuration_at(driver.applied.index)
+        return driver.log.window.roster_at(driver.applied.index)
 
     async def transfer(self, to: str = "") -> str:
         """Hand leadership to a voter; returns who leads then. Raises Unavailable where it did not come to that,
@@ -103,7 +103,7 @@ class Membership:
         if not self._driver.leadership.is_elected:
             raise self._driver.leadership.not_leader()
 
-    async def _made(self, entry: Entry | None) -> Configuration:
+    async def _made(self, entry: Entry | None) -> Roster:
         driver = self._driver
         # Where nothing is left to be changed, the change that did it may still be uncommitted.
         index, term = driver.log.last if entry is None else (entry.index, entry.term)
@@ -112,4 +112,4 @@ class Membership:
             await self._applied(index, term)
         except Unavailable as stopped:
             raise OutcomeUnknown(f"{stopped.problem}; the change is in its log, and may be made by others") from stopped
-        return driver.log.configuration
+        return driver.log.roster

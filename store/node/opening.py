@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cortado.raft.bootstrap import FIRST_INDEX, FIRST_TERM, bootstrap_writes
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.records import StoredLog, decode_hard_state, decode_stored, reset_to
+from cortado.raft.registry import Member, Roster
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.recovery import StoredGroup
 from cortado.store.mvcc.store import VersionStore
@@ -37,7 +37,7 @@ def stored_log(groups: Mapping[int, StoredGroup], group_id: int) -> StoredLog:
     return decode_stored(group_id, group.hard_state, group.entries)
 
 
-def open_group(host: Host, group_id: int, *, joining: Configuration | None) -> GroupContext:
+def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupContext:
     """The group as it is stored. Where there is no log, begin a group of one; or, ``joining``, stay empty, and hear the
     members that let this node in.
 
@@ -74,7 +74,7 @@ def _is_begun(stored: StoredLog, member: Member) -> bool:
     """Whether this node begins the group, and nothing was appended to it yet."""
     state = stored.hard_state
     is_first = (state.base_index, state.base_term) == (FIRST_INDEX, FIRST_TERM) and not stored.records
-    return is_first and state.base_configuration.is_alone(member.node_id)
+    return is_first and state.base_roster.configuration.is_alone(member.node_id)
 
 
 def complete_reset(machine: StateMachine, log_files: LogFiles, group_id: int, stored: StoredLog) -> StoredLog:

@@ -21,8 +21,9 @@ from enum import StrEnum
 from typing import Final
 
 from cortado.errors import CortadoError, Unavailable
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.configuration import Configuration
 from cortado.raft.log import PeerProgress
+from cortado.raft.registry import Member, Roster
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS
@@ -163,15 +164,16 @@ class Replica:
         return leadership.is_ready if leadership.is_elected else self.log.leader != ""
 
     def _leads(self) -> None:
-        """A term of ours has begun. Let the others know if we are reached under other addresses now."""
+        """A term of ours has begun. Complete what a leader before us left half done to the registry, and let the others
+        know if we are reached under other addresses now."""
         identity = self.host.identity
-        own = self.log.configuration.member(identity.node_id)
-        if own is None or not identity.peer_address:
-            return
+        own = self.log.roster.member(identity.node_id)
         try:
-            self.log.members.bind(identity.as_member(own.storage_id or identity.storage_id))
+            self.log.members.tidy()
+            if own is not None and identity.peer_address:
+                self.log.members.bind(identity.as_member(own.storage_id or identity.storage_id))
         except CortadoError as problem:
-            # Another change is under way, or an address is another member's: no reason not to lead.
+            # Leadership is being handed over, or an address is another member's: no reason not to lead.
             both = f"{identity.address} and {identity.peer_address}"
             _LOG.warning("the addresses %s could not be made known: %s", both, problem)
 
@@ -322,6 +324,10 @@ class Replica:
         """A member by any configuration that may be in force here: one whose removal is not committed yet, too."""
         return self.log.standing.member(node_id)
 
+    def is_removed(self, node_id: str) -> bool:
+        """Whether it is known here to be committed that this id is used up."""
+        return self.log.standing.is_removed(node_id)
+
     def known_members(self) -> tuple[Member, ...]:
         """All of those. Before this node received anything: who let it in."""
         return self.log.standing.members
@@ -334,7 +340,7 @@ class Replica:
         """Whether that word still tells more than our own log."""
         return self.log.standing.is_believed(node_id)
 
-    async def bind_member(self, member: Member) -> Configuration:
+    async def bind_member(self, member: Member) -> Roster:
         """A member's data directory presents itself, through a peer."""
         return await self.members.bind(member)
 
@@ -353,6 +359,11 @@ class Replica:
     def configuration(self) -> Configuration:
         """Who belongs to the group, as far as this node's log says."""
         return self.log.configuration
+
+    @property
+    def roster(self) -> Roster:
+        """The same, with where they are."""
+        return self.log.roster
 
     def member_progress(self) -> Sequence[PeerProgress]:
         """At the leader, how far each other member is; empty elsewhere."""
@@ -375,7 +386,7 @@ class Replica:
     @property
     def leader(self) -> Member | None:
         """Who leads, as far as this node knows."""
-        return self.log.configuration.member(self.log.leader)
+        return self.log.roster.member(self.log.leader)
 
     @property
     def role(self) -> Role:

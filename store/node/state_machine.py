@@ -22,6 +22,7 @@ from cortado.errors import DataLoss, OutcomeUnknown
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing
+from cortado.raft.registry import Registry
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_ID, SEGMENT, SEGMENT_BYTES, Damage, damaged_keys
@@ -158,7 +159,7 @@ class StateMachine:
 
     def _apply_entry(self, txn: WriteTransaction, state: AppliedState, entry: Entry) -> AppliedState:
         payload = entry.payload
-        if isinstance(payload, Nothing | Configuration):
+        if isinstance(payload, Nothing | Configuration | Registry):
             return replace(state, index=entry.index, term=entry.term)
         log_entry = payload if isinstance(payload, LogEntry) else LogEntry.decode(payload.encode())
         _check_follows(log_entry, state)

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from cortado.errors import NotFound, Unavailable
-from cortado.raft.configuration import Configuration
 from cortado.raft.log import Message
+from cortado.raft.registry import Roster
 from cortado.store.node.repair.ranges import Answer, Ask
 
 
@@ -17,7 +17,7 @@ class Transport(Protocol):
     What arrives is given to :meth:`cortado.store.node.host.Host.receive`. All calls come from the node's loop.
     """
 
-    def configure(self, configuration: Configuration) -> None:
+    def configure(self, roster: Roster) -> None:
         """Whom to be connected to from now on: every member but ourselves."""
 
     def send(self, group_id: int, messages: Sequence[Message]) -> None:
@@ -34,7 +34,7 @@ class Transport(Protocol):
 class NoPeers:
     """The transport of a group of one."""
 
-    def configure(self, configuration: Configuration) -> None:
+    def configure(self, roster: Roster) -> None:
         """Nobody to connect to."""
 
     def send(self, group_id: int, messages: Sequence[Message]) -> None:

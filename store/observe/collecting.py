@@ -215,7 +215,7 @@ def _members(sources: Sources) -> Iterator[Found]:
     yield "members", ("learner",), len(configuration.members) - voters
     last_index, now_ms = replica.log.last[0], sources.monotonic_ms()
     for progress in replica.member_progress():
-        member = (progress.member.node_id,)
+        member = (progress.node_id,)
         yield "member_lag_entries", member, max(last_index - progress.match_index, 0)
         yield "member_lag_seconds", member, sources.log_clock.behind_ms(progress.match_index, now_ms) / _MS
         yield "member_silence_seconds", member, max(progress.last_heard_ms, 0.0) / _MS

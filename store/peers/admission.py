@@ -13,7 +13,7 @@ from typing import Final
 from cortado.errors import CortadoError, PeerRefused
 from cortado.proto.internal.peers_pb2 import Hello
 from cortado.store.engine.data_directory import Identity
-from cortado.store.peers.hello import check_certificate, check_hello, read_hello, why_no_member
+from cortado.store.peers.hello import check_certificate, check_hello, read_hello, why_no_member, why_removed
 from cortado.store.peers.interface import PeerNode
 from cortado.store.peers.vouching import Vouching
 
@@ -104,4 +104,7 @@ class Admission:
     def _why_no_member(self, hello: Hello, certificate: tuple[str, str] | None) -> PeerRefused | None:
         check_certificate(hello.node_id, certificate)
         check_hello(hello, self._identity)
-        return why_no_member(hello, self._identity, self._node().meta.known_member(hello.node_id))
+        replica = self._node().meta
+        if replica.is_removed(hello.node_id):
+            raise why_removed(hello, self._identity)
+        return why_no_member(hello, self._identity, replica.known_member(hello.node_id))

@@ -6,15 +6,18 @@ from typing import Final
 
 from cortado.proto.bounds import MessageBounds
 from cortado.proto.internal.peers_pb2 import JoinResponse, PeerBatch, ReadRangeResponse
+from cortado.raft.registry import IDS_MAX
 
 FRAME_BYTES_MAX: Final = 8 << 20
 
 MESSAGES_MAX: Final = 16_384
 """In one batch: four times what waits for a peer at most."""
 MEMBERS_MAX: Final = 1_000
-_MEMBERS: Final = {
+_ROSTER: Final = {
     "cortado.internal.Configuration.voters": MEMBERS_MAX,
     "cortado.internal.Configuration.learners": MEMBERS_MAX,
+    "cortado.internal.Registry.nodes": IDS_MAX,
+    "cortado.internal.Registry.removed": IDS_MAX,
 }
 ITEMS_MAX: Final = 200_000
 """Damaged keys in an answer about a range."""
@@ -33,4 +36,4 @@ RANGE_BOUNDS: Final = MessageBounds(
     bytes_max=FRAME_BYTES_MAX,
     what="reply",
 )
-JOINED_BOUNDS: Final = MessageBounds(JoinResponse, _MEMBERS, bytes_max=FRAME_BYTES_MAX, what="reply")
+JOINED_BOUNDS: Final = MessageBounds(JoinResponse, _ROSTER, bytes_max=FRAME_BYTES_MAX, what="reply")

@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 
 from cortado.errors import PeerRefused
 from cortado.proto.internal.peers_pb2 import Hello
-from cortado.raft.configuration import Member
+from cortado.raft.registry import Member
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.versions import OURS, check_versions, versions_of
 
@@ -80,6 +80,13 @@ def check_hello(hello: Hello, ours: Identity) -> None:
     if hello.to_node_id != ours.node_id:
         meant = _shown(hello.to_node_id)
         raise PeerRefused(f"node {theirs} looks for node {meant} under an address that leads to node {ours.node_id}")
+
+
+def why_removed(hello: Hello, ours: Identity) -> PeerRefused:
+    """The sender's node was removed, for good: whatever it says of its log, nobody is asked for it."""
+    problem = f"was removed from cluster {ours.cluster_id}, and its id is never used again"
+    advice = "an empty data directory joins under another one (cortado member add)"
+    return PeerRefused(f"node {_shown(hello.node_id)} {problem}: {advice}")
 
 
 def why_no_member(hello: Hello, ours: Identity, member: Member | None) -> PeerRefused | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cortado.errors import InvalidArgument
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.registry import Member, Roster
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.peers.bounds import FRAME_BYTES_MAX
 
@@ -42,6 +42,9 @@ class PeerGroup(Protocol):
     def known_member(self, node_id: str) -> Member | None:
         """A member by any configuration that may be in force here."""
 
+    def is_removed(self, node_id: str) -> bool:
+        """Whether it is known to be committed that the node was removed: its id is never used again."""
+
     def known_members(self) -> Sequence[Member]:
         """All of those, in the order of their ids; this node may be among them."""
 
@@ -51,7 +54,7 @@ class PeerGroup(Protocol):
     def is_believed(self, node_id: str) -> bool:
         """Whether it is heard for that reason still."""
 
-    async def bind_member(self, member: Member) -> Configuration:
+    async def bind_member(self, member: Member) -> Roster:
         """Remember the data directory and the addresses of an announced member. Returns when that is committed. Raises
         NotLeader, InvalidArgument, Unavailable."""
 

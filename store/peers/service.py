@@ -25,8 +25,7 @@ from cortado.proto.internal.peers_pb2 import (
     VouchRequest,
     VouchResponse,
 )
-from cortado.proto.internal.raft_pb2 import Configuration as ConfigurationMessage
-from cortado.raft.configuration import Member
+from cortado.raft.registry import Member
 from cortado.store.peers.connection import Connection
 from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import check_certificate
@@ -116,18 +115,21 @@ class PeersService:
         self._check_join(request)
         self._check_address(request)
         try:
-            configuration = await self._node.meta.bind_member(
+            roster = await self._node.meta.bind_member(
                 Member(request.node_id, request.peer_address, request.storage_id, request.address)
             )
         except NotLeader as elsewhere:
             # Who leads is known to clients by another address.
-            members = self._transport.configuration.members
+            members = self._transport.roster.members
             leader = next((each for each in members if each.address == elsewhere.leader), None)
             raise NotLeader(elsewhere.problem, leader="" if leader is None else leader.peer_address) from None
         except (InvalidArgument, NotFound):
             # The leader said so, and it knows all members there are.
-            if self._transport.configuration.member(request.node_id) is not None:
+            if self._transport.roster.member(request.node_id) is not None:
                 raise
+            if self._node.meta.is_removed(request.node_id):
+                problem = "was removed, and an id is never used again: add it under another one"
+                raise InvalidArgument("node id", problem, request.node_id) from None
             advice = f"announce it first: cortado member add {request.node_id} {request.peer_address}"
             raise InvalidArgument("node id", f"no member {request.node_id} is known; {advice}") from None
         _LOG.info(
@@ -135,7 +137,7 @@ class PeersService:
         )
         joined = JoinResponse(
             cluster_id=self._transport.identity.cluster_id,
-            configuration=ConfigurationMessage.FromString(configuration.encode()),
+            roster=roster.to_message(),
         )
         await self._send(connection, Kind.JOINED, joined.SerializeToString())
 
@@ -164,7 +166,7 @@ class PeersService:
 
     def _check_address(self, request: JoinRequest) -> None:
         """A new node is reached where it was announced. (One that has joined may move.)"""
-        announced = self._transport.configuration.member(request.node_id)
+        announced = self._transport.roster.member(request.node_id)
         if announced is not None and not announced.storage_id and announced.peer_address != request.peer_address:
             problem = f"node {request.node_id} was announced at {announced.peer_address}, and says to be reached at"
             advice = "start it with that address, or remove it and announce it again"

@@ -19,8 +19,8 @@ from typing import Final
 
 from cortado.errors import CortadoError, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import FetchSnapshotRequest, Hello
-from cortado.raft.configuration import Configuration
 from cortado.raft.log import Message
+from cortado.raft.registry import Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.peers.admission import Admission
@@ -63,7 +63,7 @@ class PeerTransport:
         self.certificates = certificates
         self.limits = limits or PeerLimits()
         self.limits.check()
-        self.configuration = Configuration()
+        self.roster = Roster()
         self._physical_ms = physical_ms
         self._monotonic_ms = monotonic_ms
         self._node: PeerNode | None = None
@@ -88,13 +88,13 @@ class PeerTransport:
 
     # --- the node's side ---------------------------------------------------------------------------------------
 
-    def configure(self, configuration: Configuration) -> None:
+    def configure(self, roster: Roster) -> None:
         """Whom to be connected to from now on: every member but ourselves. Streams of those who are none by any
         configuration that may be in force are cut."""
         if self._is_closed:
             return
-        self.configuration = configuration
-        for member in configuration.members:
+        self.roster = roster
+        for member in roster.members:
             if member.node_id != self.node_id:
                 peer = self._peers.setdefault(member.node_id, Peer(member.node_id))
                 self._dialling.keep(peer, member.peer_address)
@@ -193,7 +193,7 @@ class PeerTransport:
         finally:
             if peer.link is link:
                 peer.put(None)
-                if self.configuration.member(peer.node_id) is None:
+                if self.roster.member(peer.node_id) is None:
                     self._peers.pop(peer.node_id, None)
 
     def _adopt(self, peer: Peer, link: Link) -> None:
@@ -252,7 +252,7 @@ class PeerTransport:
         """Log a problem with a peer, or with somebody who says to be one (``node_id`` may be made up, or empty)."""
         text = problem.message()
         peer = self._peers.get(node_id)
-        is_known = self.configuration.member(node_id) is not None
+        is_known = self.roster.member(node_id) is not None
         if peer is not None:
             peer.problem = text
         # Of who has no name, the problem is the matter that may change.

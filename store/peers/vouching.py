@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 
 from cortado.errors import CortadoError, PeerRefused, ResourceExhausted, Unavailable
 from cortado.proto.internal.peers_pb2 import Hello, VouchRequest, VouchResponse
-from cortado.raft.configuration import Member
+from cortado.raft.registry import Member
 from cortado.raft.standing import Word, vouched_position
 from cortado.store.peers.connecting import Target, ask
 from cortado.store.peers.credentials import Certificates

@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from cortado import __version__
 from cortado.errors import InvalidArgument, NotLeader
 from cortado.proto.v1 import cluster_pb2
-from cortado.raft.configuration import Configuration
+from cortado.raft.registry import Roster
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.controls import epoch_after
 from cortado.store.node.host import Host
@@ -120,11 +120,11 @@ class ClusterService(Service):
 
     async def members(self, request: cluster_pb2.MembersRequest) -> Message:
         self._check_leads(request.at_leader, "only the leader knows how far each member is")
-        configuration = await self.host.meta.members.committed() if request.committed else self.host.meta.configuration
+        roster = await self.host.meta.members.committed() if request.committed else self.host.meta.roster
         status = node_status(self.host)
         return cluster_pb2.MembersResponse(
             header=self.header(self.host.meta.read_ts()),
-            members=self._members(configuration),
+            members=self._members(roster),
             leader=status.leader,
         )
 
@@ -156,21 +156,21 @@ class ClusterService(Service):
             leader = self.host.meta.leader
             raise NotLeader(f"this node does not lead, and {why}", leader="" if leader is None else leader.address)
 
-    def _changed(self, configuration: Configuration) -> Message:
+    def _changed(self, roster: Roster) -> Message:
         return cluster_pb2.MemberChangeResponse(
-            header=self.header(self.host.meta.read_ts()), members=self._members(configuration)
+            header=self.header(self.host.meta.read_ts()), members=self._members(roster)
         )
 
-    def _members(self, configuration: Configuration) -> Iterator[cluster_pb2.MemberStatus]:
+    def _members(self, roster: Roster) -> Iterator[cluster_pb2.MemberStatus]:
         """Each with its progress, where this node leads and so knows it."""
-        progress = {each.member.node_id: each for each in self.host.meta.member_progress()}
+        progress = {each.node_id: each for each in self.host.meta.member_progress()}
         last_index = node_status(self.host).last_index
-        for member in configuration.members:
+        for member in roster.members:
             status = cluster_pb2.MemberStatus(
                 node_id=member.node_id,
                 address=member.address,
                 peer_address=member.peer_address,
-                voter=configuration.is_voter(member.node_id),
+                voter=roster.is_voter(member.node_id),
                 joined=bool(member.storage_id),
             )
             known = progress.get(member.node_id)

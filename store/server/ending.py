@@ -104,7 +104,7 @@ async def _hand_over(served: Served) -> None:
 
 def _has_voters_connected(served: Served) -> bool:
     connected = {each.node_id for each in served.transport.status() if each.is_connected}
-    voters = {each.node_id for each in served.host.meta.configuration.voters}
+    voters = set(served.host.meta.configuration.voters)
     return bool(connected & voters)
 
 

@@ -22,7 +22,7 @@ import uuid
 from typing import Final
 
 from cortado.errors import CortadoError, InvalidArgument, TryAgain
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
 from cortado.store.engine.lmdb_engine import CHECKED_BYTES_DEFAULT
@@ -85,13 +85,13 @@ def _check_identity(config: ServerConfig, identity: Identity) -> None:
         raise InvalidArgument("node-id", f"the data directory is that of node {identity.node_id}", config.node_id)
 
 
-def joined_members(engine: Engine) -> Configuration | None:
+def joined_members(engine: Engine) -> Roster | None:
     """The members that let this directory in, where it belongs to a cluster that another node began: until it has a
     log of its own, it hears them alone. Raises DataLoss."""
     with engine.read() as txn:
         if txn.get(Space.META, _JOINED_KEY) is None:
             return None
-        return Configuration.decode(txn.get(Space.META, _LET_IN_KEY) or b"")
+        return Roster.decode(txn.get(Space.META, _LET_IN_KEY) or b"")
 
 
 async def join_cluster(
@@ -124,7 +124,7 @@ async def join_cluster(
         raise StartRefused(InvalidArgument("cluster-id", problem, config.cluster_id), EXIT_CONFIG)
     with engine.write() as txn:
         txn.put(Space.META, _JOINED_KEY, answer.cluster_id.encode())
-        txn.put(Space.META, _LET_IN_KEY, Configuration.from_message(answer.configuration).encode())
+        txn.put(Space.META, _LET_IN_KEY, Roster.from_message(answer.roster).encode())
     engine.join_cluster(answer.cluster_id)
     _LOG.info("node %s joined cluster %s as a learner", identity.node_id, answer.cluster_id)
 
@@ -138,7 +138,7 @@ def _check_not_alone(config: ServerConfig, stores: Stores, peer_address: str) ->
     engine = stores.engine
     if joined_members(engine) is not None or peer_address in config.join:
         return
-    if len(stores.log().configuration.members) > 1:
+    if len(stores.log().roster.members) > 1:
         return
     problem = (
         f"{config.data_dir} began a cluster of its own, {engine.identity.cluster_id}, and joins no other: "
@@ -158,13 +158,13 @@ async def tell_addresses(
     bound = Member(identity.node_id, addresses.peers, identity.storage_id, addresses.clients)
     said, told, wait_s = "", 0, _MOVED_POLL_S
     while True:
-        configuration = replica.configuration
-        member = configuration.member(identity.node_id)
+        roster = replica.roster
+        member = roster.member(identity.node_id)
         if member is not None and member.storage_id and _addresses_of(member) == addresses:
             return
         try:
             if member is not None:
-                others = [each.peer_address for each in configuration.others(identity.node_id)]
+                others = [each.peer_address for each in roster.others(identity.node_id)]
                 if replica.role is Role.LEADER:
                     await replica.bind_member(bound)
                     told += 1

@@ -32,9 +32,9 @@ from typing import Final
 from cortado.errors import DataDirectoryError, InvalidArgument, Unsupported
 from cortado.raft.bootstrap import TermReport as TermReport
 from cortado.raft.bootstrap import force_single_writes, reset_term_writes
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.journal import Journal
 from cortado.raft.records import StoredLog, Writes, decode_hard_state, reset_to
+from cortado.raft.registry import Member, Roster
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Engine, Space
@@ -177,11 +177,11 @@ def _survey(held: _Held) -> Survey:
     Journal(GROUP_ID, log, (state.index, state.term))
     return Survey(
         cluster_id=identity.cluster_id,
-        member=_voter(log.configuration, identity, path),
+        member=_voter(log.roster, identity, path),
         applied_index=state.index,
         last_ts=state.last_ts,
         last_index=log.last[0],
-        removed=log.configuration.others(identity.node_id),
+        removed=log.roster.others(identity.node_id),
     )
 
 
@@ -196,12 +196,12 @@ def _damaged(engine: Engine) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _voter(configuration: Configuration, identity: Identity, path: Path) -> Member:
-    member = configuration.member(identity.node_id)
+def _voter(roster: Roster, identity: Identity, path: Path) -> Member:
+    member = roster.member(identity.node_id)
     if member is None:
         problem = f"{path} is that of {identity.node_id}, which was removed from its cluster"
         raise Unsupported("recovery of this directory", problem)
-    if not configuration.is_voter(identity.node_id):
+    if not roster.is_voter(identity.node_id):
         problem = f"{path} is that of a learner, {identity.node_id}: no majority counted on it; take a voter's"
         raise Unsupported("recovery of this directory", problem)
     return member

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.proto.v1 import tables_pb2
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import LogRecord
 from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Record, nothing
+from cortado.raft.registry import Member, Roster
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
@@ -32,7 +32,7 @@ from support.memory_engine import MemoryEngine
 from support.table_world import EngineStore, TableWorld, index
 
 GROUP = 1
-MEMBERS = Configuration(
+MEMBERS = Roster.of(
     voters=tuple(Member(name, f"{name}:7622", f"disk of {name}", f"{name}:7621") for name in ("n1", "n2", "n3"))
 )
 REQUEST_ID = bytes(Timestamp(0, 900, 0)) + bytes(range(8))
@@ -62,8 +62,8 @@ def make_log(engine: MemoryEngine) -> LogDisk:
         state = AppliedState.decode(txn.get(Space.META, applied_key(GROUP)) or b"")
     assert item is not None
     entry = LogEntry(4, 2, state.last_ts, state.last_ts, [item], [(REQUEST_ID, _remembered(state.last_ts))])
-    records = [nothing(3, 2), Record(KIND_CONFIGURATION, MEMBERS, 4, 2), Record(KIND_DATA, entry, 5, 2)]
-    hard_state = HardState(term=2, voted_for="n1", base_index=2, base_term=1, base_configuration=MEMBERS)
+    records = [nothing(3, 2), Record(KIND_CONFIGURATION, MEMBERS.configuration, 4, 2), Record(KIND_DATA, entry, 5, 2)]
+    hard_state = HardState(term=2, voted_for="n1", base_index=2, base_term=1, base_roster=MEMBERS)
     return log_disk([hard_state.log_record(GROUP)], *([each.log_record(GROUP)] for each in records))
 
 

@@ -15,8 +15,8 @@ from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 from cortado.errors import NotFound, Unavailable
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
+from cortado.raft.registry import Member, Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.host_time import HostTime
@@ -111,9 +111,9 @@ class WorldTransport:
     def __init__(self, world: World, node_id: str) -> None:
         self._world = world
         self._node_id = node_id
-        self.configurations: list[Configuration] = []
+        self.configurations: list[Roster] = []
 
-    def configure(self, configuration: Configuration) -> None:
+    def configure(self, configuration: Roster) -> None:
         self.configurations.append(configuration)
 
     def send(self, group_id: int, messages: Sequence[Message]) -> None:
@@ -151,7 +151,7 @@ class Place:
         self.snapshot_files = MemorySnapshotFiles()
         self.wall_offset_ms = 0
         self.is_first = is_first
-        self.joined = Configuration()
+        self.joined = Roster()
         self.is_running = False
         self.holds_data = False
         """The next life's data is held, from its beginning."""
@@ -308,7 +308,7 @@ class World:
         await self.leader().meta.members.promote(node_id)
 
     def _progress(self, node_id: str) -> int:
-        found = [each.match_index for each in self.leader().meta.member_progress() if each.member.node_id == node_id]
+        found = [each.match_index for each in self.leader().meta.member_progress() if each.node_id == node_id]
         return found[0] if found else 0
 
     def leaders(self) -> list[Host]:

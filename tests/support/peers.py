@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from cortado.errors import CortadoError, NotFound
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.node.repair.ranges import Answer, Ask
 from cortado.store.peers.connecting import Target
@@ -42,6 +42,7 @@ class RecordingNode:
 
     transport: PeerTransport | None = None
     leaving: tuple[Member, ...] = ()
+    removed: set[str] = field(default_factory=set)
     believed: dict[str, tuple[int, int]] = field(default_factory=dict)
     position: tuple[int, int] = (1, 10)
     received: list[tuple[str, int, bytes]] = field(default_factory=list)
@@ -51,7 +52,7 @@ class RecordingNode:
     bound: list[Member] = field(default_factory=list)
     asked: list[tuple[int, Ask]] = field(default_factory=list)
     range_answer: CortadoError | Answer = field(default_factory=lambda: NotFound("range", "nothing"))
-    join_answer: CortadoError | Configuration = field(default_factory=Configuration)
+    join_answer: CortadoError | Roster = field(default_factory=Roster)
 
     @property
     def meta(self) -> RecordingNode:
@@ -69,10 +70,13 @@ class RecordingNode:
 
     def known_members(self) -> Sequence[Member]:
         assert self.transport is not None
-        return (*self.transport.configuration.members, *self.leaving)
+        return (*self.transport.roster.members, *self.leaving)
 
     def known_member(self, node_id: str) -> Member | None:
         return next((each for each in self.known_members() if each.node_id == node_id), None)
+
+    def is_removed(self, node_id: str) -> bool:
+        return node_id in self.removed
 
     def believe(self, node_id: str, position: tuple[int, int]) -> None:
         self.believed[node_id] = position
@@ -80,7 +84,7 @@ class RecordingNode:
     def is_believed(self, node_id: str) -> bool:
         return self.position < self.believed.get(node_id, (0, 0))
 
-    async def bind_member(self, member: Member) -> Configuration:
+    async def bind_member(self, member: Member) -> Roster:
         self.bound.append(member)
         if isinstance(self.join_answer, CortadoError):
             raise self.join_answer
@@ -183,12 +187,10 @@ async def how_it_ends(connection: Connection, *frames: Frame) -> CortadoError:
     raise AssertionError("it ended without a word")
 
 
-def members(*peers: PeerProcess, **storage_ids: str) -> Configuration:
+def members(*peers: PeerProcess, **storage_ids: str) -> Roster:
     """A configuration of these as voters."""
     found = sorted((each.member for each in peers), key=lambda each: each.node_id)
-    return Configuration(
-        tuple(replace(each, storage_id=storage_ids.get(each.node_id, each.storage_id)) for each in found)
-    )
+    return Roster.of(tuple(replace(each, storage_id=storage_ids.get(each.node_id, each.storage_id)) for each in found))
 
 
 async def connected(*peers: PeerProcess) -> None:

@@ -115,7 +115,7 @@ class Checks:
             return
         later = [configuration for at, configuration in self._configurations if at > index]
         later += [each.log.configuration for each in self._world.replicas.values() if each.log is not None]
-        for configuration in (replica.log.window.configuration_at(index), *later):
+        for configuration in (replica.log.window.roster_at(index).configuration, *later):
             if self._are_on_disks(configuration.voters, index, term):
                 return
         self.that(False, f"entry {index} of term {term}, which {replica.node_id} is to apply, is committed")
@@ -162,7 +162,7 @@ class Checks:
         it was committed before they changed."""
         now, then = (
             replica.log.configuration.voters,
-            replica.log.window.configuration_at(max(index, replica.log.window.base[0])).voters,
+            replica.log.window.roster_at(max(index, replica.log.window.base[0])).configuration.voters,
         )
         is_kept = any(self._are_on_disks(voters, index, term) for voters in (now, then))
         self.that(is_kept, f"entry {index} of term {term} is on the disks of a majority of {now} or {then}")
@@ -171,7 +171,7 @@ class Checks:
         self._history.append((self._world.now_ms, self.acknowledged_to))
 
     def _are_on_disks(self, voters, index, term) -> bool:
-        return sum(self._is_on_disk(each.node_id, index, term) for each in voters) > len(voters) // 2
+        return sum(self._is_on_disk(each, index, term) for each in voters) > len(voters) // 2
 
     def _is_on_disk(self, node_id, index, term) -> bool:
         replica = self._world.replicas.get(node_id)
@@ -203,16 +203,16 @@ class Checks:
         leader = self._world.leader()
         if leader is None:
             return False
-        members = [self._world.replicas.get(each.node_id) for each in leader.log.configuration.members]
+        members = [self._world.replicas.get(each) for each in leader.log.configuration.members]
         members = [each for each in members if each is not None]
         return all(each.disk.data.applied == leader.log.last for each in members)
 
     def everything_acknowledged_is_held(self) -> None:
         leader = self._world.leader()
-        for member in leader.log.configuration.members:
-            replica = self._world.replicas.get(member.node_id)
+        for node_id in leader.log.configuration.members:
+            replica = self._world.replicas.get(node_id)
             if replica is None:
                 continue
             for index, value in self._acknowledged.items():
                 held = replica.disk.data.state.get(index)
-                self.that(held == value, f"{member.node_id} holds at {index} what was acknowledged")
+                self.that(held == value, f"{node_id} holds at {index} what was acknowledged")

@@ -18,10 +18,10 @@ import random
 from collections.abc import Callable, Sequence
 
 from cortado.proto.internal import raft_pb2 as pb
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.log import Encoded, Entry, SnapshotMeta
 from cortado.raft.records import HardState, Writes
+from cortado.raft.registry import Member, Roster
 from cortado.raft.settings import RaftSettings
 from support.raft_disks import GROUP, LogDisk
 
@@ -52,14 +52,14 @@ class Hand:
         self.settings = settings if settings is not None else RaftSettings()
         self.now_ms = now_ms
         self.lives = 0
-        self.joined: dict[str, Configuration] = {}
+        self.joined: dict[str, Roster] = {}
         self.mail: list[Letter] = []
         self.logs: dict[str, RaftLog] = {}
         self.disks: dict[str, LogDisk] = {}
         self.applied: dict[str, list[Entry]] = {}
         self.outstanding: dict[str, Writes] = {}
         self.applying: dict[str, Sequence[Entry]] = {}
-        configuration = Configuration(everyone[:voters], everyone[voters:])
+        configuration = Roster.of(everyone[:voters], everyone[voters:])
         for member in everyone:
             self.disks[member.node_id] = LogDisk(HardState(1, "", 2, 1, configuration).log_record(GROUP))
             self.applied[member.node_id] = []
@@ -92,7 +92,7 @@ class Hand:
     def add_empty(self, node_id: str) -> RaftLog:
         """Let in by whom the one with the longest log knows."""
         furthest = max(self.logs.values(), key=lambda log: log.last)
-        self.joined[node_id] = furthest.configuration
+        self.joined[node_id] = furthest.roster
         self.disks[node_id], self.applied[node_id] = LogDisk(), []
         return self.start(node_id)
 
@@ -237,7 +237,7 @@ class Hand:
             snapshot_id=meta.snapshot_id,
             index=meta.index,
             term=meta.term,
-            configuration=meta.configuration.to_message(),
+            roster=meta.roster.to_message(),
         )
         self.logs[node_id].step(sender, pb.RaftMessage(term=term, snapshot=notice).SerializeToString())
 

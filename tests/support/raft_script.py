@@ -49,10 +49,10 @@ from collections.abc import Callable, Sequence
 
 from cortado.errors import CortadoError, DataLoss
 from cortado.proto.internal import raft_pb2 as pb
-from cortado.raft.configuration import Member
 from cortado.raft.group import RaftLog
 from cortado.raft.log import Doubt, Encoded, Entry, SnapshotMeta
 from cortado.raft.records import Writes
+from cortado.raft.registry import Member
 from cortado.raft.settings import RaftSettings
 from support.raft_hand import Hand, Letter
 from support.raft_words import View, message_words, place_words, writes_words
@@ -416,7 +416,7 @@ class Scene(Hand):
         log = self.logs[leader]
         index, term = log.applied
         self._offered += 1
-        meta = SnapshotMeta(f"{leader}-{self._offered}", index, term, log.window.configuration_at(index), 1)
+        meta = SnapshotMeta(f"{leader}-{self._offered}", index, term, log.window.roster_at(index), 1)
         log.window.offer_snapshot(to, meta)
 
     def _do_fetch(self, node_id: str) -> None:

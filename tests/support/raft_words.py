@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.bootstrap import FIRST_INDEX
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.configuration import Configuration
 from cortado.raft.engine import CANDIDATE, LEADER
 from cortado.raft.group import RaftLog
 from cortado.raft.log import Nothing, Payload, RecordKind, SnapshotOffer
 from cortado.raft.records import KIND_EXAMINED, Record, Writes, decode_hard_state, decode_record
+from cortado.raft.registry import Member, Registry
 from support.raft_hand import GROUP
 
 Place = tuple[int, int]
@@ -28,12 +29,18 @@ def place_words(place: Place) -> str:
 def payload_words(payload: Payload) -> str:
     if isinstance(payload, Nothing):
         return "nothing"
+    if isinstance(payload, Registry):
+        return nodes_words(payload)
     return members_words(payload) if isinstance(payload, Configuration) else payload.encode().decode()
 
 
 def members_words(configuration: Configuration) -> str:
-    learners = [f", learner {each.node_id}{_joined(each)}" for each in configuration.learners]
-    return "voters " + " ".join(each.node_id for each in configuration.voters) + "".join(learners)
+    return "voters " + " ".join(configuration.voters) + "".join(f", learner {each}" for each in configuration.learners)
+
+
+def nodes_words(registry: Registry) -> str:
+    removed = f", removed {' '.join(registry.removed)}" if registry.removed else ""
+    return "nodes " + " ".join(each.node_id + _joined(each) for each in registry.nodes) + removed
 
 
 def _joined(member: Member) -> str:

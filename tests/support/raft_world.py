@@ -20,10 +20,10 @@ from dataclasses import dataclass, fields, replace
 
 from cortado.errors import CortadoError, Unavailable
 from cortado.raft.bootstrap import bootstrap_writes
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.log import Encoded, Entry, Message, SnapshotMeta
 from cortado.raft.records import HardState, Writes
+from cortado.raft.registry import Member, Roster
 from cortado.raft.settings import RaftSettings
 from cortado.raft.standing import Word, vouched_position
 from support.raft_checks import Checks
@@ -118,7 +118,7 @@ class Replica:
         self.snapshots: dict[str, tuple[SnapshotMeta, dict[int, bytes]]] = {}
         self.rate = 1.0 + world.random.uniform(-world.drift, world.drift)
         self.offset_ms = world.random.uniform(0, 1e6)
-        self.joined = Configuration()
+        self.joined = Roster()
 
     def local_ms(self) -> float:
         return self.offset_ms + self.world.now_ms * self.rate
@@ -292,7 +292,7 @@ class Replica:
                     f"{self.node_id}-{self.life}-{index}",
                     index,
                     term,
-                    log.window.configuration_at(index),
+                    log.window.roster_at(index),
                     len(self.disk.data.state),
                 )
                 snapshot = self.snapshots[meta.snapshot_id] = (meta, dict(self.disk.data.state))
@@ -401,13 +401,13 @@ class World:
         members = tuple(Member(f"n{i + 1}", f"host:{i + 1}", f"s{i + 1}") for i in range(voters))
         writes = bootstrap_writes(GROUP, members[0])
         if voters > 1:
-            writes = [HardState(1, "", 2, 1, Configuration(members)).log_record(GROUP)]
+            writes = [HardState(1, "", 2, 1, Roster.of(members)).log_record(GROUP)]
         for member in members:
             self.add_replica(member.node_id, Disk(LogDisk(*writes), Data((2, 1), {2: b""})))
 
-    def add_replica(self, node_id: str, disk: Disk, joined: Configuration | None = None) -> Replica:
+    def add_replica(self, node_id: str, disk: Disk, joined: Roster | None = None) -> Replica:
         replica = self.replicas[node_id] = Replica(self, node_id, disk)
-        replica.joined = joined or Configuration()
+        replica.joined = joined or Roster()
         replica.start()
         return replica
 
@@ -614,7 +614,7 @@ class World:
         index, term = holder.disk.data.applied
         is_ahead = index > replica.log.applied[0] and (index, term) == holder.log.applied
         if is_ahead and replica.installing is None and not replica.is_fetching:
-            configuration = holder.log.window.configuration_at(index)
+            configuration = holder.log.window.roster_at(index)
             state = dict(holder.disk.data.state)
             replica.fetch(SnapshotMeta("rebuilt", index, term, configuration, len(state)), state)
 
@@ -633,7 +633,7 @@ class World:
         leader = self.leader()
         if leader is None:
             return
-        configuration = leader.log.configuration
+        configuration = leader.log.roster
         unbound = [each for each in configuration.learners if not each.storage_id]
         bound = [each for each in configuration.learners if each.storage_id]
         choice = self.random.random()
@@ -652,7 +652,7 @@ class World:
     def _bind(self, node_id: str) -> None:
         if node_id not in self.replicas:
             leader = self.leader()
-            self.add_replica(node_id, Disk(), joined=leader.log.configuration if leader else Configuration())
+            self.add_replica(node_id, Disk(), joined=leader.log.roster if leader else Roster())
         bound = Member(node_id, f"host:{node_id[1:]}", f"s-{node_id}", f"for-clients:{node_id[1:]}")
         self._ask("bound", lambda log: log.members.bind(bound))
 

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from cortado.errors import CortadoError, NotFound, Unavailable
-from cortado.raft.configuration import Configuration
-from cortado.raft.configuration import Member as ConfiguredMember
 from cortado.raft.log import Message
+from cortado.raft.registry import Member as ConfiguredMember
+from cortado.raft.registry import Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.engine.interface import Space, WriteTransaction
 from cortado.store.node.host import Host, NodeIdentity, Surroundings
@@ -68,7 +68,7 @@ class Member:
         self.files = MemorySnapshotFiles()
         self.lives = 0
         self.is_up = False
-        self.joined = Configuration()
+        self.joined = Roster()
 
     async def start(self) -> None:
         self.lives += 1
@@ -202,7 +202,7 @@ class _Transport:
         self._cluster = member.cluster
         self._life = member.lives
 
-    def configure(self, configuration: Configuration) -> None:
+    def configure(self, configuration: Roster) -> None:
         """Everybody is connected who is not cut off."""
 
     def send(self, group_id: int, messages: Sequence[Message]) -> None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from cortado.errors import CortadoError, Internal, NotFound, Unavailable
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
 from cortado.raft.log import LogRecord, PeerProgress, SnapshotMeta, SnapshotOffer
 from cortado.raft.records import HardState, StoredLog, Writes
+from cortado.raft.registry import Member, Roster
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Engine, Space, WriteTransaction
 from cortado.store.keys.types import LogicalKey
@@ -46,7 +46,7 @@ T = TypeVar("T")
 CLUSTER = "cluster-a"
 GROUP = 1
 WAIT_S = 20.0
-MEMBERS = Configuration(
+MEMBERS = Roster.of(
     voters=tuple(Member(name, f"{name}:7621", f"disk of {name}") for name in ("n1", "n2", "n3")),
 )
 SMALL = SnapshotSettings(
@@ -142,7 +142,7 @@ class FakeLog:
         self.durable_commit_index = 0
         self.first_index = 1
         self.applied_index = 0
-        self.configuration = MEMBERS
+        self.roster, self.configuration = MEMBERS, MEMBERS.configuration
         self.snapshot_needs: Sequence[str] = ()
         self.snapshot_offer: SnapshotOffer | None = None
         self.progress: Sequence[PeerProgress] = ()
@@ -158,7 +158,7 @@ class FakeLog:
     def base(self) -> tuple[int, int]:
         return self.first_index - 1, 0
 
-    def configuration_at(self, index: int) -> Configuration:
+    def roster_at(self, index: int) -> Roster:
         return MEMBERS
 
     def offer_snapshot(self, to: str, meta: SnapshotMeta) -> None:
@@ -167,7 +167,7 @@ class FakeLog:
     def install(self, meta: SnapshotMeta) -> Writes:
         if meta.index <= self.applied_index:
             raise Internal(f"a snapshot of entry {meta.index} is older than what is applied")
-        state = HardState(self.term, "", meta.index, meta.term, meta.configuration)
+        state = HardState(self.term, "", meta.index, meta.term, meta.roster)
         return [state.log_record(GROUP)]
 
     def installed(self, meta: SnapshotMeta) -> None:
@@ -305,7 +305,7 @@ class _Transport:
     def __init__(self, network: Network) -> None:
         self.fetch_snapshot = network.fetch_snapshot
 
-    def configure(self, configuration: Configuration) -> None:
+    def configure(self, configuration: Roster) -> None:
         """Everybody is connected."""
 
     def send(self, group_id: int, messages: Sequence[object]) -> None:

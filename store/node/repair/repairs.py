@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unavailable
-from cortado.raft.configuration import Member
+from cortado.raft.registry import Member
 from cortado.store.engine.failures import StorageFailed
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.damage import SEGMENT_BYTES, Damage, item_text
@@ -382,7 +382,7 @@ class Repairs:
         holds nothing yet, or has applied all of its log and waits for a snapshot, as its leader knows."""
         if index >= own_index or index == 0:
             return True
-        matched = [each.match_index for each in self._log.progress if each.member.node_id == node_id]
+        matched = [each.match_index for each in self._log.progress if each.node_id == node_id]
         return node_id in self._log.window.snapshot_needs and bool(matched) and index >= matched[0]
 
     async def _ask(self, node_id: str, ask: Ask) -> Answer:
@@ -409,7 +409,7 @@ class Repairs:
 
     def _peers(self) -> list[Member]:
         """The other members that have joined, the leader first."""
-        others = self._log.configuration.others(self._node_id)
+        others = self._log.roster.others(self._node_id)
         joined = [each for each in others if each.storage_id]
         return sorted(joined, key=lambda each: each.node_id != self._log.leader)
 

@@ -128,8 +128,8 @@ class Fetch:
             raise Unavailable(f"{self.peer} has a state of index {header.index}; {self._index_min} is needed", 1_000)
         offered = self._offered
         if offered is not None:
-            expected = (offered.snapshot_id, offered.index, offered.term, offered.configuration)
-            if (header.snapshot_id, header.index, header.term, header.configuration) != expected:
+            expected = (offered.snapshot_id, offered.index, offered.term, offered.roster)
+            if (header.snapshot_id, header.index, header.term, header.roster) != expected:
                 raise damaged(f"it says {header}, offered was {offered}")
         self.snapshot_id = header.snapshot_id
         self.header = header

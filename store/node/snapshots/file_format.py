@@ -2,8 +2,8 @@
 
 ::
 
-    "cortado snapshot" 16 | format 2
-    frame H   what it is: snapshot id, cluster, group, place in the log, configuration
+    "cortado snapshot" 16 | format 4
+    frame H   what it is: snapshot id, cluster, group, place in the log, members
     frame B   a run of items of one space, in the order of their keys        } any number,
     frame B   ...                                                            } in the order of spaces
     frame E   how many blocks and items there are, and a digest of all bytes before this frame
@@ -28,11 +28,11 @@ from typing import Final, NamedTuple
 import google_crc32c
 
 from cortado.errors import DataLoss
-from cortado.raft.configuration import Configuration
+from cortado.raft.registry import Roster
 from cortado.store.engine.interface import Space
 
 MAGIC: Final = b"cortado snapshot"
-FORMAT: Final = 3
+FORMAT: Final = 4
 FRAME_BYTES_MAX: Final = 64 << 20
 """A block has about 1 MiB; one item alone, the largest that is ever stored, a few more."""
 
@@ -63,7 +63,7 @@ class FileHeader:
     group_id: int
     index: int
     term: int
-    configuration: Configuration
+    roster: Roster
 
 
 class Block(NamedTuple):
@@ -88,7 +88,7 @@ class FileEnd:
 
 def encode_beginning(header: FileHeader) -> bytes:
     """The first bytes of a snapshot file, up to the first block."""
-    texts = (header.snapshot_id.encode(), header.cluster_id.encode(), header.configuration.encode())
+    texts = (header.snapshot_id.encode(), header.cluster_id.encode(), header.roster.encode())
     body = _PLACE.pack(header.group_id, header.index, header.term)
     body += b"".join(_LENGTH.pack(len(text)) + text for text in texts)
     return MAGIC + FORMAT.to_bytes(2) + _frame(HEADER, body)
@@ -162,7 +162,7 @@ def decode_header(body: bytes) -> FileHeader:
             texts.append(body[place - length : place])
         if place != len(body):
             raise ValueError(f"{len(body)} bytes, its fields say {place}")
-        return FileHeader(texts[0].decode(), texts[1].decode(), group_id, index, term, Configuration.decode(texts[2]))
+        return FileHeader(texts[0].decode(), texts[1].decode(), group_id, index, term, Roster.decode(texts[2]))
     except (struct.error, ValueError) as problem:
         raise damaged(f"a malformed header: {problem}") from problem
 

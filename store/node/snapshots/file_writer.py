@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Final, NoReturn
 
 from cortado.errors import DataLoss, Unavailable
-from cortado.raft.configuration import Configuration
+from cortado.raft.registry import Roster
 from cortado.store.engine.interface import Engine, Page, ReadTransaction, Space
 from cortado.store.mvcc.damage import Damage, damaged_keys, item_text
 from cortado.store.mvcc.versions import is_key_right
@@ -83,7 +83,7 @@ class SnapshotWriter:
             raise Unavailable("this replica has no state yet")
         return AppliedState.decode(encoded)
 
-    def write_header(self, snapshot_id: str, cluster_id: str, state: AppliedState, members: Configuration) -> None:
+    def write_header(self, snapshot_id: str, cluster_id: str, state: AppliedState, members: Roster) -> None:
         header = FileHeader(snapshot_id, cluster_id, self._of.group_id, state.index, state.term, members)
         self._write(encode_beginning(header))
 

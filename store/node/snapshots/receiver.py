@@ -293,8 +293,8 @@ class SnapshotReceiver:
         """The other members, the leader first. An offer's sender, too: a replica without a log knows no members."""
         offer = self._log.window.snapshot_offer
         first = [self._log.leader, "" if offer is None else offer.sender]
-        members = [each.node_id for each in self._log.configuration.members]
-        return [each for each in dict.fromkeys(first + members) if each not in ("", self._group.node_id)]
+        members = self._log.configuration.members
+        return [each for each in dict.fromkeys([*first, *members]) if each not in ("", self._group.node_id)]
 
     # --- bringing ----------------------------------------------------------------------------------------------
 
@@ -354,7 +354,7 @@ class SnapshotReceiver:
     async def _install(self, installation: Installation, whole: WholeFile) -> bool:
         """Under the marker, to the end. False where the file turns out to be damaged: another snapshot is needed."""
         header = whole.header
-        meta = SnapshotMeta(header.snapshot_id, header.index, header.term, header.configuration, whole.size_bytes)
+        meta = SnapshotMeta(header.snapshot_id, header.index, header.term, header.roster, whole.size_bytes)
         try:
             while not await self._retried(installation.clear):
                 pass

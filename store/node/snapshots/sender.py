@@ -200,7 +200,7 @@ class SnapshotSender:
             self._copying_index = state.index
             if state.index < self._first_index() - 1:
                 raise Unavailable("the log has moved past the snapshot that was begun", 100)
-            members = self._log.window.configuration_at(state.index)
+            members = self._log.window.roster_at(state.index)
             await self._run_scan(lambda: writer.write_header(snapshot_id, self._cluster_id, state, members))
             while not is_complete:
                 is_complete = await self._run_scan(writer.step)
@@ -233,7 +233,7 @@ class SnapshotSender:
 
     def _reachable(self, needs: Sequence[str]) -> list[str]:
         """Of the members in need those that speak: a copy for a dead one would be made again and again."""
-        silent = {each.member.node_id for each in self._log.progress if each.last_heard_ms > self._settings.heard_ms}
+        silent = {each.node_id for each in self._log.progress if each.last_heard_ms > self._settings.heard_ms}
         return [peer for peer in needs if peer not in silent]
 
     def _offer(self, peers: list[str], file: _File) -> None:

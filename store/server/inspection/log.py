@@ -10,24 +10,26 @@ together again by it::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from cortado.errors import DataLoss, InvalidArgument, NotFound
 from cortado.proto.v1 import inspect_pb2 as pb
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.configuration import Configuration
 from cortado.raft.log import LogRecord
 from cortado.raft.log_window import LogWindow
 from cortado.raft.records import (
     KIND_CONFIGURATION,
     KIND_DATA,
     KIND_EXAMINED,
+    KIND_REGISTRY,
     HardState,
     Record,
     decode_hard_state,
     decode_record,
 )
+from cortado.raft.registry import Registry
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
 from cortado.store.engine.interface import ReadTransaction, Space
 from cortado.store.keys.decoded import KeyNames
@@ -153,7 +155,8 @@ def _state(txn: ReadTransaction, part: LogPart) -> pb.LogState:
         voted_for=hard.voted_for,
         base_index=hard.base_index,
         base_term=hard.base_term,
-        base_configuration=_configuration(hard.base_configuration),
+        base_configuration=_configuration(hard.base_roster.configuration),
+        base_registry=_registry(hard.base_roster.registry),
         first_index=part.first,
         last_index=part.last,
         applied_index=applied.index,
@@ -169,16 +172,17 @@ def _state(txn: ReadTransaction, part: LogPart) -> pb.LogState:
 
 
 def _configuration(configuration: Configuration) -> pb.LogConfiguration:
-    return pb.LogConfiguration(voters=_members(configuration.voters), learners=_members(configuration.learners))
+    return pb.LogConfiguration(voters=configuration.voters, learners=configuration.learners)
 
 
-def _members(members: Iterable[Member]) -> list[pb.LogMember]:
-    return [
+def _registry(registry: Registry) -> pb.LogRegistry:
+    nodes = [
         pb.LogMember(
             node_id=each.node_id, address=each.address, storage_id=each.storage_id, peer_address=each.peer_address
         )
-        for each in members
+        for each in registry.nodes
     ]
+    return pb.LogRegistry(nodes=nodes, removed=registry.removed)
 
 
 # --- entries ---------------------------------------------------------------------------------------------------
@@ -206,6 +210,9 @@ def _fill(shown: pb.LogEntry, record: Record, changes_max: int, names: KeyNames)
     if record.kind == KIND_CONFIGURATION:
         shown.kind = "configuration"
         shown.configuration.CopyFrom(_configuration(record.configuration))
+    elif record.kind == KIND_REGISTRY:
+        shown.kind = "registry"
+        shown.registry.CopyFrom(_registry(record.registry))
     elif record.kind in (KIND_DATA, KIND_EXAMINED):
         shown.kind = "data"
         _fill_data(shown, LogEntry.decode(record.taken_entry().payload.encode()), changes_max, names)

@@ -19,7 +19,7 @@ from cortado.proto.internal.peers_pb2 import (
     VouchRequest,
     VouchResponse,
 )
-from cortado.proto.internal.raft_pb2 import Configuration, Member
+from cortado.proto.internal.raft_pb2 import Configuration, Member, Registry, Roster
 from cortado.store.peers.frames import PREAMBLE, Kind, encode_frame
 from cortado.store.rpc_errors import rpc_status
 
@@ -47,7 +47,8 @@ def _frames() -> Iterator[tuple[str, Kind, bytes]]:
     yield "a refusal", Kind.ERROR, rpc_status(PeerRefused("because")).SerializeToString()
     joining = JoinRequest(node_id="n3", storage_id="s3", peer_address="h3:7622", address="h3:7621", protocol=2)
     yield "a request to join", Kind.JOIN, joining.SerializeToString()
-    joined = JoinResponse(cluster_id="c", configuration=Configuration(learners=[MEMBER]))
+    roster = Roster(configuration=Configuration(learners=["n2"]), registry=Registry(nodes=[MEMBER]))
+    joined = JoinResponse(cluster_id="c", roster=roster)
     yield "joined", Kind.JOINED, joined.SerializeToString()
     yield "who vouches", Kind.VOUCH, VouchRequest(hello=HELLO, node_id="n9", storage_id="s9").SerializeToString()
     yield "a word", Kind.VOUCHED, VouchResponse(is_member=True, last_index=9, last_term=3).SerializeToString()

@@ -18,7 +18,6 @@ from google.protobuf.message import Message
 from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.bootstrap import bootstrap_writes
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Encoded, LogRecord, Nothing, RecordKind
 from cortado.raft.records import (
     CHECKSUM_BYTES,
@@ -26,24 +25,26 @@ from cortado.raft.records import (
     KIND_CONFIGURATION,
     KIND_DATA,
     KIND_NOTHING,
+    KIND_REGISTRY,
     HardState,
     Record,
     decode_stored,
 )
+from cortado.raft.registry import Member, Roster
 
 GOLDEN = Path(__file__).with_name("raft.txt")
 GROUP = 1
 FOUNDER = Member("n1", "127.0.0.1:7721", "s-1", "127.0.0.1:7621")
-GROWN = Configuration(
-    (FOUNDER, Member("n2", "127.0.0.1:7722", "s-2", "127.0.0.1:7622")), (Member("n3", "127.0.0.1:7723"),)
-)
+GROWN = Roster.of((FOUNDER, Member("n2", "127.0.0.1:7722", "s-2", "127.0.0.1:7622")), (Member("n3", "127.0.0.1:7723"),))
+SHRUNK = GROWN.registry.without(["n2"])
 
 
 def _stored() -> Iterator[tuple[str, bytes]]:
     for kind, payload, name in (
         (KIND_NOTHING, Nothing(), "nothing"),
         (KIND_DATA, Encoded(b"payload"), "data"),
-        (KIND_CONFIGURATION, GROWN, "configuration"),
+        (KIND_CONFIGURATION, GROWN.configuration, "configuration"),
+        (KIND_REGISTRY, SHRUNK, "registry"),
     ):
         yield f"entry {3 + kind} of term 2: {name}", Record(kind, payload, 3 + kind, 2).stored(GROUP)
     (begins,) = bootstrap_writes(GROUP, FOUNDER)
@@ -54,9 +55,7 @@ def _stored() -> Iterator[tuple[str, bytes]]:
 def _messages() -> Iterator[tuple[str, bytes]]:
     entry = Record(KIND_DATA, Encoded(b"payload"), 4, 2).stored(GROUP)
     append = pb.AppendEntries(prev_index=3, prev_term=2, commit_index=3, round=9, records=[entry])
-    notice = pb.SnapshotNotice(
-        snapshot_id="spool", index=40, term=6, configuration=GROWN.to_message(), size_bytes=1 << 30
-    )
+    notice = pb.SnapshotNotice(snapshot_id="spool", index=40, term=6, roster=GROWN.to_message(), size_bytes=1 << 30)
     request = pb.VoteRequest(term=8, last_index=41, last_term=7, is_transfer=True)
     for name, kind in (
         ("append", {"append": append}),

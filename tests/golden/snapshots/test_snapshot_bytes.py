@@ -8,7 +8,7 @@ import google_crc32c
 import pytest
 
 from cortado.errors import DataLoss
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.registry import Member, Roster
 from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.mvcc.versions import encode_versions
@@ -25,7 +25,7 @@ from support.snapshots import ts_of
 
 HERE = Path(__file__).parent
 STATE = AppliedState(index=258, term=7, last_ts=ts_of(2), ceiling=ts_of(9), requests=1, request_bytes=41)
-MEMBERS = Configuration(
+MEMBERS = Roster.of(
     voters=(
         Member("n1", "10.0.0.1:7622", "disk-1", "10.0.0.1:7621"),
         Member("n2", "10.0.0.2:7622", "disk-2", "10.0.0.2:7621"),
@@ -71,16 +71,16 @@ def test_a_snapshot_file_reads_back() -> None:
     assert whole is not None
     assert whole.state == STATE
     header = whole.header
-    assert (header.snapshot_id, header.index, header.term, header.configuration) == ("00feed00", 258, 7, MEMBERS)
+    assert (header.snapshot_id, header.index, header.term, header.roster) == ("00feed00", 258, 7, MEMBERS)
     assert whole.blocks == 4
 
 
 def test_a_snapshot_file_of_a_later_format_is_refused_by_its_number() -> None:
     files = MemorySnapshotFiles()
     bytes_ = golden("file.hex")
-    files.write("in-1", 0, bytes_[:16] + b"\x00\x04" + bytes_[18:])
+    files.write("in-1", 0, bytes_[:16] + b"\x00\x05" + bytes_[18:])
     verification = Verification(files, "in-1", GroupRange(1), cluster_id="cluster-a", slice_bytes=1 << 20)
-    with pytest.raises(DataLoss, match="format 4 is unknown, this version reads 3"):
+    with pytest.raises(DataLoss, match="format 5 is unknown, this version reads 4"):
         verification.step()
 
 

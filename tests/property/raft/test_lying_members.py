@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 
 from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
-from cortado.raft.configuration import Configuration
 from cortado.raft.log import Encoded, Entry, Nothing, Payload
-from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, KIND_EXAMINED, Record
+from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, KIND_EXAMINED, KIND_REGISTRY, Record
+from cortado.raft.registry import Roster
 from cortado.raft.settings import RaftSettings
 from support.raft_hand import GROUP, Hand, members
 
 STEPS = 80
 VICTIM = "n1"
-CONFIGURATIONS = (
-    Configuration(members(3)),
-    Configuration(members(2), members(3)[2:]),
-    Configuration(members(1)),
-    Configuration((), members(3)),
-    Configuration(),
+ROSTERS = (
+    Roster.of(members(3)),
+    Roster.of(members(2), members(3)[2:]),
+    Roster.of(members(1)),
+    Roster.of((), members(3)),
+    Roster(),
 )
 
 
@@ -43,9 +43,10 @@ class Liar:
 
     def record(self, index: int, term: int) -> bytes:
         payload: Payload = Encoded(b"lie")
-        kind = self.draw.choice((KIND_DATA, KIND_DATA, KIND_EXAMINED, KIND_CONFIGURATION))
-        if kind == KIND_CONFIGURATION:
-            payload = self.draw.choice(CONFIGURATIONS)
+        kind = self.draw.choice((KIND_DATA, KIND_DATA, KIND_EXAMINED, KIND_CONFIGURATION, KIND_REGISTRY))
+        if kind in (KIND_CONFIGURATION, KIND_REGISTRY):
+            roster = self.draw.choice(ROSTERS)
+            payload = roster.configuration if kind == KIND_CONFIGURATION else roster.registry
         return Record(kind, payload, index, term).stored(GROUP)
 
     def message(self) -> pb.RaftMessage:
@@ -81,7 +82,7 @@ class Liar:
                     message.timeout_now.SetInParent()
             case _:
                 notice = pb.SnapshotNotice(snapshot_id="s", index=max(1, index), term=entry_term, size_bytes=1)
-                notice.configuration.CopyFrom(draw.choice(CONFIGURATIONS).to_message())
+                notice.roster.CopyFrom(draw.choice(ROSTERS).to_message())
                 message.snapshot.CopyFrom(notice)
         return message
 

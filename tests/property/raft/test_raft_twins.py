@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.configuration import Configuration
 from cortado.raft.journal import Journal
 from cortado.raft.log import Encoded, Payload, RecordKind
 from cortado.raft.reads import reached_by
 from cortado.raft.records import (
     KIND_CONFIGURATION,
     KIND_DATA,
+    KIND_REGISTRY,
     HardState,
     Record,
     Writes,
@@ -26,16 +27,19 @@ from cortado.raft.records import (
     decode_stored,
     reset_to,
 )
+from cortado.raft.registry import Member, Registry, Roster
 from support.raft_disks import LogDisk
 from support.raft_hand import GROUP, Hand, members
 
-CONFIGURATIONS = [Configuration(members(count)) for count in (1, 2, 3)]
+ROSTERS = [Roster.of(members(count)) for count in (1, 2, 3)]
+_KINDS = {Configuration: KIND_CONFIGURATION, Registry: KIND_REGISTRY}
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
             (
-                *("add", "add", "add", "configure", "truncate", "truncate", "take", "sync", "sync", "withdraw"),
-                *("find no room", "drop", "term", "vote", "crash", "crash after the sync", "reset", "take a snapshot"),
+                *("add", "add", "add", "configure", "register", "truncate", "truncate", "take", "sync", "sync"),
+                *("withdraw", "find no room", "drop", "term", "vote", "crash", "crash after the sync", "reset"),
+                "take a snapshot",
             )
         ),
         st.integers(0, 99),
@@ -65,8 +69,8 @@ class State:
     def term_at(self, index: int) -> int | None:
         return dict([self.base, *(each[:2] for each in self.entries)]).get(index)
 
-    def behind(self, index: int, term: int, configuration: Configuration) -> State:
-        hard = replace(self.hard, base_index=index, base_term=term, base_configuration=configuration)
+    def behind(self, index: int, term: int, roster: Roster) -> State:
+        hard = replace(self.hard, base_index=index, base_term=term, base_roster=roster)
         return State(hard, tuple(each for each in self.entries if each[0] > index))
 
     def shared_with(self, other: State) -> tuple[Held, ...]:
@@ -80,7 +84,7 @@ class JournalAndTwin:
     """``memory`` is what the journal should hold, ``kept`` what the log files should, ``taken`` with what was taken."""
 
     def __init__(self) -> None:
-        start = HardState(1, "", 2, 1, CONFIGURATIONS[2])
+        start = HardState(1, "", 2, 1, ROSTERS[2])
         self.files = LogDisk(start.log_record(GROUP))
         self.memory = self.kept = State(start)
         self.taken: tuple[Writes, State] | None = None
@@ -96,7 +100,7 @@ class JournalAndTwin:
     def add(self, number: int, *, payload: Payload | None = None) -> None:
         name = len(self.payloads)
         payload = self.payloads[name] = payload or Encoded(b"%d %d" % (name, number))
-        kind = KIND_CONFIGURATION if isinstance(payload, Configuration) else KIND_DATA
+        kind = _KINDS.get(type(payload), KIND_DATA)
         index, term = self.memory.last[0] + 1, self.memory.hard.term
         self.journal.add(Record(kind, payload, index, term), index, term)
         self.memory = replace(self.memory, entries=(*self.memory.entries, (index, term, name)))
@@ -128,13 +132,17 @@ class JournalAndTwin:
         durable = self.memory.shared_with(self.kept)
         if durable:
             index, term, _ = durable[number % len(durable)]
-            self.memory = self.memory.behind(index, term, self.configuration_at(index))
+            self.memory = self.memory.behind(index, term, self.roster_at(index))
             self.journal.drop_to(index)
 
-    def configuration_at(self, index: int) -> Configuration:
-        there = [self.payloads[name] for at, _, name in self.memory.entries if at <= index]
-        found = [each for each in there if isinstance(each, Configuration)]
-        return found[-1] if found else self.memory.hard.base_configuration
+    def roster_at(self, index: int) -> Roster:
+        found = self.memory.hard.base_roster
+        for each in (self.payloads[name] for at, _, name in self.memory.entries if at <= index):
+            if isinstance(each, Configuration):
+                found = replace(found, configuration=each)
+            if isinstance(each, Registry):
+                found = replace(found, registry=each)
+        return found
 
     def enter_term(self, term: int, voted_for: str) -> None:
         self.journal.setCurrentTerm(term, voted_for)
@@ -156,16 +164,16 @@ class JournalAndTwin:
         log goes on."""
         if self.taken is not None:
             return
-        journal, before, configuration = self.journal, self.memory, CONFIGURATIONS[number % 3]
+        journal, before, roster = self.journal, self.memory, ROSTERS[number % 3]
         if is_stranger or not before.entries:
             index, term = before.base[0] + 1 + number % 9, before.hard.term + number % 2
         else:
             index, term, _ = before.entries[number % len(before.entries)]
         is_held = before.term_at(index) == term
-        writes, was_kept = journal.reset_writes(index, term, configuration)
+        writes, was_kept = journal.reset_writes(index, term, roster)
         assert was_kept == is_held
         shared = before.shared_with(self.kept) if is_held else ()
-        self.kept = replace(before, entries=shared).behind(index, term, configuration)
+        self.kept = replace(before, entries=shared).behind(index, term, roster)
         if term > before.hard.term:
             self.kept = replace(self.kept, hard=replace(self.kept.hard, term=term, voted_for=""))
         self.files.write(writes)
@@ -178,8 +186,8 @@ class JournalAndTwin:
             self.enter_term(term, "")
         if self.memory.term_at(index) != term:
             self.memory = replace(self.memory, entries=())
-        self.memory = self.memory.behind(index, term, configuration)
-        journal.reset(index, term, configuration, was_kept=was_kept)
+        self.memory = self.memory.behind(index, term, roster)
+        journal.reset(index, term, roster, was_kept=was_kept)
 
     # --- what must hold -----------------------------------------------------------------------------------------------
 
@@ -190,7 +198,7 @@ class JournalAndTwin:
         assert [(index, term, record.held_entry.payload.encode()) for index, term, record in held] == expected
         assert (journal.base, journal.last, len(journal)) == (memory.base, memory.last, len(expected) + 1)
         assert (journal.term, journal.voted_for) == (memory.hard.term, memory.hard.voted_for)
-        assert journal.configuration == self.configuration_at(memory.last[0])
+        assert journal.roster == self.roster_at(memory.last[0])
         assert all(journal.term_at(index) == term for index, term, _ in memory.entries)
         durable = memory.shared_with(self.kept)
         assert journal.durable_index == (durable[-1][0] if durable else memory.base[0])
@@ -215,7 +223,8 @@ def test_what_the_records_of_any_history_come_to_is_what_a_journal_calls_durable
     pair = JournalAndTwin()
     actions: dict[str, Callable[[int], object]] = {
         "add": pair.add,
-        "configure": lambda number: pair.add(number, payload=CONFIGURATIONS[number % 3]),
+        "configure": lambda number: pair.add(number, payload=ROSTERS[number % 3].configuration),
+        "register": lambda number: pair.add(number, payload=ROSTERS[number % 3].registry),
         "truncate": pair.truncate,
         "take": lambda _: pair.take(),
         "sync": lambda _: pair.sync(),
@@ -257,7 +266,7 @@ def test_a_log_that_is_reset_at_a_start_is_what_its_writes_make_of_the_files(
     index = stored.hard_state.base_index + 1 + number % 9
     held = pair.memory.term_at(index)
     term = held if held is not None and number % 2 else stored.hard_state.term
-    state = HardState(stored.hard_state.term, "", index, term, CONFIGURATIONS[0])
+    state = HardState(stored.hard_state.term, "", index, term, ROSTERS[0])
     again, writes = reset_to(GROUP, stored, state)
     pair.files.write(writes)
     files = pair.files.stored()
@@ -329,14 +338,14 @@ MEMBERS = st.builds(Member, st.text(min_size=1, max_size=5), st.text(max_size=9)
 
 
 @given(st.lists(MEMBERS, max_size=5, unique_by=lambda each: each.node_id), st.integers(0, 5))
-def test_a_configuration_comes_back(everyone: list[Member], voters: int) -> None:
+def test_a_roster_comes_back(everyone: list[Member], voters: int) -> None:
     ordered = sorted(everyone, key=lambda each: each.node_id)
-    configuration = Configuration(tuple(ordered[:voters]), tuple(ordered[voters:]))
-    assert Configuration.decode(configuration.encode()) == configuration
+    roster = Roster.of(ordered[:voters], ordered[voters:])
+    assert Roster.decode(roster.encode()) == roster
 
 
 def test_a_hard_state_comes_back_or_says_that_it_is_damaged() -> None:
-    state = HardState(7, "n2", 40, 6, CONFIGURATIONS[2])
+    state = HardState(7, "n2", 40, 6, ROSTERS[2])
     record = state.log_record(GROUP)
     assert (record.kind, record.index, record.term) == (RecordKind.HARD_STATE, 40, 6)
     assert decode_stored(GROUP, record, ()).hard_state == state

@@ -102,7 +102,7 @@ class Cluster:
     def check_true_time(self, ts: Timestamp, node_id: str) -> None:
         """A client hears of a write at ``ts`` from ``node_id``."""
         life = self.find(node_id)
-        voters = [] if life is None or not hasattr(life, "node") else life.node.meta.configuration.voters
+        voters = [] if life is None or not hasattr(life, "node") else life.node.meta.roster.voters
         clocks = [self.hosts[each.node_id].clock for each in voters]
         if clocks:
             problem = self.true_time.problem_with(ts, self.now_ms, clocks)
@@ -115,7 +115,7 @@ class Cluster:
             lives = [life for life in self.lives() if life.is_listening]
             # The next one may have begun in the log.
             epochs = {life.node.clock.epoch + ahead for life in lives for ahead in (0, 1)}
-            for voters in {life.node.meta.configuration.voters for life in lives} - {()}:
+            for voters in {life.node.meta.roster.voters for life in lives} - {()}:
                 clocks = [self.hosts[each.node_id].clock for each in voters]
                 self.true_time.look(self.now_ms, clocks, epochs)
             await self.sleep(_LOOK_MS)
@@ -237,7 +237,7 @@ class Cluster:
         """Make a learner a voter, once it has caught up."""
         while self.now_ms < until_ms:
             leader = self.leader()
-            if leader is not None and leader.node.meta.configuration.is_voter(node_id):
+            if leader is not None and leader.node.meta.roster.is_voter(node_id):
                 return True
             await self.at_leader(
                 f"promote {node_id}",
@@ -253,7 +253,7 @@ class Cluster:
         """Remove a member; its process is stopped when it is out."""
         await self.at_leader(f"remove {node_id}", lambda node: node.meta.members.remove(node_id), until_ms=until_ms)
         leader = self.leader()
-        if leader is None or leader.node.meta.configuration.member(node_id) is not None:
+        if leader is None or leader.node.meta.roster.member(node_id) is not None:
             return False
         self._is_out(node_id)
         return True
@@ -262,7 +262,7 @@ class Cluster:
         """In calm: who is out though nobody who asked for it was told so."""
         leader = self.leader()
         for node_id in list(self.members):
-            if leader is not None and leader.node.meta.configuration.member(node_id) is None:
+            if leader is not None and leader.node.meta.roster.member(node_id) is None:
                 self._is_out(node_id)
 
     def _is_out(self, node_id: str) -> None:

@@ -362,7 +362,7 @@ class Nemesis:
             return False
         if self.is_damaged():
             return False
-        return len(leader.node.meta.configuration.voters) >= VOTERS_TO_LOSE_A_DISK_MIN
+        return len(leader.node.meta.roster.voters) >= VOTERS_TO_LOSE_A_DISK_MIN
 
     def is_damaged(self) -> bool:
         """Whether a disk is damaged, or is about to be: nobody may go who could help."""
@@ -426,7 +426,7 @@ class Nemesis:
         leader = self._cluster.leader()
         if leader is None:
             return
-        voters = [each.node_id for each in leader.node.meta.configuration.voters]
+        voters = [each.node_id for each in leader.node.meta.roster.voters]
         to = self._random.choice(["", *voters])
         self.note("leader transfer", f"from {leader.node_id} to {to or 'any'}")
         try:
@@ -437,7 +437,7 @@ class Nemesis:
 
     def voters(self) -> list[str]:
         leader = self._cluster.leader()
-        return [] if leader is None else [each.node_id for each in leader.node.meta.configuration.voters]
+        return [] if leader is None else [each.node_id for each in leader.node.meta.roster.voters]
 
     async def _add_member(self) -> None:
         if self._is_changing_members or len(self._cluster.members) >= MEMBERS_MAX:

@@ -58,7 +58,7 @@ class LogFaults:
             node_id = self._random.choice(nemesis.voters())
             host = cluster.hosts[node_id]
             cluster.crash(node_id)
-            others = [cluster.hosts[each.node_id].disk.log for each in voters.voters if each.node_id != node_id]
+            others = [cluster.hosts[each].disk.log for each in voters.voters if each != node_id]
             lost = self._lies.lose_end(host.disk.log, others, voters.majority)
             if lost:
                 nemesis.note("end of the log lost", f"{node_id} {lost}")

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from cortado.errors import CortadoError, NotFound, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import Hello
-from cortado.raft.configuration import Configuration
 from cortado.raft.group import RaftLog
 from cortado.raft.log import Message
+from cortado.raft.registry import Roster
 from cortado.raft.standing import Word, vouched_position
 from cortado.store.engine.data_directory import Identity
 from cortado.store.node.repair.ranges import Answer, Ask
@@ -219,17 +219,17 @@ class SimulatedTransport:
     def __init__(self, network: Network, process: Process) -> None:
         self._network = network
         self._process = process
-        self.configuration = Configuration()
+        self.roster = Roster()
 
         process.loop.call_later(_IDLE_MS / 1000, self._idle)
 
-    def configure(self, configuration: Configuration) -> None:
-        self.configuration = configuration
+    def configure(self, configuration: Roster) -> None:
+        self.roster = configuration
 
     def _idle(self) -> None:
         """Let peers know our clock, also where there is nothing to say."""
         now_ms = self._network.scheduler.now_ms
-        for member in self.configuration.others(self._process.node_id):
+        for member in self.roster.others(self._process.node_id):
             if now_ms - self._network.link(self._process.node_id, member.node_id).sent_ms >= _IDLE_MS:
                 self._network.send(self._process, 0, Message(member.node_id, b""))
         self._process.loop.call_later(_IDLE_MS / 1000, self._idle)

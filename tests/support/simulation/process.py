@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cortado.errors import DataLoss
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
+from cortado.raft.registry import Member, Roster
 from cortado.raft.settings import RaftSettings
 from cortado.store.clock.hlc import MAX_OFFSET_MS
 from cortado.store.clock.host_time import HostTime
@@ -68,7 +68,7 @@ class Host:
         self.is_first = is_first
         self.storage_id = f"{node_id}-disk-0"
         self.cluster_id = "sim" if is_first else ""
-        self.joined = Configuration()
+        self.joined = Roster()
         self.snapshot_files = MemorySnapshotFiles()
         self.life: Life | None = None
         self.lives = 0

@@ -298,7 +298,7 @@ class Run:
         leader = self.cluster.leader()
         if leader is None:
             return False
-        members = leader.node.meta.configuration.members
+        members = leader.node.meta.roster.members
         lives = [self.cluster.find(member.node_id) for member in members]
         return all(
             life is not None and life.is_listening and life.log.leader == leader.node_id
@@ -310,7 +310,7 @@ class Run:
         leader = self.cluster.leader()
         if leader is None or self.nemesis.is_damaged():
             return False
-        members = [self.cluster.find(each.node_id) for each in leader.node.meta.configuration.members]
+        members = [self.cluster.find(each.node_id) for each in leader.node.meta.roster.members]
         disks = [
             (life.node.meta.applied.index, life.host.disk.digest)
             for life in members

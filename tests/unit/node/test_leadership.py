@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.group import RaftLog
+from cortado.raft.registry import Member, Roster
 from cortado.store.node.leadership import Elected, Established, Leadership, Lost
 
 MEMBERS = tuple(Member(f"n{number}", f"peer:{number}", f"s{number}", f"host:{number}") for number in (1, 2, 3))
@@ -18,7 +18,7 @@ class SaidByTheLog:
     term: int = 1
     is_leader: bool = False
     may_lead: bool = True
-    configuration: Configuration = field(default_factory=lambda: Configuration(MEMBERS, ()))
+    roster: Roster = field(default_factory=lambda: Roster.of(MEMBERS, ()))
 
 
 def leadership() -> tuple[Leadership, SaidByTheLog]:

@@ -208,7 +208,7 @@ def test_a_leader_makes_its_new_addresses_known() -> None:
         await place.stop()
         place.address, place.peer_address = "elsewhere.test:1", "elsewhere.test:2"
         node = await place.start()
-        await world.until(lambda: node.meta.configuration.voters == (place.member,), "they are known")
+        await world.until(lambda: node.meta.roster.voters == (place.member,), "they are known")
         await world.until(lambda: node.meta.applied.index == node_status(node).last_index, "and committed")
 
     world.run(scenario)
@@ -405,7 +405,7 @@ def test_a_node_with_a_wrong_clock_issues_the_time_of_most_from_the_moment_that_
         assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms > 500_000, "of two, nobody can say who is right"
         await world.join("n3")
         await world.promote("n3")
-        await world.until(lambda: len(n2.meta.configuration.voters) == 3, "n2 knows of n3")
+        await world.until(lambda: len(n2.meta.roster.voters) == 3, "n2 knows of n3")
         await world.settled()
         assert n2.clock.reading().wall_ms - n1.clock.reading().wall_ms <= 251
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cortado.errors import DataLoss
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Encoded, Entry, Nothing
+from cortado.raft.registry import Member, Roster
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.mvcc.evaluation import BumpEpoch, RaiseCeiling
@@ -38,16 +38,17 @@ def apply(engine: MemoryEngine, *entries: Entry) -> AppliedState:
 
 def test_entries_are_applied_in_their_order_and_the_logs_own_ones_move_the_place_alone() -> None:
     engine = MemoryEngine()
-    group = Configuration(voters=(Member("n1", "a:1"),))
-    encoded = write("b", (3, 1), at(8))
+    group = Roster.of(voters=(Member("n1", "a:1"),))
+    encoded = write("b", (4, 1), at(8))
     state = apply(
         engine,
         write("a", (0, 0), at(5)),
         Entry(2, 1, Nothing()),
-        Entry(3, 1, group),
-        Entry(4, 1, Encoded(encoded.payload.encode())),
+        Entry(3, 1, group.configuration),
+        Entry(4, 1, group.registry),
+        Entry(5, 1, Encoded(encoded.payload.encode())),
     )
-    assert state == AppliedState(index=4, term=1, last_ts=at(8))
+    assert state == AppliedState(index=5, term=1, last_ts=at(8))
     store = VersionStore(engine)
     for name in "ab":
         version = store.get(key(name), at(9))

@@ -32,7 +32,7 @@ def test_three_nodes_replicate_what_is_written() -> None:
         for node in nodes:
             assert read(node, "n") == b"64"
             assert read(node, "n", results[9].ts) == b"10"
-        assert [each.node_id for each in n2.meta.configuration.voters] == ["n1", "n2", "n3"]
+        assert [each.node_id for each in n2.meta.roster.voters] == ["n1", "n2", "n3"]
 
     world.run(scenario)
 
@@ -79,13 +79,13 @@ def test_who_announces_a_member_again_is_answered_when_the_first_announcement_is
         n1, _, _ = await world.grow("n1", "n2", "n3")
         world.cut_off("n1")
         first = asyncio.ensure_future(n1.meta.members.add("n4", "n4.test:7621"))
-        await world.until(lambda: n1.meta.configuration.member("n4") is not None, "it is appended")
+        await world.until(lambda: n1.meta.roster.member("n4") is not None, "it is appended")
         again = asyncio.ensure_future(n1.meta.members.add("n4", "n4.test:7621"))
         await world.sleep(300)
         assert not again.done()
         world.heal()
         assert (await first).member("n4") == (await again).member("n4") is not None
-        assert (await n1.meta.members.add("n4", "n4.test:7621")).learners == n1.meta.configuration.learners
+        assert (await n1.meta.members.add("n4", "n4.test:7621")).learners == n1.meta.roster.learners
 
     world.run(scenario)
 

@@ -13,7 +13,7 @@ import pytest
 
 from cortado.errors import CortadoError, NotFound, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import SnapshotChunk
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.registry import Member, Roster
 from cortado.store.peers.frames import HEADER_BYTES, PREAMBLE, Kind, encode_frame
 from support.nodes import run
 from support.peers import LIMITS, PeerProcess, members, running_peer, until
@@ -107,7 +107,7 @@ def test_a_damaged_piece_or_an_early_end_ends_the_stream_after_what_was_good(sec
             sender_of(lambda: [each for each in (chunk(0, b"hello"), second) if each is not None]) as address,
             running_peer("n1") as n1,
         ):
-            n1.transport.configure(Configuration((n1.member, Member("n2", address, "storage-n2"))))
+            n1.transport.configure(Roster.of((n1.member, Member("n2", address, "storage-n2"))))
             pieces: list[bytes] = []
             with pytest.raises(CortadoError) as error:
                 async for piece in n1.transport.fetch_snapshot("n2", 1, "s1", 0):

@@ -8,15 +8,13 @@ import pytest
 
 from cortado.errors import PeerRefused
 from cortado.proto.internal.peers_pb2 import Hello
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers import versions
 from cortado.store.peers.hello import check_certificate, check_hello, make_hello, read_hello, why_no_member
 
 OURS = Identity("cluster-a", "n1", "disk-1")
-CONFIGURATION = Configuration(
-    (Member("n1", "h1:1", "disk-1"), Member("n2", "h2:1", "disk-2")), (Member("n3", "h3:1", ""),)
-)
+CONFIGURATION = Roster.of((Member("n1", "h1:1", "disk-1"), Member("n2", "h2:1", "disk-2")), (Member("n3", "h3:1", ""),))
 
 
 def hello(**changes: Any) -> Hello:

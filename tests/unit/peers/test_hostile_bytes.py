@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import InvalidArgument, Unavailable
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
+from cortado.raft.registry import Member, Roster
 from cortado.store.peers.connection import READ_AHEAD_BYTES, Connection
 from cortado.store.peers.frames import PREAMBLE, FrameBuffer, Kind, encode_frame
 from cortado.store.peers.hello import make_hello
@@ -28,8 +28,8 @@ READ_S = 10.0
 HELLO = encode_frame(Kind.HELLO, make_hello(identity_of_node("n2"), "h:1", (1, 5), "n1").SerializeToString())
 
 
-def two_members(n1: PeerProcess) -> Configuration:
-    return Configuration((n1.member, Member("n2", "127.0.0.1:1", "storage-n2")))
+def two_members(n1: PeerProcess) -> Roster:
+    return Roster.of((n1.member, Member("n2", "127.0.0.1:1", "storage-n2")))
 
 
 async def answer_to(peer: PeerProcess, *pieces: bytes) -> bytes:
@@ -101,7 +101,7 @@ def test_bytes_that_were_drawn_at_random_end_every_connection_and_nothing_else(
         async with running_peer("n1", limits=limits) as n1, running_peer("n3") as n3:
             # n2 is known, and never there: whoever says its Hello is taken for it.
             n2 = Member("n2", "127.0.0.1:1", "storage-n2")
-            n1.transport.configure(Configuration((*members(n1, n3).voters, n2)))
+            n1.transport.configure(Roster.of((*members(n1, n3).voters, n2)))
             n3.transport.configure(members(n1, n3))
             await connected(n1, n3)
             for _ in range(20):

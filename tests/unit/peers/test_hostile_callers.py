@@ -23,8 +23,8 @@ from cortado.proto.internal.peers_pb2 import (
     PeerBatch,
     ReadRangeRequest,
 )
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
+from cortado.raft.registry import Member, Roster
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.repair.ranges import Answer
 from cortado.store.peers.frames import PREAMBLE, Frame, Kind, encode_frame
@@ -48,8 +48,8 @@ def good_hello(node_id: str = "n2") -> Frame:
     return hello_frame(make_hello(identity_of_node(node_id), "h:1", (1, 5), "n1"))
 
 
-def two_members(n1: PeerProcess) -> Configuration:
-    return Configuration((n1.member, Member("n2", "127.0.0.1:1", "storage-n2")))
+def two_members(n1: PeerProcess) -> Roster:
+    return Roster.of((n1.member, Member("n2", "127.0.0.1:1", "storage-n2")))
 
 
 FOREIGN = hello_frame(make_hello(identity_of_node("n2", "cluster-b"), "h:1", (9, 9), "n1"))
@@ -241,7 +241,7 @@ def test_an_answer_that_nobody_takes_is_given_up_and_keeps_no_connection() -> No
 def test_a_wrong_request_to_join_binds_nothing(changes: dict[str, Any], kind: type[CortadoError], said: str) -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1:
-            n1.transport.configure(Configuration((n1.member,), (Member("n3", "h:1", ""),)))
+            n1.transport.configure(Roster.of((n1.member,), (Member("n3", "h:1", ""),)))
             ours = JoinRequest()
             OURS.tell(ours)
             request = JoinRequest(node_id="n3", storage_id="s", peer_address="h:1", address="h:2", entries=ours.entries)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from cortado.errors import InvalidArgument, NotLeader, PeerRefused, Unavailable
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.join import join
@@ -25,11 +25,11 @@ def test_a_new_node_is_sent_on_to_the_leader_and_bound_there() -> None:
             n1.transport.configure(members(n1, n2))
             # As clients know it.
             n1.node.join_answer = NotLeader("elsewhere", leader=n2.member.address)
-            joined = Configuration((n1.member, n2.member), (Member("n3", "127.0.0.1:9", "disk-3"),))
+            joined = Roster.of((n1.member, n2.member), (Member("n3", "127.0.0.1:9", "disk-3"),))
             n2.node.join_answer = joined
             answer = await join([n1.address], NEW, AT, timeout_s=20)
             assert answer.cluster_id == "cluster-a"
-            assert Configuration.decode(answer.configuration.SerializeToString()) == joined
+            assert Roster.decode(answer.roster.SerializeToString()) == joined
             assert n2.node.bound == [Member("n3", "127.0.0.1:9", "disk-3", "127.0.0.1:8")]
 
     run(scenario)
@@ -51,7 +51,7 @@ def test_while_there_is_no_leader_it_is_waited_for() -> None:
 
             async def elect() -> None:
                 await until(lambda: len(n1.node.bound) >= 2, "it was tried again")
-                n1.node.join_answer = Configuration((n1.member,))
+                n1.node.join_answer = Roster.of((n1.member,))
 
             answer, _ = await asyncio.gather(join([n1.address], NEW, AT, timeout_s=20), elect())
             assert answer.cluster_id == "cluster-a"
@@ -62,7 +62,7 @@ def test_while_there_is_no_leader_it_is_waited_for() -> None:
 def test_at_the_deadline_each_endpoint_has_its_reason() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n2") as n2:
-            n1.transport.configure(Configuration((n1.member, Member("n4", "127.0.0.1:2", "disk-4", "clients:4"))))
+            n1.transport.configure(Roster.of((n1.member, Member("n4", "127.0.0.1:2", "disk-4", "clients:4"))))
             n1.node.join_answer = NotLeader("", leader="clients:4")
             n2.node.join_answer = NotLeader("")
             with pytest.raises(Unavailable) as error:
@@ -94,7 +94,7 @@ def test_what_waiting_cannot_settle_ends_the_attempt_at_once(
         async with running_peer("n1") as n1:
             n1.node.join_answer = answer
             if said != ADVICE:
-                n1.transport.configure(Configuration((n1.member,), (Member("n3", "127.0.0.1:9", ""),)))
+                n1.transport.configure(Roster.of((n1.member,), (Member("n3", "127.0.0.1:9", ""),)))
             with pytest.raises(kind, match=said):
                 await join([n1.address], NEW, AT, timeout_s=20)
             assert len(n1.node.bound) == 1

@@ -17,8 +17,8 @@ from cortado.proto.internal.peers_pb2 import (
     VouchRequest,
     VouchResponse,
 )
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
+from cortado.raft.registry import Member, Roster
 from cortado.store.peers.connecting import Target, ask
 from cortado.store.peers.frames import Frame, Kind
 from cortado.store.peers.hello import make_hello
@@ -84,7 +84,7 @@ def test_a_stranger_that_says_its_log_is_ahead_is_refused_where_no_member_knows_
 def test_a_stranger_is_refused_while_no_member_can_be_asked_and_is_told_so() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1:
-            n1.transport.configure(Configuration((n1.member, Member("n2", "127.0.0.1:1", "storage-n2"))))
+            n1.transport.configure(Roster.of((n1.member, Member("n2", "127.0.0.1:1", "storage-n2"))))
             assert "vouches for it (n2: nothing listens there)" in await refusal(n1, hello_of("n9", "n1"))
 
     run(scenario)
@@ -96,7 +96,7 @@ def test_a_member_that_is_behind_does_not_vouch() -> None:
     async def scenario() -> None:
         async with running_peer("n1", node=at(5, 20)) as n1, running_peer("n2", node=at(5, 19)) as n2:
             n1.transport.configure(members(n1, n2))
-            n2.transport.configure(Configuration((*members(n1, n2).voters, Member("n9", "h:9", "storage-n9"))))
+            n2.transport.configure(Roster.of((*members(n1, n2).voters, Member("n9", "h:9", "storage-n9"))))
             said = await refusal(n1, hello_of("n9", "n1"))
             assert "n2: it is a member, but this log is no further than ours" in said
 
@@ -111,7 +111,7 @@ def test_of_two_members_the_one_that_is_further_is_believed() -> None:
             running_peer("n3", node=at(5, 31)) as n3,
         ):
             n1.transport.configure(members(n1, n2, n3))
-            n2.transport.configure(Configuration((*members(n1, n2, n3).voters, Member("n9", "h:9", "storage-n9"))))
+            n2.transport.configure(Roster.of((*members(n1, n2, n3).voters, Member("n9", "h:9", "storage-n9"))))
             n3.transport.configure(members(n1, n2, n3))
             assert "n3: no" in await refusal(n1, hello_of("n9", "n1"))
             n2.node.position = (6, 1)
@@ -132,7 +132,7 @@ def test_a_stranger_with_another_directory_than_the_one_that_joined_is_not_vouch
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n2", node=at(9, 9)) as n2:
             n1.transport.configure(members(n1, n2))
-            n2.transport.configure(Configuration((*members(n1, n2).voters, Member("n9", "h:9", "storage-n9"))))
+            n2.transport.configure(Roster.of((*members(n1, n2).voters, Member("n9", "h:9", "storage-n9"))))
             assert "n2: no" in await refusal(n1, hello_of("n9", "n1", storage_id="another-disk"))
 
     run(scenario)

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
+from cortado.raft.registry import Member, Roster
 from cortado.store.peers.interface import PeerLimits
 from support.nodes import run, until
 from support.peers import LIMITS, RecordingNode, connected, identity_of_node, members, running_peer
@@ -168,7 +168,7 @@ def test_a_peer_is_followed_to_a_new_address() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n2") as n2:
             n2.node.leaving = (n1.member,)  # It knows it, and does not dial.
-            old = Configuration((n1.member, replace(n2.member, peer_address="127.0.0.1:1")))
+            old = Roster.of((n1.member, replace(n2.member, peer_address="127.0.0.1:1")))
             n1.transport.configure(old)
             await until(lambda: n1.problem_with("n2") != "", "the old address was tried")
             n1.transport.configure(members(n1, n2))
@@ -180,7 +180,7 @@ def test_a_peer_is_followed_to_a_new_address() -> None:
 def test_an_address_that_leads_to_another_node_is_refused_with_both_names() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1, running_peer("n3") as n3:
-            everyone = Configuration((n1.member, Member("n2", n3.address, "storage-n2"), n3.member))
+            everyone = Roster.of((n1.member, Member("n2", n3.address, "storage-n2"), n3.member))
             n1.transport.configure(everyone)
             n3.transport.configure(everyone)
             said = "node n1 looks for node n2 under an address that leads to node n3"
@@ -194,7 +194,7 @@ def test_an_address_that_leads_to_another_node_is_refused_with_both_names() -> N
 def test_an_address_that_leads_back_is_refused() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1:
-            n1.transport.configure(Configuration((n1.member, Member("n2", n1.address, "storage-n2"))))
+            n1.transport.configure(Roster.of((n1.member, Member("n2", n1.address, "storage-n2"))))
             said = "node n1 is this node itself: an address of another member leads back to it"
             await until(lambda: n1.problem_with("n2") == said, "n1 says so")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import PeerRefused, Unavailable
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Message
+from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.peers.addresses import Addresses
 from cortado.store.peers.credentials import Certificates, TlsFiles
@@ -75,7 +75,7 @@ def test_nobody_else_opens_a_stream_as_a_peer(certifier: Certifier, tmp_path: Pa
 
     async def scenario() -> None:
         async with running_peer("n1", certificates=certifier.certificates("n1")) as n1:
-            n1.transport.configure(Configuration((n1.member, Member("n2", "127.0.0.1:1", "storage-n2"))))
+            n1.transport.configure(Roster.of((n1.member, Member("n2", "127.0.0.1:1", "storage-n2"))))
             refusal = await refused_by(n1, unchecked(files), hello_of="n2")
             if said:
                 assert refusal.problem == said

@@ -8,9 +8,9 @@ from cortado.errors import DataLoss, InvalidArgument
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.bootstrap import force_single_writes, reset_term_writes
 from cortado.raft.bounds import TERM_AHEAD_MAX, TERM_MAX
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import Encoded
 from cortado.raft.records import KIND_DATA, HardState, Record
+from cortado.raft.registry import Member, Roster
 from cortado.raft.standing import Word, vouched_position
 from support.raft_hand import GROUP, Hand, members
 
@@ -88,10 +88,10 @@ def test_a_member_whose_removal_was_never_decided_is_heard_and_the_removal_is_ta
     del group.logs["n1"]
     group.elect("n3")
     log = group.start("n1")
-    assert log.configuration.member("n3") is None
+    assert log.roster.member("n3") is None
     # Two of three live, n1 and n3: they must be able to go on.
     group.run(2_000, without=("n2",))
-    assert log.configuration.is_voter("n3")
+    assert log.roster.is_voter("n3")
     assert log.leader == "n3"
     entry = group.append("n3", b"goes on")
     group.settle(without=("n2",))
@@ -107,7 +107,7 @@ def test_a_leader_that_was_added_meanwhile_is_heard_once_members_vouched_for_it(
     group.settle(without=("n3",))
     log.members.bind(Member("n4", "host:4", "s4", "for-clients:4"))
     group.settle(without=("n3",))
-    group.joined["n4"] = log.configuration
+    group.joined["n4"] = log.roster
     group.disks["n4"] = group.disks["n2"].copy()
     group.applied["n4"] = list(group.applied["n2"])
     group.start("n4")
@@ -126,7 +126,7 @@ def test_a_leader_that_was_added_meanwhile_is_heard_once_members_vouched_for_it(
     assert position is not None
     late.standing.believe("n4", position)
     group.run(1_000)
-    assert late.configuration.is_voter("n4")
+    assert late.roster.is_voter("n4")
     assert late.last == group.logs["n4"].last
     assert not late.standing.is_believed("n4"), "its own configuration answers now"
 
@@ -243,7 +243,7 @@ def test_a_time_that_has_not_come_says_nothing_of_how_fresh_a_replica_is() -> No
 
 def hard_state(group: Hand, node_id: str, term: int) -> None:
     """As a build without bounds would have stored it."""
-    configuration = Configuration(members(3))
+    configuration = Roster.of(members(3))
     group.disks[node_id].write([HardState(term, "n3", 2, 1, configuration).log_record(GROUP)])
 
 

@@ -38,7 +38,7 @@ def lead_by_n3(group: Hand, *terms: int, behind: tuple[int, int] = (3, 2)) -> No
 
 
 def snapshot(group: Hand, index: int, term: int) -> tuple[SnapshotMeta, list[Entry]]:
-    return SnapshotMeta("s", index, term, group.logs["n2"].configuration, 1), [Entry(index, term, Nothing())]
+    return SnapshotMeta("s", index, term, group.logs["n2"].roster, 1), [Entry(index, term, Nothing())]
 
 
 def assert_comes_back(group: Hand, node_id: str = "n2") -> None:
@@ -175,7 +175,7 @@ def test_a_start_makes_good_what_a_crash_between_data_and_log_files_left(term: i
 def test_a_log_that_is_reset_at_a_start_keeps_what_agrees() -> None:
     group = with_a_tail()
     stored = group.disks["n2"].stored()
-    state = HardState(7, "n1", 4, 2, stored.configuration)
+    state = HardState(7, "n1", 4, 2, stored.roster)
     again, writes = reset_to(GROUP, stored, state)
     assert (again.last, [each.index for each in again.records]) == ((6, 2), [5, 6])
     assert kinds(writes) == [(RecordKind.HARD_STATE, 4, 2)]

@@ -13,6 +13,7 @@ from cortado.raft.group import RaftLog
 from cortado.raft.journal import Journal
 from cortado.raft.log import Encoded, Entry, SnapshotMeta
 from cortado.raft.records import KIND_DATA, HardState, Record, decode_stored
+from cortado.raft.registry import Roster
 from support.raft_hand import GROUP, Hand, members
 
 
@@ -22,7 +23,7 @@ def broken(what: str) -> pytest.RaisesExc[Internal]:
 
 def a_journal(term: int = 5) -> Journal:
     """After entry 2 of term 1, with entries 3 and 4 of term 5."""
-    start = HardState(term, "", 2, 1, Configuration(members(3)))
+    start = HardState(term, "", 2, 1, Roster.of(members(3)))
     journal = Journal(GROUP, decode_stored(GROUP, start.log_record(GROUP), ()), (2, 1))
     for index in (3, 4):
         journal.add(a_record(index, term), index, term)
@@ -168,7 +169,7 @@ def test_entries_are_handed_over_one_after_the_other() -> None:
 
 def test_a_snapshot_is_installed_where_nothing_is_outstanding_and_it_is_ahead() -> None:
     log, entry = to_apply()
-    meta = SnapshotMeta("s", entry.index + 5, entry.term, log.configuration, 1)
+    meta = SnapshotMeta("s", entry.index + 5, entry.term, log.roster, 1)
     with broken("a snapshot that is installed is ahead of what is applied"):
         log.window.install(replace(meta, index=log.applied[0]))
     entries = log.committed()
@@ -186,10 +187,10 @@ def test_a_snapshot_is_installed_where_nothing_is_outstanding_and_it_is_ahead() 
 def test_voters_change_one_at_a_time_and_never_all_go() -> None:
     log = committed_by(Hand(3))
     with broken("a new configuration has voters"):
-        log._configure(Configuration((), members(3)))
+        log.members._configure(Configuration((), ("n1", "n2", "n3")))
     with broken("voters change one at a time"):
-        log._configure(Configuration(members(1)))
-    assert log.configuration == Configuration(members(3))
+        log.members._configure(Configuration(("n1",)))
+    assert log.roster == Roster.of(members(3))
 
 
 def test_a_vote_that_is_sent_is_the_one_that_is_stored() -> None:

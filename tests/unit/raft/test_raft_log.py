@@ -12,6 +12,7 @@ from cortado.raft import applying
 from cortado.raft.configuration import Configuration
 from cortado.raft.engine import _SYNCOBJ
 from cortado.raft.log import Encoded, Entry, Nothing, RecordKind, SnapshotMeta
+from cortado.raft.registry import Registry, Roster
 from cortado.raft.settings import RaftSettings
 from support.raft_hand import Hand, members
 
@@ -171,7 +172,7 @@ def test_nothing_is_handed_over_while_the_log_is_reset_to_a_snapshot() -> None:
     """The writes of the reset name the term and the vote: others, written between, would be lost."""
     group = Hand(3)
     log = group.logs["n2"]
-    meta = SnapshotMeta("s", 50, 1, log.configuration, 1)
+    meta = SnapshotMeta("s", 50, 1, log.roster, 1)
     writes = log.window.install(meta)
     group.now_ms += 5_000
     log.tick(group.now_ms)
@@ -292,15 +293,18 @@ def test_followers_know_how_fresh_they_are() -> None:
     assert group.logs["n3"].fresh_as_of_ms == before
 
 
-def test_a_configuration_is_known_at_each_place() -> None:
+def test_members_and_nodes_are_known_at_each_place() -> None:
     group = Hand(3)
     log = group.elect("n1")
     log.members.remove("n3")
-    assert log.window.configuration_at(3) == Configuration(members(3))
-    assert log.window.configuration_at(4) == log.configuration == Configuration(members(2))
+    assert log.window.roster_at(3) == Roster.of(members(3))
+    # It belongs to no configuration any more before it leaves the registry.
+    assert log.window.roster_at(4) == Roster(Configuration(("n1", "n2")), Roster.of(members(3)).registry)
+    assert log.window.roster_at(5) == log.roster == Roster(Configuration(("n1", "n2")), Registry(members(2), ("n3",)))
+    assert log.roster is log.roster, "who compares it with the last one compares objects"
 
 
-def test_a_configuration_is_not_made_up_for_a_place_that_the_log_has_left_behind() -> None:
+def test_a_roster_is_not_made_up_for_a_place_that_the_log_has_left_behind() -> None:
     from cortado.errors import Internal
 
     group = Hand(3, settings=RaftSettings(retain_entries=0))
@@ -311,8 +315,8 @@ def test_a_configuration_is_not_made_up_for_a_place_that_the_log_has_left_behind
         group.settle()
     log.window.compact(log.applied[0])
     assert log.window.base[0] > 4
-    with pytest.raises(Internal, match="a configuration that is asked for is not gone: 3"):
-        log.window.configuration_at(3)
+    with pytest.raises(Internal, match="a roster that is asked for is not gone: 3"):
+        log.window.roster_at(3)
 
 
 def test_a_snapshot_older_than_what_is_applied_is_not_installed() -> None:
@@ -321,7 +325,7 @@ def test_a_snapshot_older_than_what_is_applied_is_not_installed() -> None:
     group = Hand(3)
     log = group.elect("n1")
     with pytest.raises(Internal):
-        log.window.install(SnapshotMeta("s1", 2, 1, log.configuration, 1))
+        log.window.install(SnapshotMeta("s1", 2, 1, log.roster, 1))
 
 
 def test_the_public_module_of_pysyncobj_is_left_alone() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from cortado.errors import DataLoss, InvalidArgument, NotLeader, Unavailable
 from cortado.raft.bootstrap import bootstrap_writes, force_single_writes
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.log import RecordKind, SnapshotMeta
 from cortado.raft.records import StoredLog
+from cortado.raft.registry import Member, Roster
 from cortado.raft.settings import RaftSettings
 from support.raft_disks import LogDisk
 from support.raft_hand import GROUP, Hand, members
@@ -116,7 +116,7 @@ def test_a_learner_becomes_a_voter_when_it_joined_answers_and_has_caught_up() ->
     with pytest.raises(Unavailable, match="waits for a snapshot"):
         log.members.promote("n4")
     index, term = log.applied
-    meta = SnapshotMeta("s1", index, term, log.window.configuration_at(index), 1)
+    meta = SnapshotMeta("s1", index, term, log.window.roster_at(index), 1)
     log.window.offer_snapshot("n4", meta)
     group.settle()
     offer = group.logs["n4"].window.snapshot_offer
@@ -126,7 +126,7 @@ def test_a_learner_becomes_a_voter_when_it_joined_answers_and_has_caught_up() ->
     group.run(300)
     log.members.promote("n4")
     group.run(300)
-    assert all(each.configuration.is_voter("n4") for each in group.logs.values())
+    assert all(each.roster.is_voter("n4") for each in group.logs.values())
 
 
 def test_a_learner_is_not_counted() -> None:
@@ -148,7 +148,7 @@ def test_removing_a_voter_must_leave_a_majority_that_can_be_reached() -> None:
         group.logs["n1"].members.remove("n1")  # Before it is told to hand over first.
     group.logs["n1"].members.remove("n3")
     group.run(200, without=("n3",))
-    assert [each.node_id for each in group.logs["n1"].configuration.voters] == ["n1", "n2"]
+    assert [each.node_id for each in group.logs["n1"].roster.voters] == ["n1", "n2"]
 
 
 def test_a_removed_member_is_heard_by_nobody_and_begins_no_term() -> None:
@@ -172,13 +172,13 @@ def test_a_group_grows_from_one_and_shrinks_to_one() -> None:
         group.settle()
     log.members.add_learner(Member("n2", "host:2"))
     group.settle()
-    assert set(group.disks["n1"].entries) == set(range(3, 8)), "what it kept alone is there for who comes"
+    assert set(group.disks["n1"].entries) == set(range(3, 9)), "what it kept alone is there for who comes"
     group.append("n1", b"kept")
     group.settle()
     restarted = group.start("n1")
     group.run(100)
-    assert restarted.last == (9, 3)
-    assert restarted.configuration.member("n2") is not None
+    assert restarted.last == (10, 3)
+    assert restarted.roster.member("n2") is not None
     restarted.members.remove("n2")
     group.settle()
     group.append("n1", b"alone")
@@ -186,7 +186,7 @@ def test_a_group_grows_from_one_and_shrinks_to_one() -> None:
     again = group.start("n1")
     group.run(100)
     assert again.is_leader
-    assert again.configuration == Configuration(members(1))
+    assert again.roster == Roster.of(members(1)), "n2 had not joined, and left nothing behind"
     assert [entry.index for entry in group.applied["n1"]] == list(range(3, again.last[0] + 1))
 
 
@@ -207,7 +207,7 @@ def test_who_joins_a_group_of_one_is_brought_to_all_of_it_and_counts_from_then_o
     group.run(300)
     assert log.window.snapshot_needs == ["n2"]
     index, term = log.applied
-    meta = SnapshotMeta("s1", index, term, log.window.configuration_at(index), 1)
+    meta = SnapshotMeta("s1", index, term, log.window.roster_at(index), 1)
     log.window.offer_snapshot("n2", meta)
     group.settle()
     group.install("n2", meta, group.applied["n1"])
@@ -329,7 +329,7 @@ def test_a_configuration_is_never_taken_back() -> None:
     group.pass_ms(1, "n1")
     writes = group.take("n1")
     assert log.configuration.is_alone("n1")
-    assert [each.index for each in writes] == [entry.index, entry.index + 1]
+    assert [each.index for each in writes] == [entry.index, entry.index + 1, entry.index + 2]
     assert not log.withdraw(writes)
     # Nor what was on its way when the change was appended behind it.
     group = Hand(1, learners=1)
@@ -377,9 +377,12 @@ def test_a_group_without_its_majority_begins_again_with_one() -> None:
     group.run(100)
     assert log.is_leader
     assert [entry.payload.encode() for entry in group.applied["n1"]][1:3] == [b"committed", b"not committed"]
-    assert log.configuration == Configuration(members(1))
+    assert log.roster == Roster.of(members(1))
     again, nothing_lost = force_single_writes(GROUP, group.disks["n1"].stored(), members(1)[0])
-    assert ([each.kind for each in again], nothing_lost.removed) == ([RecordKind.HARD_STATE, RecordKind.ENTRY], ())
+    assert ([each.kind for each in again], nothing_lost.removed) == (
+        [RecordKind.HARD_STATE, RecordKind.ENTRY, RecordKind.ENTRY],
+        (),
+    )
     with pytest.raises(InvalidArgument):
         force_single_writes(GROUP, LogDisk().stored(), members(1)[0])
 
@@ -428,4 +431,4 @@ def test_settings_are_refused_by_name() -> None:
 def test_a_founded_group_is_stored_as_one_hard_state() -> None:
     stored: StoredLog = LogDisk(*bootstrap_writes(GROUP, members(1)[0])).stored()
     assert (stored.last, stored.is_empty) == ((2, 1), False)
-    assert stored.configuration == Configuration(members(1))
+    assert stored.roster == Roster.of(members(1))

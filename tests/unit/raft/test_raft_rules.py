@@ -7,6 +7,7 @@ that keeps the rule is replaced by what would stand there without it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 
 import pytest
@@ -15,7 +16,6 @@ from cortado.errors import CortadoError, DataLoss, InvalidArgument, NotLeader, T
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft import engine, following
 from cortado.raft.applying import Applying
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.core import Core
 from cortado.raft.elections import Elections
 from cortado.raft.engine import Engine
@@ -26,6 +26,7 @@ from cortado.raft.log import Encoded, RecordKind, SnapshotMeta
 from cortado.raft.membership import Membership
 from cortado.raft.outbox import Outbox
 from cortado.raft.progress import Progress
+from cortado.raft.registry import Member, Roster
 from cortado.raft.replication import Replication
 from cortado.raft.settings import RaftSettings
 from cortado.raft.storing import Storing
@@ -685,9 +686,9 @@ def _one_change() -> None:
 
 
 def _forget_rollback(self, index, original=Journal.truncate) -> None:
-    kept = list(self._configurations)
+    kept = deepcopy((self._configurations, self._registries))
     original(self, index)
-    self._configurations = kept
+    self._configurations, self._registries = kept
 
 
 @rule("membership: a truncated change is rolled back", replaced(Journal, "truncate", _forget_rollback))
@@ -698,11 +699,11 @@ def _rollback() -> None:
     group.store("n1")
     group.send_all()
     group.mail.clear()
-    assert not group.logs["n1"].configuration.is_voter("n3")
+    assert not group.logs["n1"].roster.is_voter("n3")
     group.elect("n2", without=("n1",))
     group.run(1000)
-    assert group.logs["n1"].configuration.is_voter("n3")
-    assert group.logs["n1"].configuration == group.logs["n2"].configuration
+    assert group.logs["n1"].roster.is_voter("n3")
+    assert group.logs["n1"].roster == group.logs["n2"].roster
 
 
 # --- 12. snapshots --------------------------------------------------------------------------------------------------
@@ -723,7 +724,7 @@ def _behind_the_snapshot() -> tuple[Hand, SnapshotMeta]:
     group.deliver(to="n2", kind="append")
     group.store("n2")
     assert group.logs["n2"].last == (6, 2)
-    return group, SnapshotMeta("s1", 5, 2, group.logs["n1"].configuration, 10)
+    return group, SnapshotMeta("s1", 5, 2, group.logs["n1"].roster, 10)
 
 
 @rule("snapshots: a suffix that agrees stays", replaced(Journal, "reset", _drop_suffix))
@@ -738,7 +739,7 @@ def _suffix_kept() -> None:
 
 def _offer_always(self, sender, message) -> None:
     notice = message.snapshot
-    meta = SnapshotMeta(notice.snapshot_id, notice.index, notice.term, Configuration(), notice.size_bytes)
+    meta = SnapshotMeta(notice.snapshot_id, notice.index, notice.term, Roster(), notice.size_bytes)
     self.offer = following.SnapshotOffer(sender, meta)
 
 

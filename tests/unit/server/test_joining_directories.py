@@ -10,8 +10,8 @@ import pytest
 
 from cortado.errors import DataDirectoryError, InvalidArgument, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import JoinResponse
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.records import HardState
+from cortado.raft.registry import Member, Roster
 from cortado.store.engine.lmdb_engine import LmdbEngine
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.peers.addresses import Addresses
@@ -179,7 +179,7 @@ def test_a_directory_that_began_a_cluster_does_not_join_another_one(
 
 def has(stores: Stores, *members: Member) -> Stores:
     """The directory's group is of these members."""
-    stores.log_files.append([HardState(3, "", 9, 2, Configuration(voters=members)).log_record(GROUP_ID)])
+    stores.log_files.append([HardState(3, "", 9, 2, Roster.of(voters=members)).log_record(GROUP_ID)])
     stores.close()
     return Stores.beside(LmdbEngine.open(stores.engine.path, new_identity=lambda: pytest.fail("it is made")))
 

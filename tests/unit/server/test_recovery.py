@@ -10,8 +10,8 @@ import pytest
 
 from cortado.errors import DataDirectoryError, DataLoss, InvalidArgument, Unsupported
 from cortado.raft.bootstrap import bootstrap_writes
-from cortado.raft.configuration import Configuration, Member
 from cortado.raft.records import HardState, StoredLog, Writes, nothing
+from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.engine.interface import Space
 from cortado.store.log_files.log_files import LogFiles
@@ -24,7 +24,7 @@ from cortado.store.server.stores import read_log_groups
 from support.engines import open_stores
 
 N1, N2, N3 = (Member(f"n{i}", f"127.0.0.1:{i}", f"disk-{i}") for i in (1, 2, 3))
-THREE = Configuration(voters=(N1, N2, N3))
+THREE = Roster.of(voters=(N1, N2, N3))
 N1_OLD = Identity("old", "n1", "disk-1")
 APPLIED = AppliedState(index=9, term=2)
 
@@ -37,7 +37,7 @@ def stopped(tmp_path: Path) -> Path:
 
 def make(
     path: Path,
-    configuration: Configuration = THREE,
+    configuration: Roster = THREE,
     *,
     identity: Identity = N1_OLD,
     log: Writes | None = None,
@@ -88,8 +88,8 @@ def test_afterwards_it_is_alone_under_a_new_cluster_id_with_all_of_its_log(stopp
     assert cluster_id != "old"
     assert survey(stopped).removed == ()
     log = log_of(stopped)
-    assert [(each.index, each.term) for each in log.records] == [(10, 3), (11, 3), (12, 4)]
-    assert (log.hard_state.term, log.hard_state.voted_for, log.configuration.members) == (4, "", (N1,))
+    assert [(each.index, each.term) for each in log.records] == [(10, 3), (11, 3), (12, 4), (13, 4)]
+    assert (log.hard_state.term, log.hard_state.voted_for, log.roster) == (4, "", Roster.of(voters=(N1,)))
 
 
 @pytest.mark.parametrize("ask", [survey, lambda path: force_new_cluster(path, dry_run=True)])
@@ -124,18 +124,18 @@ def test_a_snapshot_that_was_installed_and_not_yet_in_the_log_is_where_the_log_b
     assert survey(stopped).last_index == 40
     force_new_cluster(stopped, dry_run=False)
     log = log_of(stopped)
-    assert (log.hard_state.base_index, [each.index for each in log.records]) == (40, [41])
+    assert (log.hard_state.base_index, [each.index for each in log.records]) == (40, [41, 42])
 
 
 @pytest.mark.parametrize(
     ("configuration", "problem"),
     [
-        (Configuration(voters=(N2, N3), learners=(N1,)), "is that of a learner, n1"),
-        (Configuration(voters=(N2, N3)), "is that of n1, which was removed from its cluster"),
+        (Roster.of(voters=(N2, N3), learners=(N1,)), "is that of a learner, n1"),
+        (Roster.of(voters=(N2, N3)), "is that of n1, which was removed from its cluster"),
     ],
     ids=["learner", "removed"],
 )
-def test_who_has_no_vote_is_no_survivor(tmp_path: Path, configuration: Configuration, problem: str) -> None:
+def test_who_has_no_vote_is_no_survivor(tmp_path: Path, configuration: Roster, problem: str) -> None:
     with pytest.raises(Unsupported, match=problem):
         survey(make(tmp_path / "data", configuration))
 

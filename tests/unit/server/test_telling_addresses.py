@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from cortado.raft.configuration import Configuration, Member
+from cortado.raft.registry import Member, Roster
 from cortado.store.engine.data_directory import Identity
 from cortado.store.node.replica import Replica, Role
 from cortado.store.peers.addresses import Addresses
@@ -30,8 +30,8 @@ class Leader:
     told: list[Addresses] = field(default_factory=list)
 
     @property
-    def configuration(self) -> Configuration:
-        return Configuration(
+    def roster(self) -> Roster:
+        return Roster.of(
             (Member(self.identity.node_id, self.addresses.peers, self.identity.storage_id, self.addresses.clients),)
         )
 

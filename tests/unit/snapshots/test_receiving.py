@@ -489,7 +489,7 @@ def test_an_offer_whose_id_is_no_name_writes_no_file() -> None:
     async def scenario() -> None:
         leader, follower = pair(Network())
         meta = await offer(leader, follower)
-        evil = type(meta)("../../engine/data", meta.index, meta.term, meta.configuration, meta.size_bytes)
+        evil = type(meta)("../../engine/data", meta.index, meta.term, meta.roster, meta.size_bytes)
         follower.log.snapshot_offer = SnapshotOffer("n1", evil)
         follower.poll()
         await until(lambda: follower.receiver.progress and follower.receiver.progress.problem, follower)

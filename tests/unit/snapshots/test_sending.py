@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from cortado.errors import DataLoss, InvalidArgument, NotFound, ResourceExhausted, Unavailable
-from cortado.raft.configuration import Member
 from cortado.raft.log import PeerProgress
 from cortado.store.engine.interface import Space
 from cortado.store.engine.lmdb_engine import LmdbEngine
@@ -45,7 +44,7 @@ def leader(rows: int = 200, index: int = 50, network: Network | None = None) -> 
 
 
 def heard(name: str, ms: float) -> PeerProgress:
-    return PeerProgress(Member(name, f"{name}:7621"), True, 0, ms, True)
+    return PeerProgress(name, True, 0, ms, True)
 
 
 def verified(files: SnapshotFiles, name: str) -> WholeFile:
@@ -63,7 +62,7 @@ def test_two_members_in_need_share_one_snapshot() -> None:
         (first, meta), (second, same) = sender.log.offered
         assert (first, second) == ("n2", "n3")
         assert meta is same
-        assert (meta.index, meta.term, meta.configuration) == (50, 3, MEMBERS)
+        assert (meta.index, meta.term, meta.roster) == (50, 3, MEMBERS)
         assert len(await read_all(sender, meta.snapshot_id)) == meta.size_bytes
         for _ in range(20):
             sender.poll()
