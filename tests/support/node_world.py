@@ -111,10 +111,10 @@ class WorldTransport:
     def __init__(self, world: World, node_id: str) -> None:
         self._world = world
         self._node_id = node_id
-        self.configurations: list[Roster] = []
+        self.rosters: list[Roster] = []
 
-    def configure(self, configuration: Roster) -> None:
-        self.configurations.append(configuration)
+    def configure(self, roster: Roster) -> None:
+        self.rosters.append(roster)
 
     def send(self, group_id: int, messages: Sequence[Message]) -> None:
         for message in messages:

@@ -29,6 +29,8 @@ class Checks:
         self._led: dict[str, int] = {}
         self._configurations: list[tuple[int, object]] = []
         self._handed: dict[str, tuple[int, int]] = {}
+        self._rosters: dict[str, object] = {}
+        self._bound: dict[str, str] = {}
 
     def that(self, holds: bool, what: str) -> None:
         if not holds:
@@ -38,12 +40,28 @@ class Checks:
 
     def turned(self, replica) -> None:
         log = replica.log
+        self._registry_fits(replica.node_id, log)
         if log.leader == replica.node_id and self._led.get(replica.node_id) != log.term:
             self._led[replica.node_id] = log.term
             self._world.counts["leaders"] += 1
             first = self._leaders.setdefault(log.term, replica.node_id)
             self.that(first == replica.node_id, f"term {log.term} has one leader: {first}, {replica.node_id}")
             self._leader_is_complete(log)
+
+    def _registry_fits(self, node_id, log) -> None:
+        """Every member is in the registry, no id that is used up is a member's, and a bound one is bound for good."""
+        roster = log.roster
+        if roster is self._rosters.get(node_id):
+            return
+        self._rosters[node_id] = roster
+        known = {each.node_id for each in roster.registry.nodes}
+        self.that(known.issuperset(roster.configuration.members), f"{node_id} knows all members: {roster}")
+        self.that(known.isdisjoint(roster.registry.removed), f"{node_id} knows nobody who was removed: {roster}")
+        self._world.counts["ids used up"] = max(self._world.counts["ids used up"], len(roster.registry.removed))
+        for each in log.window.roster_at(max(log.window.base[0], log.durable_commit_index)).registry.nodes:
+            if each.storage_id:
+                bound = self._bound.setdefault(each.node_id, each.storage_id)
+                self.that(bound == each.storage_id, f"{each.node_id} has one data directory: {bound}, {each}")
 
     def _leader_is_complete(self, log) -> None:
         """But for one that was paused, and counts its votes when a later term has committed something already."""

@@ -614,9 +614,9 @@ class World:
         index, term = holder.disk.data.applied
         is_ahead = index > replica.log.applied[0] and (index, term) == holder.log.applied
         if is_ahead and replica.installing is None and not replica.is_fetching:
-            configuration = holder.log.window.roster_at(index)
+            roster = holder.log.window.roster_at(index)
             state = dict(holder.disk.data.state)
-            replica.fetch(SnapshotMeta("rebuilt", index, term, configuration, len(state)), state)
+            replica.fetch(SnapshotMeta("rebuilt", index, term, roster, len(state)), state)
 
     def _may_lead(self) -> None:
         replica = self._any()
@@ -633,20 +633,21 @@ class World:
         leader = self.leader()
         if leader is None:
             return
-        configuration = leader.log.roster
-        unbound = [each for each in configuration.learners if not each.storage_id]
-        bound = [each for each in configuration.learners if each.storage_id]
+        roster = leader.log.roster
+        unbound = [each for each in roster.learners if not each.storage_id]
+        bound = [each for each in roster.learners if each.storage_id]
         choice = self.random.random()
+        self._ask("tidied", lambda log: log.members.tidy())
         if unbound:
             self._bind(unbound[0].node_id)
         elif bound and choice < 0.7:
             self._ask("promotions", lambda log: log.members.promote(bound[0].node_id))
-        elif choice < 0.5 and len(configuration.members) < 6:
+        elif choice < 0.5 and len(roster.members) < 6:
             self._names += 1
             node_id = f"n{self._names}"
             self._ask("learners", lambda log: log.members.add_learner(Member(node_id, f"host:{self._names}")))
-        elif len(configuration.members) > 2:
-            gone = self.random.choice(configuration.members).node_id
+        elif len(roster.members) > 2:
+            gone = self.random.choice(roster.members).node_id
             self._ask("removals", lambda log: log.members.remove(gone))
 
     def _bind(self, node_id: str) -> None:

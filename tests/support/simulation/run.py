@@ -282,6 +282,10 @@ class Run:
         if leader is None:
             self.cluster.violation("nobody leads in the end")
             return
+        roster = leader.node.meta.roster
+        strays = {each.node_id for each in roster.registry.nodes} - set(roster.configuration.members)
+        if strays:
+            self.cluster.violation(f"{strays} are in the registry, and in no configuration")
         truth = self._truth(leader.host.disk.spaces[Space.DATA].values)
         for problem in (
             *check_writes(truth, self.history.writes),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from cortado.errors import ConditionFailed, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
+from cortado.errors import ConditionFailed, InvalidArgument, NotLeader, OutcomeUnknown, ResourceExhausted, Unavailable
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Absent, Evaluation, check_condition
 from cortado.store.mvcc.mutations import Mutations
@@ -86,6 +87,41 @@ def test_who_announces_a_member_again_is_answered_when_the_first_announcement_is
         world.heal()
         assert (await first).member("n4") == (await again).member("n4") is not None
         assert (await n1.meta.members.add("n4", "n4.test:7621")).learners == n1.meta.roster.learners
+
+    world.run(scenario)
+
+
+def test_the_next_leader_completes_a_removal_of_which_it_has_the_first_entry_alone() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, n3 = await world.grow("n1", "n2", "n3")
+        await world.join("n4")
+        # As a leader that dies between the two.
+        log = n1.meta.log
+        log.members._configure(log.configuration.without("n4"))
+        n1.meta.driver.schedule()
+        await world.until(lambda: all("n4" not in each.meta.configuration.members for each in (n2, n3)), "they have it")
+        world.places["n1"].crash()
+        leader = await world.led(but="n1")
+        await world.until(lambda: leader.meta.is_removed("n4"), "its id is used up, and that is committed")
+        with pytest.raises(InvalidArgument, match="an id is never used again"):
+            await leader.meta.members.add("n4", "n4.test:7621")
+
+    world.run(scenario)
+
+
+def test_a_node_that_moves_changes_no_configuration_on_any_node() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        nodes = await world.grow("n1", "n2", "n3")
+        before = [each.meta.configuration for each in nodes]
+        moved = replace(world.places["n2"].member, peer_address="elsewhere.test:2")
+        await nodes[0].meta.bind_member(moved)
+        await world.until(lambda: all(each.meta.roster.member("n2") == moved for each in nodes), "all know")
+        assert all(each.meta.configuration is old for each, old in zip(nodes, before, strict=True))
+        assert all(world.places[name].transport.rosters[-1].member("n2") == moved for name in ("n1", "n3"))
 
     world.run(scenario)
 

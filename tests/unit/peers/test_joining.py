@@ -102,6 +102,17 @@ def test_what_waiting_cannot_settle_ends_the_attempt_at_once(
     run(scenario)
 
 
+def test_an_id_that_is_used_up_is_told_so_and_not_to_be_announced() -> None:
+    async def scenario() -> None:
+        async with running_peer("n1") as n1:
+            n1.node.join_answer = InvalidArgument("node_id", "is not a member")
+            n1.node.removed.add("n3")
+            with pytest.raises(InvalidArgument, match=r"was removed, and an id is never used again: .* \(got n3\)"):
+                await join([n1.address], NEW, AT, timeout_s=20)
+
+    run(scenario)
+
+
 def test_a_directory_of_another_cluster_is_refused() -> None:
     async def scenario() -> None:
         async with running_peer("n1") as n1:

@@ -103,6 +103,23 @@ def test_a_member_that_is_behind_does_not_vouch() -> None:
     run(scenario)
 
 
+def test_who_was_removed_is_refused_for_good_and_nobody_is_asked_for_it() -> None:
+    """Its id is never used again, so no log can be far enough ahead to have it back."""
+
+    async def scenario() -> None:
+        async with running_peer("n1") as n1, running_peer("n2", node=at(9, 9)) as n2:
+            n1.transport.configure(members(n1, n2))
+            n2.transport.configure(Roster.of((*members(n1, n2).voters, Member("n9", "h:9", "storage-n9"))))
+            n1.node.removed.add("n9")
+            said = await refusal(n1, hello_of("n9", "n1"))
+            assert "node n9 was removed from cluster cluster-a, and its id is never used again" in said
+            assert "vouches" not in said
+            assert n1.transport.vouching.asked == 0
+            assert n1.node.believed == {}
+
+    run(scenario)
+
+
 def test_of_two_members_the_one_that_is_further_is_believed() -> None:
     async def scenario() -> None:
         async with (
