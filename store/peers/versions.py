@@ -46,8 +46,8 @@ class Versions:
 
 
 OURS: Final = Versions(
-    oldest_protocol=2,
-    newest_protocol=2,
+    oldest_protocol=3,
+    newest_protocol=3,
     entries_written=log_entry.FORMAT,
     oldest_entries=log_entry.FORMAT,
     newest_entries=log_entry.FORMAT,

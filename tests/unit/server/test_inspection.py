@@ -9,6 +9,8 @@ import pytest
 from cortado.errors import DataLoss, InvalidArgument, InvalidPageToken, NotFound
 from cortado.proto.v1 import common_pb2
 from cortado.proto.v1 import inspect_pb2 as pb
+from cortado.raft.records import KIND_REGISTRY, Record
+from cortado.store.cli import log_answer
 from cortado.store.client.values import timestamp_to_proto
 from cortado.store.clock.timestamp import LARGEST
 from cortado.store.engine.interface import Page, Space
@@ -16,7 +18,18 @@ from cortado.store.keys.keyspace import kv_key
 from cortado.store.log_files.walk import walk
 from cortado.store.server.inspection.state import Stored
 from support import memory_engine
-from support.inspected import PAIRS, REQUEST_ID, Replica, damage_log, flipped, log_disk, make_engine, replace
+from support.inspected import (
+    GROUP,
+    MEMBERS,
+    PAIRS,
+    REQUEST_ID,
+    Replica,
+    damage_log,
+    flipped,
+    log_disk,
+    make_engine,
+    replace,
+)
 
 
 @pytest.fixture
@@ -48,6 +61,20 @@ def test_the_log_is_shown_with_its_commands_put_together_again(replica: Replica)
     state = shown.state
     assert (state.term, state.voted_for, state.base_index, state.applied_index) == (2, "n1", 2, 5)
     assert (state.first_index, state.last_index, len(state.base_configuration.voters)) == (3, 5, 3)
+
+
+def test_the_registry_is_shown_to_people_and_to_scripts(replica: Replica) -> None:
+    registry = MEMBERS.registry.without(["n2", "n3"])
+    records = [each.record for each in walk(replica.log) if each.record is not None]
+    replica.log = log_disk([*records, Record(KIND_REGISTRY, registry, 6, 2).log_record(GROUP)])
+    shown = replica.read_log(pb.ReadLogRequest())
+    entry = shown.entries[-1]
+    assert (entry.kind, [each.node_id for each in entry.registry.nodes]) == ("registry", ["n1"])
+    assert list(log_answer._details(entry)) == [("", "", "n1 n1:7622, n2 (removed), n3 (removed)")]
+    node = {"node_id": "n1", "address": "n1:7621", "peer_address": "n1:7622", "storage_id": "disk of n1"}
+    told = log_answer._entry_json(entry)
+    assert (told["nodes"], told["removed"]) == ([node], ["n2", "n3"])
+    assert log_answer._nodes(shown.state.base_registry) == "n1 n1:7622, n2 n2:7622, n3 n3:7622"
 
 
 def test_an_entry_that_was_damaged_before_it_was_stored_is_shown_as_one_and_ends_nothing(replica: Replica) -> None:
