@@ -110,7 +110,7 @@ def test_a_certificate_of_a_removed_node_or_of_one_never_announced_changes_nothi
                 said = attacker.speak(node, node_id, forged(term))
                 assert refusal in said
                 # Of an id that is used up nobody is asked.
-                assert ("vouches for it" in said) == (attacker.identity is never)
+                assert ("vouches for it" in said) == (attacker._identity is never)
                 hello = attacker.hello(node_id)
                 fetch = FetchSnapshotRequest(hello=hello, group_id=GROUP_ID, snapshot_id="since-1")
                 vouch = VouchRequest(hello=hello, node_id="n9", storage_id="disk-9")
