@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from support.simulation.cluster import Cluster
     from support.simulation.faults import Nemesis
 
-ENABLED_PART: Final = 0.3
+ENABLED_PART: Final = 0.4
 STARTS_MS: Final = 60_000.0
 
 
@@ -45,7 +45,7 @@ class LogFaults:
             way = self._lies.strike(host.disk.log)
             if way:
                 nemesis.note(way, host.node_id)
-                await cluster.sleep(self._random.choice((0.0, self._random.uniform(0, 1_500))))
+                await cluster.sleep(self._random.choice((0.0, self._random.uniform(0, 3_000))))
                 await self._start_again(host.node_id)
 
     async def _lost_end(self) -> None:

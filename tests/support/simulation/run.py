@@ -50,7 +50,7 @@ ATTACKED_PART = 0.3
 SMALL_ENTRIES_PART = 0.3
 DOUBTED_PART = 0.3
 PACED_PART = 0.2
-PATROLLED_PART = 0.2
+PATROLLED_PART = 0.4
 
 
 @dataclass
@@ -158,7 +158,7 @@ class Run:
         if pacing.random() < PACED_PART:
             options = paced(options)
         if patrolling.random() < PATROLLED_PART:
-            options = replace(options, limits=replace(options.limits, patrol_ms=1_000))
+            options = replace(options, limits=replace(options.limits, patrol_ms=400))
         self.cluster = Cluster(str(seed), options)
         self.doubts = Doubts(self.cluster, doubting_source) if is_doubted else None
         self.watch = Watch(self.cluster)
