@@ -1,0 +1,54 @@
+"""The host gives what comes in to the replica that it is for, and ends with any of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from cortado.errors import Internal, NotFound
+from cortado.store.engine.interface import Space
+from cortado.store.keys.keyspace import kv_key, meta_key
+from cortado.store.mvcc.damage import GROUP_ID
+from cortado.store.node.repair.ranges import Ask
+from support.node_world import World
+from support.nodes import run, running_node
+
+OTHER_GROUP = GROUP_ID + 1
+
+
+def test_every_key_lies_with_the_only_replica() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        [node] = await world.grow("n1")
+        for key in (kv_key("a", b""), kv_key("z", b"\xff" * 100), meta_key("table", 1)):
+            assert node.replica_of(key) is node.meta
+
+    world.run(scenario)
+
+
+def test_what_is_for_a_group_without_a_replica_here_is_dropped_or_not_found() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        [node] = await world.grow("n1")
+        node.receive("n2", OTHER_GROUP, [b"a message"])
+        assert node.meta.driver.inbox.use == (0, 0)
+        node.receive("n2", GROUP_ID, [b"a message"])
+        assert node.meta.driver.inbox.use == (1, 9)
+        with pytest.raises(NotFound):
+            node.read_snapshot(OTHER_GROUP, "since-0", 0)
+        with pytest.raises(NotFound):
+            await node.read_range(OTHER_GROUP, Ask(Space.DATA, b"a", b"b"))
+
+    world.run(scenario)
+
+
+def test_a_replica_that_fails_ends_the_host_and_the_first_reason_is_told() -> None:
+    async def scenario() -> None:
+        async with running_node() as node:
+            first = Internal("first")
+            node.meta.driver.fail(first)
+            node.fail(Internal("second"))
+            assert await node.failed() is first
+
+    run(scenario)
