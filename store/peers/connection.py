@@ -43,6 +43,8 @@ class Connection(asyncio.Protocol):
         self.who = who
         self.is_accepted = False
         """Both sides have accepted each other, and ``who`` is a node's name."""
+        self.is_known = False
+        """Whoever called is a member: it need not make room for others."""
         self._unanswered = unanswered
         self._frames = FrameBuffer()
         self._expected: Mapping[Kind, int] = {}

@@ -101,8 +101,9 @@ class PeerLimits:
       reads from a disk, and its receiver writes to one.
     - ``hello_ms``: how long connecting, TLS and both Hellos may take; half of it, members that are asked for a
       stranger.
-    - ``connections_max``: connections of others, whatever they are for; more are closed at once.
-    - ``handshakes_max``: those of them that have not been accepted yet; more are refused at once.
+    - ``connections_max``: connections of others, whatever they are for.
+    - ``handshakes_max``: those of them whose caller is no known member yet. Beyond either bound one is ended: the one
+      that is not known and has waited longest, or else the newest.
     - ``frame_bytes_max``: the largest payload of a frame.
     - ``vouched_max``: strangers that members are being asked for; more are refused at once.
     - ``hello_bytes_max``: the largest first frame.

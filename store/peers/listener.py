@@ -5,7 +5,10 @@
     accepted ──► TLS ──► preamble ──► first frame ──► HELLO, a peer ........ the stream, until it ends
        │          `──────── within hello_ms ────────'   `► a request ........ its answer, then closed
        │          `── handshakes_max at a time ─────'
-       `── connections_max at a time, more are closed at once
+       `── connections_max at a time
+
+Where there are too many, the one ends that is not known yet and has waited longest, so that strangers who say nothing
+keep no member out: its first frame is here before so many others have come. Where all are members', the newest ends.
 
 Whoever is refused is told why, in a frame ERROR, before the connection is closed; so it is with a stream that ends on
 our side. What comes before that is logged, once a minute for each thing that is said.
@@ -20,8 +23,8 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from cortado.errors import CortadoError, Internal, PeerRefused, ResourceExhausted, Unavailable
@@ -54,8 +57,7 @@ class PeerListener:
         self._limits = transport.limits
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
-        self._serving: set[asyncio.Task[None]] = set()
-        self._handshakes = 0
+        self._serving: dict[asyncio.Task[None], Connection] = {}
         first = {Kind.HELLO, *service.requests}
         self._first = {each.name: self._limits.hello_bytes_max for each in sorted(first)}
 
@@ -74,7 +76,7 @@ class PeerListener:
         for each in self._sockets:
             each.close()
         if self._serving:
-            await asyncio.wait(self._serving, timeout=LINGER_S)
+            await asyncio.wait(list(self._serving), timeout=LINGER_S)
         left = list(self._serving)
         for task in left:
             task.cancel()
@@ -94,21 +96,36 @@ class PeerListener:
                 self._transport.report("", "refused", Unavailable(f"no connection can be accepted: {problem.strerror}"))
                 await asyncio.sleep(_PAUSE_S)
                 continue
-            if len(self._serving) >= self._limits.connections_max:
+            if not await self._has_room():
                 accepted.close()
                 full = f"{self._limits.connections_max} connections of peers are open"
                 self._transport.report("", "refused", ResourceExhausted(full, resource="peer connections"))
                 continue
-            task = asyncio.ensure_future(self._serve(accepted, address[0]))
-            self._serving.add(task)
-            task.add_done_callback(self._serving.discard)
+            connection = Connection(f"a caller from {address[0]}")
+            task = asyncio.ensure_future(self._serve(connection, accepted))
+            self._serving[task] = connection
+            task.add_done_callback(self._serving.pop)
+            # So that it has begun before it can be ended: it closes what was accepted.
+            await asyncio.sleep(0)
 
-    async def _serve(self, accepted: socket.socket, host: str) -> None:
+    async def _has_room(self) -> bool:
+        """End the one that is not known and has waited longest, where there are too many. False where there is none."""
+        unknown = [task for task, connection in self._serving.items() if not connection.is_known]
+        limits = self._limits
+        if len(unknown) < limits.handshakes_max and len(self._serving) < limits.connections_max:
+            return True
+        if not unknown:
+            return False
+        waiting = ResourceExhausted("too many connections wait to be accepted", resource="peer handshakes")
+        self._transport.report("", "refused", waiting)
+        unknown[0].cancel()
+        await asyncio.wait(unknown[:1])
+        return True
+
+    async def _serve(self, connection: Connection, accepted: socket.socket) -> None:
         """One connection, until it is closed. Raises nothing."""
-        connection = Connection(f"a caller from {host}")
         try:
-            with self._handshake():
-                greeted = await self._greeted(connection, accepted)
+            greeted = await self._greeted(connection, accepted)
             await self._carried(connection, greeted)
         except CortadoError as error:
             await self._refused(connection, accepted, error.with_traceback(None))
@@ -122,18 +139,6 @@ class PeerListener:
             connection.abort()
             if not connection.is_made:
                 accepted.close()
-
-    @contextmanager
-    def _handshake(self) -> Iterator[None]:
-        """One of few. Raises ResourceExhausted."""
-        if self._handshakes >= self._limits.handshakes_max:
-            problem = "too many connections wait to be accepted"
-            raise ResourceExhausted(problem, 100, resource="peer handshakes", limit=self._limits.handshakes_max)
-        self._handshakes += 1
-        try:
-            yield
-        finally:
-            self._handshakes -= 1
 
     async def _greeted(self, connection: Connection, accepted: socket.socket) -> _Greeted | None:
         """The first frame of a caller, and who it is; a peer that said HELLO is admitted, and was answered. None where
@@ -153,6 +158,7 @@ class PeerListener:
                 if first.kind is not Kind.HELLO:
                     return _Greeted(first, certificate)
                 hello = await self._transport.admission.introduced(first.payload, certificate)
+                connection.is_known = True
                 await connection.write(Kind.HELLO, self._transport.hello_to(hello.node_id).SerializeToString())
                 return _Greeted(first, certificate, hello)
         except TimeoutError:

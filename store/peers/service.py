@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError, Message
 from cortado.errors import InvalidArgument, NotFound, NotLeader, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import (
     FetchSnapshotRequest,
+    Hello,
     JoinRequest,
     JoinResponse,
     ReadRangeRequest,
@@ -70,7 +71,7 @@ class PeersService:
 
     async def _fetch_snapshot(self, message: bytes, certificate: Certificate, connection: Connection) -> None:
         request = _decoded(FetchSnapshotRequest(), message)
-        self._transport.admission.check(request.hello, certificate)
+        self._check(request.hello, certificate, connection)
         if len(request.snapshot_id) > _ID_LENGTH_MAX:
             raise InvalidArgument("snapshot_id", f"may have {_ID_LENGTH_MAX} characters")
         offset, limits = request.offset, self._transport.limits
@@ -84,6 +85,11 @@ class PeersService:
                     offset += len(data)
         await self._send(connection, Kind.SNAPSHOT_END, b"")
 
+    def _check(self, hello: Hello, certificate: Certificate, connection: Connection) -> None:
+        """Raises PeerRefused where the caller is no member."""
+        self._transport.admission.check(hello, certificate)
+        connection.is_known = True
+
     async def _send(self, connection: Connection, kind: Kind, payload: bytes) -> None:
         """Raises Unavailable where the caller does not take it: it keeps one of few connections."""
         patience_ms = self._transport.limits.patience_ms
@@ -96,7 +102,7 @@ class PeersService:
     async def _vouch(self, message: bytes, certificate: Certificate, connection: Connection) -> None:
         """Of members alone: what a cluster's members are is not for everyone to ask."""
         request = _decoded(VouchRequest(), message)
-        self._transport.admission.check(request.hello, certificate)
+        self._check(request.hello, certificate, connection)
         member = self._node.meta.known_member(request.node_id)
         is_member = member is not None and bool(member.storage_id) and member.storage_id == request.storage_id
         term, index = self._node.meta.log_position()
@@ -105,7 +111,7 @@ class PeersService:
 
     async def _read_range(self, message: bytes, certificate: Certificate, connection: Connection) -> None:
         request = _decoded(ReadRangeRequest(), message)
-        self._transport.admission.check(request.hello, certificate)
+        self._check(request.hello, certificate, connection)
         answer = range_response(await self._node.read_range(request.group_id, asked(request)))
         await self._send(connection, Kind.RANGE, answer.SerializeToString())
 

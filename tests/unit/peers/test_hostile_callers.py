@@ -7,14 +7,14 @@ import gc
 import logging
 import socket
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from cortado.errors import CortadoError, InvalidArgument, PeerRefused, ResourceExhausted, Unavailable
+from cortado.errors import CortadoError, InvalidArgument, PeerRefused, Unavailable
 from cortado.proto.internal.peers_pb2 import (
     FetchSnapshotRequest,
     GroupMessage,
@@ -108,19 +108,43 @@ def test_who_says_nothing_is_not_waited_for() -> None:
     run(scenario)
 
 
-def test_a_flood_of_streams_that_say_nothing_is_refused_at_once_and_then_forgotten() -> None:
+def test_a_flood_of_streams_that_say_nothing_keeps_no_peer_out() -> None:
     async def scenario() -> None:
-        limits = replace(LIMITS, handshakes_max=4)
-        async with running_peer("n1", limits=limits) as n1, running_peer("n2") as n2:
-            async with AsyncExitStack() as stack:
-                silent = [await stack.enter_async_context(calling(n1)) for _ in range(40)]
-                ended = [asyncio.ensure_future(how_it_ends(each)) for each in silent]
-                await until(lambda: sum(each.done() for each in ended) == 36, "all but four are refused")
-                assert {type(each.result()) for each in ended if each.done()} == {ResourceExhausted}
-            await asyncio.gather(*ended, return_exceptions=True)
+        limits = replace(LIMITS, handshakes_max=4, connections_max=6)
+        async with running_peer("n1") as n1, running_peer("n2", limits=limits) as n2, AsyncExitStack() as stack:
+            silent = [await stack.enter_async_context(calling(n2)) for _ in range(40)]
+            ended = [asyncio.ensure_future(how_it_ends(each)) for each in silent]
+            await until(lambda: sum(each.done() for each in ended) == 36, "all but four are ended")
+            assert not any(each.done() for each in ended[36:])
             for each in (n1, n2):
                 each.transport.configure(members(n1, n2))
             await connected(n1, n2)
+            link = n2.transport.link_to("n1")
+            silent += [await stack.enter_async_context(calling(n2)) for _ in range(40)]
+            await until(lambda: n2.listener.connections == 5, "strangers make room for strangers")
+            assert n2.transport.link_to("n1") is link
+            await stack.aclose()
+            await asyncio.gather(*ended, return_exceptions=True)
+
+    run(scenario)
+
+
+def test_who_is_refused_keeps_no_peer_out_while_it_does_not_close() -> None:
+    async def scenario() -> None:
+        limits = replace(LIMITS, handshakes_max=4, connections_max=6)
+        strange = FetchSnapshotRequest(hello=Hello(), group_id=1, snapshot_id="s1").SerializeToString()
+        async with running_peer("n1", limits=limits) as n1, AsyncExitStack() as stack:
+            n1.transport.configure(two_members(n1))
+            for _ in range(10):
+                caller = await stack.enter_async_context(calling(n1))
+                with suppress(Unavailable):
+                    await caller.write(Kind.FETCH_SNAPSHOT, strange)
+                assert n1.listener.connections <= 4
+            caller = await stack.enter_async_context(calling(n1))
+            await caller.write(*good_hello())
+            frame = await caller.read()
+            assert frame is not None
+            assert frame.kind is Kind.HELLO
 
     run(scenario)
 
