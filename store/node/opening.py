@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from cortado.errors import DataLoss
 from cortado.raft.bootstrap import FIRST_INDEX, FIRST_TERM, bootstrap_writes
 from cortado.raft.group import RaftLog
 from cortado.raft.records import StoredLog, decode_hard_state, decode_stored, reset_to
@@ -48,6 +49,7 @@ def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupCon
     store = VersionStore(host.engine)
     machine = StateMachine(host.engine, store, group_id=group_id)
     stored = stored_log(log_files.take_groups(), group_id)
+    _check_bound(stored, group_id, member)
     if stored.is_empty and joining is None and machine.state == AppliedState():
         writes = bootstrap_writes(group_id, member, index=FIRST_INDEX, term=FIRST_TERM)
         log_files.append(writes)
@@ -68,6 +70,15 @@ def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupCon
     # Above everything that was ever committed or promised here, whatever the physical clock says.
     host.clock.observe_log(max(machine.state.last_ts, machine.state.ceiling))
     return GroupContext(host, GroupRange(group_id), store, machine, log)
+
+
+def _check_bound(stored: StoredLog, group_id: int, member: Member) -> None:
+    """An id is bound to one data directory, once. Raises DataLoss where the log binds ours to another one: its entries
+    may follow what is applied here by chance, and are of another cluster."""
+    bound = stored.roster.registry.node(member.node_id)
+    if bound is not None and bound.storage_id not in ("", member.storage_id):
+        whose = f"it is that of the data directory {bound.storage_id}, and this one is {member.storage_id}"
+        raise DataLoss(f"the log of group {group_id}", whose)
 
 
 def _is_begun(stored: StoredLog, member: Member) -> bool:

@@ -125,3 +125,20 @@ def test_data_that_is_older_than_the_log_is_brought_up_to_it(tmp_path: Path, sto
             found = client.kv("n").get(b"%d" % number)
             assert found is not None
             assert found.value == b"value %d" % number
+
+
+def test_the_log_of_another_cluster_is_refused_also_where_it_would_fit(
+    tmp_path: Path, stopped: tuple[Path, Path]
+) -> None:
+    data_dir = tmp_path / "n1"
+    shutil.copytree(stopped[1], data_dir)
+    with running_server(tmp_path / "other", "--node-id", "n1") as other:
+        put_some(other, 0)
+        put_some(other, 2 * PUTS)
+        other.kill()
+    swap(data_dir / "log", tmp_path / "other" / "log")
+    server = ServerProcess(data_dir, "--node-id", "n1")
+    with pytest.raises(AssertionError, match="the server ended with"):
+        server.start()
+    assert "the log of group 1 (it is that of the data directory" in server.log
+    assert "Traceback" not in server.log
