@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from cortado.raft.configuration import Configuration
 from cortado.raft.log import Encoded, LogRecord, Payload, RecordKind
 from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, HardState, Record
-from cortado.raft.registry import Member, Roster
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.engine.interface import Space
 from cortado.store.node.applied_state import AppliedState
@@ -27,8 +27,8 @@ class FakeLog:
 def idle_node() -> SimpleNamespace:
     """Nothing is in flight there."""
     pipeline = SimpleNamespace(use=(0, 0), appended_bytes=0, is_full=False, may_append=True)
-    driver, host = SimpleNamespace(pipeline=pipeline), SimpleNamespace(limits=NodeLimits())
-    return SimpleNamespace(parts=SimpleNamespace(driver=driver), host=host)
+    replica = SimpleNamespace(driver=SimpleNamespace(pipeline=pipeline))
+    return SimpleNamespace(meta=replica, limits=NodeLimits())
 
 
 @dataclass
@@ -220,6 +220,6 @@ def test_an_applied_index_that_goes_back() -> None:
 
 def test_a_member_change_that_was_rolled_back_is_counted() -> None:
     scene = Scene("a")
-    scene.entry("a", 2, 1, payload=Roster.of((Member("a", "a:1", "s"),)))
+    scene.entry("a", 2, 1, payload=Configuration(("a",)))
     scene.entry("a", 2, 2, b"another")
     assert scene.cluster.counts["member changes rolled back"] == 1
