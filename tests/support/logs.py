@@ -15,4 +15,6 @@ def memory_log_files(disk: LogDisk | None = None) -> LogFiles:
 
 def memory_log_disk() -> LogDisk:
     """What outlives a process."""
-    return LogDisk(random.Random(0))
+    disk = LogDisk(random.Random(0))
+    disk.promises_blocks = True
+    return disk

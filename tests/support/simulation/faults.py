@@ -282,7 +282,11 @@ class Nemesis:
         chosen = lives if self._random.random() < 0.15 else [life for life in lives if self._random.random() < 0.4]
         for life in chosen:
             self.note("full disk", life.node_id)
-            life.host.disk.is_full = True
+            if self._cluster.counts["fault: full disk"] % 2:
+                life.host.disk.is_full = True
+            else:
+                # A node looks at the room now and then: it takes what is then refused.
+                life.host.disk.log.is_full = True
         await self._for_a_while(200, 2_500)
         for life in chosen:
             life.host.disk.is_full = False

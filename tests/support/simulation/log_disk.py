@@ -73,6 +73,11 @@ class LogDisk:
         """Hears of records that became durable."""
         self.is_in_job = False
         self.is_full = False
+        # By a draw of its own, so that it changes no other.
+        own = random.Random()
+        own.setstate(source.getstate())
+        self.promises_blocks = own.random() < 0.25
+        """Whether there is room for what is written to a file that was made while there was."""
         self.fails_next_sync = False
         self.appends = self.torn_kept = self.torn_lost = self.refused = 0
         self.is_in_doubt = False
@@ -97,7 +102,12 @@ class LogDisk:
         self._do(_Create(name, size_bytes))
 
     def write(self, name: str, offset: int, data: bytes) -> None:
-        # There is room for it: blocks were promised when the file was created.
+        if self.is_full and not self.promises_blocks:
+            self.refused += 1
+            begun = data[: len(data) // 2 // SECTOR_BYTES * SECTOR_BYTES]
+            if begun:
+                self._do(Write(name, offset, bytes(begun)))
+            raise disk_full(0, "simulated")
         self._do(Write(name, offset, bytes(data)))
 
     def sync(self, name: str) -> None:
