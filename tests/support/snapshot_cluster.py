@@ -1,12 +1,11 @@
-"""Three whole nodes in one process, joined by queues: members that can be cut off, crashed at a chosen transaction of
-an installation, and started again on what their disks held."""
+"""Three whole nodes in one process and in virtual time, joined by queues: members that can be cut off, crashed at a
+chosen transaction of an installation, and started again on what their disks held."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from cortado.errors import CortadoError, NotFound, Unavailable
@@ -22,12 +21,36 @@ from cortado.store.node.snapshots.marker import marker_key
 from support.logs import memory_log_disk, memory_log_files
 from support.memory_engine import MemoryEngine
 from support.memory_snapshot_files import MemorySnapshotFiles
+from support.node_world import InPlace
 from support.nodes import SetClock, followed, key, put
+from support.simulation.loop import NodeLoop, Scheduler
 from support.snapshots import Crash, InlineStorage
 
 CLUSTER = "cluster-a"
 QUICK = RaftSettings(heartbeat_ms=30, election_ms_min=600, election_ms_max=1000, retain_entries=20)
 WAIT_S = 30.0
+RUN_MS = 600_000
+SYNC_S = 0.002
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    """Run a test to its end in virtual time: an election, or a second to wait, takes no time."""
+    problems: list[str] = []
+    scheduler = Scheduler()
+    loop = NodeLoop(scheduler, "test", problems.append)
+
+    async def bounded() -> None:
+        await scenario()
+
+    task = loop.create_task(bounded())
+    assert scheduler.run_until(task.done, until_ms=RUN_MS), "it does not end"
+    task.result()
+    loop.bury()
+    assert problems == []
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class InstallEngine(MemoryEngine):
@@ -72,7 +95,7 @@ class Member:
 
     async def start(self) -> None:
         self.lives += 1
-        self.storage = InlineStorage()
+        self.storage = InlineStorage(takes_s=SYNC_S)
         self.node = Host(
             NodeIdentity(
                 CLUSTER, self.node_id, f"disk of {self.node_id}", f"{self.node_id}:7621", f"{self.node_id}:7622"
@@ -82,10 +105,11 @@ class Member:
                 log_files=memory_log_files(self.log_disk),
                 snapshot_files=self.files,
                 host_time=followed(SetClock()),
-                monotonic_ms=lambda: time.monotonic() * 1000,
+                monotonic_ms=lambda: _now_s() * 1000,
                 random=random.Random(f"{self.node_id} {self.lives}"),
                 transport=_Transport(self),
                 thread=lambda _loop, _name: self.storage,
+                run_scan=InPlace(),
             ),
             raft=QUICK,
             joining=None if self.node_id == "n1" else self.joined,
@@ -148,7 +172,7 @@ class SnapshotCluster:
         """Write one more key, through whoever leads, however long that takes."""
         self._number += 1
         name, value = f"row {self._number:05}", random.Random(self._number).randbytes(size_bytes)
-        deadline = time.monotonic() + WAIT_S
+        deadline = _now_s() + WAIT_S
         while True:
             leader = self.leader
             try:
@@ -158,7 +182,7 @@ class SnapshotCluster:
                     return
             except (CortadoError, TimeoutError):
                 pass
-            assert time.monotonic() < deadline, "nothing can be written"
+            assert _now_s() < deadline, "nothing can be written"
             await asyncio.sleep(0.01)
 
     async def write_many(self, count: int, size_bytes: int = 40) -> None:
@@ -239,10 +263,10 @@ class _Transport:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WAIT_S
+    deadline = _now_s() + WAIT_S
     while not condition():
         await asyncio.sleep(0.002)
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert _now_s() < deadline, "it did not happen in time"
 
 
 def bound(name: str) -> ConfiguredMember:
@@ -270,11 +294,11 @@ async def three_nodes() -> AsyncIterator[SnapshotCluster]:
 
 
 async def _promoted(leader: Member, name: str) -> None:
-    deadline = time.monotonic() + WAIT_S
+    deadline = _now_s() + WAIT_S
     while True:
         try:
             await leader.node.meta.members.promote(name)
             return
         except (Unavailable, NotFound):
-            assert time.monotonic() < deadline, f"{name} never caught up"
+            assert _now_s() < deadline, f"{name} never caught up"
             await asyncio.sleep(0.01)

@@ -227,17 +227,18 @@ class FakeDriver:
 
 
 class InlineStorage:
-    """Runs each job a little later, on the loop, until ``jobs_max`` were run. A crash ends everything: nobody hears of
-    anything any more."""
+    """Runs each job ``takes_s`` later, on the loop, until ``jobs_max`` were run. A crash ends everything: nobody hears
+    of anything any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, takes_s: float = 0.0) -> None:
+        self._takes_s = takes_s
         self.crashed = asyncio.Event()
         self.jobs = 0
         self.jobs_max = 1 << 60
         self._waiting: list[tuple[Job, Done]] = []
 
     def submit(self, job: Job, done: Done) -> None:
-        asyncio.get_running_loop().call_soon(self._run, job, done)
+        asyncio.get_running_loop().call_later(self._takes_s, self._run, job, done)
 
     def stop(self) -> None:
         """Nothing runs beside the loop."""

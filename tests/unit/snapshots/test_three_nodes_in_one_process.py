@@ -8,8 +8,8 @@ import pytest
 
 from cortado.errors import CortadoError, DataLoss, Unavailable
 from cortado.store.engine.interface import Space
-from support.nodes import key, run
-from support.snapshot_cluster import Member, SnapshotCluster, bound, three_nodes, until
+from support.nodes import key
+from support.snapshot_cluster import Member, SnapshotCluster, bound, run, three_nodes, until
 
 pytestmark = pytest.mark.slow
 
@@ -195,7 +195,7 @@ def test_reads_are_refused_and_never_wrong_while_a_state_is_replaced() -> None:
                 except Unavailable as refused:
                     assert "can't be read now" in refused.message()
                     answers.append("refused")
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.001)
             assert {"right", "refused"} <= set(answers)
             await cluster.converged()
 
