@@ -26,7 +26,7 @@ def bootstrap_writes(group_id: int, member: Member, *, index: int = FIRST_INDEX,
     if index < FIRST_INDEX or term < FIRST_TERM:
         problem = f"a group begins at index {FIRST_INDEX}, term {FIRST_TERM} or above"
         raise InvalidArgument("applied", problem, f"{index}, {term}")
-    state = HardState(term, "", index, term, Roster.of(voters=(member,)))
+    state = HardState(term, "", index, term, Roster.of(voters=(member,)), member.storage_id)
     return [state.log_record(group_id)]
 
 

@@ -43,9 +43,11 @@ _SLACK: Final = 256
 class Journal:
     """Indexes count from the base; writes are outstanding once at a time."""
 
-    def __init__(self, group_id: int, stored: StoredLog, applied: tuple[int, int]) -> None:
-        """``applied`` is what the data contains. Raises DataLoss where the log does not reach to it."""
+    def __init__(self, group_id: int, stored: StoredLog, applied: tuple[int, int], owner: str) -> None:
+        """``applied`` is what the data contains, ``owner`` the storage id of the data directory. Raises DataLoss where
+        the log does not reach to what is applied."""
         state = stored.hard_state
+        self._owner = owner
         self.group_id = group_id
         self.term = state.term
         self.voted_for = state.voted_for
@@ -285,7 +287,9 @@ class Journal:
         writes: Writes = []
         if self._stored_to > kept_to:
             writes.append(LogRecord(RecordKind.TRUNCATE, self.group_id, kept_to + 1, 0))
-        state = HardState(max(self.term, term), self.voted_for if self.term >= term else "", index, term, roster)
+        state = HardState(
+            max(self.term, term), self.voted_for if self.term >= term else "", index, term, roster, self._owner
+        )
         return [*writes, state.log_record(self.group_id)], is_kept
 
     # --- durability ----------------------------------------------------------------------------------------------
@@ -334,7 +338,7 @@ class Journal:
         last_term = self.last[1]
         invariant(self.term >= last_term, "the stored term is the last entry's, or later", self.term, last_term)
         base_roster = Roster(self._configurations.base, self._registries.base)
-        return HardState(self.term, self.voted_for, *self._base, base_roster)
+        return HardState(self.term, self.voted_for, *self._base, base_roster, self._owner)
 
     def _set_base(self, base: tuple[int, int], roster: Roster) -> None:
         self._base = base

@@ -26,7 +26,7 @@ from cortado.raft.configuration import Configuration
 from cortado.raft.log import Encoded, Entry, LogRecord, Nothing, Payload, RecordKind
 from cortado.raft.registry import Registry, Roster
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 CHECKSUM_BYTES: Final = 4
 KIND_NOTHING, KIND_DATA, KIND_CONFIGURATION, KIND_EXAMINED, KIND_REGISTRY = 0, 1, 2, 3, 4
 _ENTRY_PLACE: Final = struct.Struct(">IcQ")
@@ -145,6 +145,7 @@ class HardState:
     base_index: int = 0
     base_term: int = 0
     base_roster: Roster = field(default_factory=Roster)
+    owner: str = ""
 
     def log_record(self, group_id: int) -> LogRecord:
         """What the log files keep of it."""
@@ -155,6 +156,7 @@ class HardState:
             base_index=self.base_index,
             base_term=self.base_term,
             base_roster=self.base_roster.to_message(),
+            owner=self.owner,
         )
         payload = _with_checksum(_hard_place(group_id), message.SerializeToString(deterministic=True))
         return LogRecord(RecordKind.HARD_STATE, group_id, self.base_index, self.base_term, payload)
@@ -243,6 +245,7 @@ def decode_hard_state(group_id: int, value: bytes) -> HardState:
         message.base_index,
         message.base_term,
         Roster.from_message(message.base_roster),
+        message.owner,
     )
 
 

@@ -42,20 +42,22 @@ class Roster(_message.Message):
     def __init__(self, configuration: _Optional[_Union[Configuration, _Mapping]] = ..., registry: _Optional[_Union[Registry, _Mapping]] = ...) -> None: ...
 
 class HardState(_message.Message):
-    __slots__ = ("format", "term", "voted_for", "base_index", "base_term", "base_roster")
+    __slots__ = ("format", "term", "voted_for", "base_index", "base_term", "base_roster", "owner")
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     VOTED_FOR_FIELD_NUMBER: _ClassVar[int]
     BASE_INDEX_FIELD_NUMBER: _ClassVar[int]
     BASE_TERM_FIELD_NUMBER: _ClassVar[int]
     BASE_ROSTER_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     format: int
     term: int
     voted_for: str
     base_index: int
     base_term: int
     base_roster: Roster
-    def __init__(self, format: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_roster: _Optional[_Union[Roster, _Mapping]] = ...) -> None: ...
+    owner: str
+    def __init__(self, format: _Optional[int] = ..., term: _Optional[int] = ..., voted_for: _Optional[str] = ..., base_index: _Optional[int] = ..., base_term: _Optional[int] = ..., base_roster: _Optional[_Union[Roster, _Mapping]] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class StoredEntry(_message.Message):
     __slots__ = ("term", "kind", "body")

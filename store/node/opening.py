@@ -30,12 +30,20 @@ if TYPE_CHECKING:
     from cortado.store.node.host import Host
 
 
-def stored_log(groups: Mapping[int, StoredGroup], group_id: int) -> StoredLog:
-    """What the log files held of a group when they were opened. Raises DataLoss."""
+def stored_log(groups: Mapping[int, StoredGroup], group_id: int, *, owner: str) -> StoredLog:
+    """What the log files held of a group when they were opened, in the data directory with the storage id ``owner``.
+
+    Raises DataLoss where it is damaged, or the log of another directory that was put here: it may fit what is applied
+    by chance, and its vote and its acknowledgements are another node's.
+    """
     group = groups.get(group_id)
     if group is None:
         return decode_stored(group_id, None, ())
-    return decode_stored(group_id, group.hard_state, group.entries)
+    stored = decode_stored(group_id, group.hard_state, group.entries)
+    if stored.hard_state.owner not in ("", owner):
+        whose = f"it is that of the data directory {stored.hard_state.owner}, and this one is {owner}"
+        raise DataLoss(f"the log of group {group_id}", whose)
+    return stored
 
 
 def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupContext:
@@ -48,8 +56,7 @@ def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupCon
     log_files, member = host.log_files, host.identity.as_member(host.identity.storage_id)
     store = VersionStore(host.engine)
     machine = StateMachine(host.engine, store, group_id=group_id)
-    stored = stored_log(log_files.take_groups(), group_id)
-    _check_bound(stored, group_id, member)
+    stored = stored_log(log_files.take_groups(), group_id, owner=member.storage_id)
     if stored.is_empty and joining is None and machine.state == AppliedState():
         writes = bootstrap_writes(group_id, member, index=FIRST_INDEX, term=FIRST_TERM)
         log_files.append(writes)
@@ -65,20 +72,12 @@ def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupCon
         stored=stored,
         applied=(machine.state.index, machine.state.term),
         now_ms=host.monotonic_ms(),
+        owner=member.storage_id,
         joined=joining,
     )
     # Above everything that was ever committed or promised here, whatever the physical clock says.
     host.clock.observe_log(max(machine.state.last_ts, machine.state.ceiling))
     return GroupContext(host, GroupRange(group_id), store, machine, log)
-
-
-def _check_bound(stored: StoredLog, group_id: int, member: Member) -> None:
-    """An id is bound to one data directory, once. Raises DataLoss where the log binds ours to another one: its entries
-    may follow what is applied here by chance, and are of another cluster."""
-    bound = stored.roster.registry.node(member.node_id)
-    if bound is not None and bound.storage_id not in ("", member.storage_id):
-        whose = f"it is that of the data directory {bound.storage_id}, and this one is {member.storage_id}"
-        raise DataLoss(f"the log of group {group_id}", whose)
 
 
 def _is_begun(stored: StoredLog, member: Member) -> bool:

@@ -149,7 +149,7 @@ def _held(path: Path, *, may_write: bool) -> Iterator[_Held]:
 
 def _as_a_start(path: Path, engine: LmdbEngine, log_files: LogFiles | None, groups: Mapping[int, StoredGroup]) -> _Held:
     """As :func:`cortado.store.node.opening.open_group` finds it. Raises DataLoss."""
-    held = _Held(path, engine, log_files, stored_log(groups, GROUP_ID), [])
+    held = _Held(path, engine, log_files, stored_log(groups, GROUP_ID, owner=engine.identity.storage_id), [])
     encoded = held.meta(reset_key(GROUP_ID))
     if encoded is not None:
         state = decode_hard_state(GROUP_ID, encoded)
@@ -173,8 +173,8 @@ def _survey(held: _Held) -> Survey:
     state = held.applied
     if state is None:
         raise Unsupported("recovery of this directory", f"{path} never received the cluster's data")
-    # A log that does not reach to what is applied was lost in part, or is another node's.
-    Journal(GROUP_ID, log, (state.index, state.term))
+    # A log that does not reach to what is applied was lost in part.
+    Journal(GROUP_ID, log, (state.index, state.term), identity.storage_id)
     return Survey(
         cluster_id=identity.cluster_id,
         member=_voter(log.roster, identity, path),

@@ -69,7 +69,7 @@ class Stores:
 
     def log(self) -> StoredLog:
         """What the log files held of the group when they were opened, until a node took it. Raises DataLoss."""
-        return stored_log(self.log_files.groups, GROUP_ID)
+        return stored_log(self.log_files.groups, GROUP_ID, owner=self.engine.identity.storage_id)
 
     def close(self) -> None:
         self.log_files.close()

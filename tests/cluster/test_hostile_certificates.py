@@ -77,7 +77,7 @@ def forged(term: int) -> list[pb.RaftMessage]:
 def stored(node: ServerProcess) -> tuple[int, tuple[int, int], Identity]:
     """Term and last entry of a stopped node's log, and who it is."""
     with closing(LmdbEngine.open_stopped(node.data_dir)) as engine:
-        log = stored_log(read_log_groups(node.data_dir), GROUP_ID)
+        log = stored_log(read_log_groups(node.data_dir), GROUP_ID, owner=engine.identity.storage_id)
         return log.hard_state.term, log.last, engine.identity
 
 

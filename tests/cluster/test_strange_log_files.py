@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cortado.store.client import Client
+from support.cluster import running_cluster
 from support.server_process import ServerProcess, running_server
 
 pytestmark = pytest.mark.process
@@ -142,3 +143,19 @@ def test_the_log_of_another_cluster_is_refused_also_where_it_would_fit(
         server.start()
     assert "the log of group 1 (it is that of the data directory" in server.log
     assert "Traceback" not in server.log
+
+
+def test_the_log_of_another_member_is_refused(tmp_path: Path) -> None:
+    """It fits: but with it would come that member's vote, and this node could give its own a second time."""
+    with running_cluster(tmp_path) as cluster:
+        with Client(cluster.endpoints) as client:
+            for number in range(PUTS):
+                client.kv("n").put(b"%d" % number, b"value")
+        cluster.wait_converged()
+        one, other = (cluster.nodes[name] for name in cluster.nodes if name != cluster.leader())
+        cluster.kill(*cluster.nodes)
+        swap(one.data_dir / "log", other.data_dir / "log")
+        with pytest.raises(AssertionError, match="the server ended with"):
+            one.start()
+        assert "the log of group 1 (it is that of the data directory" in one.log
+        assert "Traceback" not in one.log

@@ -386,7 +386,7 @@ class Replica:
 
     def stored_log(self) -> StoredLog:
         """What a start would find."""
-        return stored_log(memory_log_files(self.log_disk).groups, GROUP)
+        return stored_log(memory_log_files(self.log_disk).groups, GROUP, owner="")
 
     @property
     def base_index(self) -> int:

@@ -118,7 +118,7 @@ def test_a_recovered_survivor_knows_no_request_and_answers_no_read_before_it_has
         world.places["n2"].crash()
         writing.cancel()
         log_files = memory_log_files(place.log_disk)
-        log = stored_log(log_files.take_groups(), 1)
+        log = stored_log(log_files.take_groups(), 1, owner=place.member.storage_id)
         writes, _ = force_single_writes(1, log, place.member)
         log_files.append(writes)
         # The first thing that it finds is a full disk, and it has not applied yet what it takes for committed.

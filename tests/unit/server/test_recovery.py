@@ -69,7 +69,7 @@ def identity_of(path: Path) -> Identity:
 
 
 def log_of(path: Path) -> StoredLog:
-    return stored_log(read_log_groups(path), GROUP_ID)
+    return stored_log(read_log_groups(path), GROUP_ID, owner=identity_of(path).storage_id)
 
 
 def contents(path: Path) -> dict[Path, bytes]:
