@@ -12,6 +12,7 @@ import pytest
 
 from cortado.errors import DataLoss
 from cortado.store.client import Client, Index, Table
+from cortado.store.node.applied_state import FORMAT
 from support.damage import flip
 from support.server_process import ServerProcess
 
@@ -135,7 +136,7 @@ def of_another_version(data_dir: Path) -> None:
 
 def with_a_damaged_state(data_dir: Path) -> None:
     # The record behind this key begins with its format and eight bytes of the applied index.
-    flip(data_dir / "engine" / "data.mdb", b"applied" + bytes([0, 0, 0, 1]) + bytes([2, 0]))
+    flip(data_dir / "engine" / "data.mdb", b"applied" + bytes([0, 0, 0, 1]) + FORMAT.to_bytes(1) + bytes(1))
 
 
 @pytest.mark.parametrize(

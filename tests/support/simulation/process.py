@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cortado.errors import DataLoss
+from cortado.errors import DataLoss, ResourceExhausted
 from cortado.raft.group import RaftLog
 from cortado.raft.registry import Member, Roster
 from cortado.raft.settings import RaftSettings
@@ -214,8 +214,11 @@ def make_node(life: Life, options: NodeOptions) -> NodeHost:
 
 
 def expected_end(life: Life, error: BaseException) -> str:
-    """What a process ended by where it must: a failed sync, also while it starts; a damaged log. Else nothing."""
+    """What a process ended by where it must: a failed sync, also while it starts; a damaged log; a disk that was full
+    when it began, or had to complete what a crash left half done. Else nothing."""
     log = life.host.disk.log
+    if isinstance(error, ResourceExhausted) and life.host.disk.log.is_full and not life.is_listening:
+        return "a full disk at its start"
     if isinstance(error, DataLoss) and (log.damaged() or log.has_lost_end):
         return "a damaged log"
     return "a failed sync" if isinstance(error, StorageFailed) or life.host.disk.is_in_doubt else ""
