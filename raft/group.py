@@ -101,18 +101,17 @@ class RaftLog:
         stored: StoredLog,
         applied: tuple[int, int],
         now_ms: float,
-        owner: str = "",
         joined: Roster | None = None,
     ) -> None:
-        """``stored`` is what the log files of the data directory ``owner`` have of the group, ``applied`` the last
-        applied entry's index and term. An empty log is a replica that has received nothing yet: it has no
-        configuration, never votes or campaigns, and hears the members of ``joined`` alone, which let it in.
+        """``stored`` is what the log files have of the group, ``applied`` the last applied entry's index and term. An
+        empty log is a replica that has received nothing yet: it has no configuration, never votes or campaigns, and
+        hears the members of ``joined`` alone, which let it in.
 
         Raises DataLoss where ``stored`` is damaged, or contradicts ``applied``."""
         settings.check()
         if stored.is_empty and applied != (0, 0):
             raise DataLoss(f"the log of group {group_id}", f"it is empty, but entry {applied[0]} is applied")
-        journal = Journal(group_id, stored, applied, owner)
+        journal = Journal(group_id, stored, applied)
         if journal.configuration.is_alone(node_id):
             # Nobody else is asked: what is durable here is committed, and may have been acknowledged.
             journal.commit_on_start = journal.last_index

@@ -43,11 +43,10 @@ _SLACK: Final = 256
 class Journal:
     """Indexes count from the base; writes are outstanding once at a time."""
 
-    def __init__(self, group_id: int, stored: StoredLog, applied: tuple[int, int], owner: str) -> None:
-        """``applied`` is what the data contains, ``owner`` the storage id of the data directory. Raises DataLoss where
-        the log does not reach to what is applied."""
+    def __init__(self, group_id: int, stored: StoredLog, applied: tuple[int, int]) -> None:
+        """``applied`` is what the data contains. Raises DataLoss where the log does not reach to it."""
         state = stored.hard_state
-        self._owner = owner
+        self._owner = state.owner
         self.group_id = group_id
         self.term = state.term
         self.voted_for = state.voted_for

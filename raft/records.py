@@ -138,7 +138,8 @@ def _payload(kind: int, body: bytes) -> Payload:
 
 @dataclass(frozen=True, slots=True)
 class HardState:
-    """What a group's log keeps beside its entries; see ``HardState`` in ``proto/internal/raft.proto``."""
+    """What a group's log keeps beside its entries; see ``HardState`` in ``proto/internal/raft.proto``. Of an empty log
+    it says the owner alone."""
 
     term: int = 0
     voted_for: str = ""
@@ -172,7 +173,7 @@ class StoredLog:
     @property
     def is_empty(self) -> bool:
         """Nothing was ever stored: a replica that has received nothing yet."""
-        return self.hard_state == HardState() and not self.records
+        return self.hard_state == HardState(owner=self.hard_state.owner) and not self.records
 
     @property
     def last(self) -> tuple[int, int]:

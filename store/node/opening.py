@@ -11,6 +11,7 @@ exceptions, and a crash between their two stores is made good here::
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cortado.errors import DataLoss
@@ -37,13 +38,12 @@ def stored_log(groups: Mapping[int, StoredGroup], group_id: int, *, owner: str) 
     by chance, and its vote and its acknowledgements are another node's.
     """
     group = groups.get(group_id)
-    if group is None:
-        return decode_stored(group_id, None, ())
-    stored = decode_stored(group_id, group.hard_state, group.entries)
-    if stored.hard_state.owner not in ("", owner):
-        whose = f"it is that of the data directory {stored.hard_state.owner}, and this one is {owner}"
+    stored = decode_stored(group_id, *((None, ()) if group is None else (group.hard_state, group.entries)))
+    state = stored.hard_state
+    if state.owner not in ("", owner):
+        whose = f"it is that of the data directory {state.owner}, and this one is {owner}"
         raise DataLoss(f"the log of group {group_id}", whose)
-    return stored
+    return replace(stored, hard_state=replace(state, owner=owner))
 
 
 def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupContext:
@@ -72,7 +72,6 @@ def open_group(host: Host, group_id: int, *, joining: Roster | None) -> GroupCon
         stored=stored,
         applied=(machine.state.index, machine.state.term),
         now_ms=host.monotonic_ms(),
-        owner=member.storage_id,
         joined=joining,
     )
     # Above everything that was ever committed or promised here, whatever the physical clock says.

@@ -174,7 +174,7 @@ def _survey(held: _Held) -> Survey:
     if state is None:
         raise Unsupported("recovery of this directory", f"{path} never received the cluster's data")
     # A log that does not reach to what is applied was lost in part.
-    Journal(GROUP_ID, log, (state.index, state.term), identity.storage_id)
+    Journal(GROUP_ID, log, (state.index, state.term))
     return Survey(
         cluster_id=identity.cluster_id,
         member=_voter(log.roster, identity, path),

@@ -92,7 +92,7 @@ class JournalAndTwin:
         self.open()
 
     def open(self) -> None:
-        self.journal = Journal(GROUP, self.files.stored(), self.files.base, "")
+        self.journal = Journal(GROUP, self.files.stored(), self.files.base)
         self.memory, self.taken = self.kept, None
 
     # --- steps --------------------------------------------------------------------------------------------------------

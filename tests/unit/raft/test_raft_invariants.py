@@ -24,7 +24,7 @@ def broken(what: str) -> pytest.RaisesExc[Internal]:
 def a_journal(term: int = 5) -> Journal:
     """After entry 2 of term 1, with entries 3 and 4 of term 5."""
     start = HardState(term, "", 2, 1, Roster.of(members(3)))
-    journal = Journal(GROUP, decode_stored(GROUP, start.log_record(GROUP), ()), (2, 1), "")
+    journal = Journal(GROUP, decode_stored(GROUP, start.log_record(GROUP), ()), (2, 1))
     for index in (3, 4):
         journal.add(a_record(index, term), index, term)
     return journal
