@@ -4,8 +4,8 @@ Two updates of one document in one batch must not both be computed from the old 
 :class:`OverlayReader`, which looks into the open batch first, then into those that are appended, newest first, then
 into the engine::
 
-    open batch         {key: engine item}     evaluated, not yet in the log
-    appended batches   {key: engine item}     in the log, some of them committed already
+    open batch         {key: engine item}     evaluated, not yet in the log      ─┐  and of all of them together,
+    appended batches   {key: engine item}     in the log, some committed already  ┘  the newest of each key
     engine             everything applied
 
 A layer goes when its batch is applied, since the engine then has the same, or when it was withdrawn. In between both
@@ -16,7 +16,7 @@ becomes visible.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from cortado.store.clock.timestamp import Timestamp
@@ -45,17 +45,52 @@ class Layer:
         return self._sorted[bisect_left(self._sorted, start) : bisect_left(self._sorted, end)]
 
 
+class Layers:
+    """The layers of all batches that are not applied, oldest first, and of each key the ``newest`` version in them: one
+    look finds what is in flight, however many batches wait to be applied."""
+
+    def __init__(self, layers: Iterable[Layer]) -> None:
+        self.all = list(layers)
+        self.newest: dict[LogicalKey, Item] = {}
+        for layer in self.all:
+            self.newest.update(layer.versions)
+
+    def push(self, layer: Layer) -> None:
+        """The next batch's, which is empty."""
+        self.all.append(layer)
+
+    def wrote(self, keys: Sequence[LogicalKey], items: Sequence[Item]) -> None:
+        """What the last layer took."""
+        self.newest.update(zip(keys, items, strict=True))
+
+    def pop_oldest(self) -> None:
+        """Its batch is applied: the engine has what it wrote."""
+        newest = self.newest
+        for key, item in self.all.pop(0).versions.items():
+            if newest.get(key) is item:
+                del newest[key]
+
+
 class OverlayReader:
     """A :class:`~cortado.store.mvcc.reader.Reader` over ``base`` and the ``layers``, the newest layer last."""
 
     def __init__(
-        self, base: Reader, layers: Sequence[Layer], seen: Seen | None = None, *, has_open_layer: bool = True
+        self,
+        base: Reader,
+        layers: Sequence[Layer],
+        seen: Seen | None = None,
+        *,
+        newest: dict[LogicalKey, Item] | None = None,
+        has_open_layer: bool = True,
     ) -> None:
         """``seen`` takes notes of what is found in the layers, as the base does of its own; but for the newest layer
-        where that is the open batch's: who reads there sees what its own entry writes."""
+        where that is the open batch's: who reads there sees what its own entry writes. ``newest`` is the newest version
+        of each key in any of the layers, where that is known."""
         self._base = base
-        self._newest_first = [layer for layer in reversed(layers) if layer.versions]
+        self._layers = layers
         self._seen = seen
+        self._newest = newest
+        self._find = self._search if newest is None else newest.get
         self._open = layers[-1] if has_open_layer and layers else None
 
     @property
@@ -63,38 +98,48 @@ class OverlayReader:
         return self._base.read_ts
 
     def get(self, key: LogicalKey) -> Version | None:
-        for layer in self._newest_first:
+        found = self._find(key)
+        if found is None:
+            return self._base.get(key)
+        self._note(key, found)
+        return _version(found)
+
+    def _search(self, key: LogicalKey) -> Item | None:
+        for layer in reversed(self._layers):
             found = layer.versions.get(key)
             if found is not None:
-                self._note(layer, key, found)
-                return _version(found)
-        return self._base.get(key)
+                return found
+        return None
 
-    def _note(self, layer: Layer, key: LogicalKey, found: Item) -> None:
-        if self._seen is not None and layer is not self._open:
+    def _note(self, key: LogicalKey, found: Item) -> None:
+        if self._seen is not None and (self._open is None or self._open.versions.get(key) is not found):
             self._seen.note(key, suffix_from(found[0]))
+
+    def _has_one_of(self, keys: Sequence[LogicalKey]) -> bool:
+        in_flight = [layer.versions for layer in self._layers] if self._newest is None else [self._newest]
+        return not all(each.keys().isdisjoint(keys) for each in in_flight)
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
         versions = self._base.get_many(keys, max_bytes=max_bytes)
         keys = keys[: len(versions)]
-        for layer in reversed(self._newest_first):
-            # Far more often than not, nothing of what a bulk chunk asks for is in flight.
-            if not layer.versions.keys().isdisjoint(keys):
-                for place, key in enumerate(keys):
-                    found = layer.versions.get(key)
-                    if found is not None:
-                        self._note(layer, key, found)
-                        versions[place] = _version(found)
+        # Far more often than not, nothing of what a bulk chunk asks for is in flight.
+        if self._has_one_of(keys):
+            for place, key in enumerate(keys):
+                found = self._find(key)
+                if found is not None:
+                    self._note(key, found)
+                    versions[place] = _version(found)
         return versions
 
     def scan(
         self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[tuple[LogicalKey, Version]]:
         in_flight: dict[LogicalKey, Item] = {}
-        for layer in reversed(self._newest_first):
+        for layer in self._layers:
             for key in layer.keys_between(start, end):
                 in_flight[key] = layer.versions[key]
-                self._note(layer, key, layer.versions[key])
+        for key, found in in_flight.items():
+            self._note(key, found)
         if not in_flight:
             return self._base.scan(start, end, reverse=reverse, limit=limit)
         # Each key in flight may hide one of the base's, so that many more may be needed.

@@ -50,7 +50,7 @@ from cortado.store.mvcc.seen import Seen
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.log_entry import command_bytes
-from cortado.store.node.overlay import Layer, OverlayReader
+from cortado.store.node.overlay import Layers, OverlayReader
 from cortado.store.node.proposals import Answer, Batch, Outcome, Proposal, WriteResult
 from cortado.store.node.request_table.floor import Memory
 from cortado.store.node.request_table.forgetting import Forgetting
@@ -91,7 +91,7 @@ class Pipeline:
         self._answered = 0
         # What was acknowledged in terms that are over. Until it is applied, nobody knows here what it is.
         self._lost_to = ZERO
-        self._layers: list[Layer] = [self._open.layer]
+        self._layers = Layers([self._open.layer])
         self.applied: AppliedState = machine.state
         self.requests: dict[bytes, Proposal] = {}
         """By request id: what is in line, in flight, or committed and not applied yet."""
@@ -259,7 +259,7 @@ class Pipeline:
         self._appended_bytes += batch.size_bytes
         if self._next is None:
             self._open = Batch()
-            self._layers.append(self._open.layer)
+            self._layers.push(self._open.layer)
         else:
             self._open, self._next = self._next, None
 
@@ -285,7 +285,8 @@ class Pipeline:
         try:
             ts = self._clock.tick()
             seen = None if self._open.seen is None else Seen()
-            reader = OverlayReader(self._machine.snapshot(ts, seen), self._layers, seen)
+            snapshot = self._machine.snapshot(ts, seen)
+            reader = OverlayReader(snapshot, self._layers.all, seen, newest=self._layers.newest)
             batch = self._accept(proposal, ts, proposal.evaluate(reader, ts))
             if seen is not None and batch is not None and batch.seen is not None:
                 if batch is not self._open:
@@ -322,8 +323,9 @@ class Pipeline:
         if batch.commands and batch.size_bytes + size_bytes > self.batch_bytes_max:
             # It grew beyond what its request let expect; an entry must not.
             batch = self._next = Batch(seen=self._draw_seen())
-            self._layers.append(batch.layer)
-        batch.add(ts, mutations, control, size_bytes)
+            self._layers.push(batch.layer)
+        items = batch.add(ts, mutations, control, size_bytes)
+        self._layers.wrote(mutations.keys, items)
         proposal.entry = batch.times
         if proposal.request_id:
             batch.remember(proposal.request_id, Remembered(proposal.request_hash, ts, reply))
@@ -397,14 +399,12 @@ class Pipeline:
             batch.has_ended = True
             if batch.times.committed_ms:
                 self.measures.applying.observe((self._monotonic_ms() - batch.times.committed_ms) / 1000)
-            del self._layers[0]
+            self._layers.pop_oldest()
             for answer in batch.answers:
                 if answer.proposal.request_id:
                     self._forget(answer.proposal)
-        batches = len(self._appended) + len(self._unappended())
-        invariant(
-            len(self._layers) == batches, "each batch that is not applied has its layer", len(self._layers), batches
-        )
+        layers, batches = len(self._layers.all), len(self._appended) + len(self._unappended())
+        invariant(layers == batches, "each batch that is not applied has its layer", layers, batches)
         is_counted = bool(self._appended) or self._appended_bytes == 0
         invariant(is_counted, "no bytes are in flight where no batch is", self._appended_bytes)
 
@@ -473,4 +473,4 @@ class Pipeline:
         self._appended_bytes = sum(batch.size_bytes for batch in kept)
         self._answered = min(self._answered, len(kept))
         self._open, self._next = Batch(), None
-        self._layers = [*(batch.layer for batch in kept), self._open.layer]
+        self._layers = Layers([*(batch.layer for batch in kept), self._open.layer])

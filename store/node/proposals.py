@@ -146,8 +146,8 @@ class Batch:
     seen: Seen | None = None
     """What its commands were worked out from, where followers are to examine that."""
 
-    def add(self, ts: Timestamp, mutations: Mutations, control: Control | None, size_bytes: int) -> None:
-        """Take a command's effects, as the engine will hold them."""
+    def add(self, ts: Timestamp, mutations: Mutations, control: Control | None, size_bytes: int) -> list[Item]:
+        """Take a command's effects; what the engine will hold of them, in the order of its keys."""
         if not self.commands:
             self.first_ts = ts
         self.last_ts = ts
@@ -168,6 +168,7 @@ class Batch:
             case AcceptLoss(engine_key, is_key_right, request_floor):
                 self.losses[engine_key] = is_key_right
                 self.lost_below = max(self.lost_below, request_floor)
+        return items
 
     def remember(self, request_id: bytes, remembered: Remembered) -> None:
         """Take what its request is to be answered from now on."""

@@ -18,6 +18,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.host import Host
+from cortado.store.node.overlay import Layer
 from cortado.store.node.pipeline import Pipeline
 from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.request_table.floor import Forgotten
@@ -63,7 +64,7 @@ def turn_the_clock_back(node: Host, _patch: pytest.MonkeyPatch) -> None:
 
 
 def lose_a_layer(node: Host, _patch: pytest.MonkeyPatch) -> None:
-    node.meta.driver.pipeline._layers.insert(0, node.meta.driver.pipeline._layers[0])
+    node.meta.driver.pipeline._layers.push(Layer())
 
 
 def count_bytes_twice(_node: Host, patch: pytest.MonkeyPatch) -> None:

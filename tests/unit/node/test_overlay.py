@@ -12,10 +12,10 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.versions import Item, encode_versions
-from cortado.store.node.overlay import Layer, OverlayReader
+from cortado.store.node.overlay import Layer, Layers, OverlayReader
 from support.dict_reader import DictStore
 
-KEYS = st.sampled_from([LogicalKey(bytes([letter])) for letter in b"abcdefgh"])
+KEYS = st.sampled_from([LogicalKey(bytes([letter])) for letter in b"abcd"])
 WRITES = st.lists(st.dictionaries(KEYS, st.one_of(st.none(), st.binary(max_size=3)), max_size=5), max_size=4)
 
 
@@ -28,38 +28,59 @@ def effects(write: Mutations, ts: Timestamp) -> tuple[list[LogicalKey], list[Ite
 
 
 def overlaid(
-    durable: Sequence[dict[LogicalKey, bytes | None]], batches: Sequence[Sequence[dict[LogicalKey, bytes | None]]]
+    durable: Sequence[dict[LogicalKey, bytes | None]],
+    batches: Sequence[Sequence[dict[LogicalKey, bytes | None]]],
+    applied: int,
+    *,
+    is_indexed: bool,
 ) -> tuple[OverlayReader, DictStore]:
-    """A reader over ``durable`` in the engine and ``batches`` in flight, and the twin in which all of it is applied."""
+    """A reader over ``durable`` in the engine and ``batches`` in flight, and the twin in which all of it is applied.
+    The first ``applied`` of them were in flight, and are in the engine now."""
     engine, twin = DictStore(), DictStore()
     for write in durable:
-        engine.apply(mutations(write), engine.tick())
-        twin.apply(mutations(write), twin.tick())
-    layers = []
+        for store in (engine, twin):
+            store.apply(mutations(write), store.tick())
+    layers = Layers([])
     for batch in batches:
         layer = Layer()
+        layers.push(layer)
         for write in batch:
             ts = twin.tick()
             twin.apply(mutations(write), ts)
-            layer.add(*effects(mutations(write), ts))
-        layers.append(layer)
-    return OverlayReader(engine.snapshot(), layers), twin
+            keys, items = effects(mutations(write), ts)
+            layer.add(keys, items)
+            layers.wrote(keys, items)
+    for batch in batches[:applied]:
+        for write in batch:
+            engine.apply(mutations(write), engine.tick())
+        layers.pop_oldest()
+    return OverlayReader(engine.snapshot(), layers.all, newest=layers.newest if is_indexed else None), twin
 
 
-@given(WRITES, st.lists(WRITES, max_size=2), st.tuples(KEYS, KEYS), st.booleans(), st.none() | st.integers(0, 5))
+@given(
+    WRITES,
+    st.lists(WRITES, min_size=2, max_size=4),
+    st.integers(0, 2),
+    st.booleans(),
+    st.tuples(KEYS, KEYS).map(sorted),
+    st.booleans(),
+    st.none() | st.integers(0, 5),
+)
 def test_a_reader_over_what_is_in_flight_sees_what_it_would_see_if_it_were_applied(
     durable: list[dict[LogicalKey, bytes | None]],
     batches: list[list[dict[LogicalKey, bytes | None]]],
+    applied: int,
+    is_indexed: bool,
     bounds: tuple[LogicalKey, LogicalKey],
     reverse: bool,
     limit: int | None,
 ) -> None:
-    reader, twin = overlaid(durable, batches)
+    reader, twin = overlaid(durable, batches, applied, is_indexed=is_indexed)
     expected = twin.snapshot()
-    keys = [LogicalKey(bytes([letter])) for letter in b"hgfedcba"]
+    keys = [LogicalKey(bytes([letter])) for letter in b"edcba"]
     assert [reader.get(key) for key in keys] == [expected.get(key) for key in keys]
     assert reader.get_many(keys) == expected.get_many(keys)
-    start, end = min(bounds), max(bounds)
+    start, end = bounds
     assert list(reader.scan(start, end, reverse=reverse, limit=limit)) == list(
         expected.scan(start, end, reverse=reverse, limit=limit)
     )
