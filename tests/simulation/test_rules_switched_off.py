@@ -72,6 +72,7 @@ class Rule:
     election_ms_max: float = 1_300.0
     seed: int = 0
     clients: int = 6
+    sync_ms: tuple[float, float] = (1.0, 20.0)
 
 
 def run_with(rule: Rule, seed: int) -> list[str]:
@@ -86,7 +87,7 @@ def run_with(rule: Rule, seed: int) -> list[str]:
         def arrange(host: Host) -> None:
             watch_host(host)
             # Disks slow enough to be caught syncing; clocks as far apart as they may be.
-            host.disk.sync_ms = (1.0, 20.0)
+            host.disk.sync_ms = rule.sync_ms
             host.clock.set_right(110 if host.is_first else -110)
 
         cluster.on_host = arrange
@@ -197,7 +198,9 @@ CRASHES: Final = ("crash", "crash of all", "crash of the leader")
 OLD_LEADERS: Final = ("leader cut off", "partition")
 
 RULES: Final = {
-    "messages wait for the sync of what they say": Rule(send_before_the_sync, (*CRASHES, "hanging sync"), seed=23),
+    "messages wait for the sync of what they say": Rule(
+        send_before_the_sync, (*CRASHES, "hanging sync"), 400.0, seed=16, sync_ms=(20.0, 150.0)
+    ),
     "a write is answered once it is committed": Rule(answer_when_appended, (*CRASHES, *CUTS)),
     "a read waits for a round": Rule(read_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0, seed=6),
     "a refusal waits for a round": Rule(refuse_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0, seed=44),
