@@ -18,6 +18,7 @@ from cortado.raft.group import RaftLog
 from cortado.raft.log import Doubt, Entry
 from cortado.store.mvcc.seen import NOTHING
 from cortado.store.node.examining import Examiner, _decoded
+from support.simulation.loop import NodeLoop
 
 if TYPE_CHECKING:
     from support.simulation.cluster import Cluster
@@ -114,5 +115,6 @@ def doubting(cluster: Cluster, doubts: Doubts | None) -> Iterator[None]:
 
 def _life() -> Life:
     """The process that runs now."""
-    life: Life = asyncio.get_running_loop().life  # type: ignore[attr-defined]
-    return life
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, NodeLoop) and loop.life is not None
+    return loop.life

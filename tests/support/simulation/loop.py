@@ -25,7 +25,10 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from heapq import heappop, heappush
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from support.simulation.process import Life
 
 T = TypeVar("T")
 
@@ -37,9 +40,10 @@ _ENDINGS_MAX: Final = 8
 
 
 class Handle:
-    """One callback in line; what asyncio's callers expect of ``asyncio.Handle`` and ``asyncio.TimerHandle``."""
+    """One callback in line; what asyncio's callers expect of ``asyncio.Handle`` and ``asyncio.TimerHandle``.
+    ``callback`` is None where it was cancelled."""
 
-    __slots__ = ("_args", "_callback", "_context", "_when_s", "is_cancelled", "loop")
+    __slots__ = ("_when_s", "args", "callback", "context", "loop")
 
     def __init__(
         self,
@@ -50,30 +54,19 @@ class Handle:
         when_s: float = 0.0,
     ) -> None:
         self.loop = loop
-        self.is_cancelled = False
-        self._callback: Callback | None = callback
-        self._args = args
-        self._context = context
+        self.callback: Callback | None = callback
+        self.args = args
+        self.context = context
         self._when_s = when_s
 
     def cancel(self) -> None:
-        self.is_cancelled = True
-        self._callback, self._args = None, ()
+        self.callback, self.args = None, ()
 
     def cancelled(self) -> bool:
-        return self.is_cancelled
+        return self.callback is None
 
     def when(self) -> float:
         return self._when_s
-
-    def run(self) -> None:
-        callback = self._callback
-        if callback is None:
-            return
-        if self._context is None:
-            callback(*self._args)
-        else:
-            self._context.run(callback, *self._args)
 
 
 class Scheduler:
@@ -83,12 +76,10 @@ class Scheduler:
         self.now_ms = 0.0
         self.steps = 0
         self.after_step: Callable[[NodeLoop], None] = lambda _loop: None
+        """Called behind each callback of a loop that has a life."""
         self._ready: deque[Handle] = deque()
         self._timers: list[tuple[float, int, Handle]] = []
         self._number = 0
-
-    def call_soon(self, handle: Handle) -> None:
-        self._ready.append(handle)
 
     def call_at(self, when_ms: float, handle: Handle) -> None:
         self._number += 1
@@ -96,38 +87,47 @@ class Scheduler:
 
     def run_until(self, is_done: Callable[[], bool], *, until_ms: float) -> bool:
         """Run until ``is_done`` (asked after each instant of time) or ``until_ms``; False where time ran out."""
+        timers = self._timers
         while True:
             self._run_ready()
             if is_done():
                 return True
-            if not self._timers or self._timers[0][0] > until_ms:
+            while timers and timers[0][2].callback is None:
+                heappop(timers)
+            if not timers or timers[0][0] > until_ms:
                 self.now_ms = max(self.now_ms, until_ms)
                 return False
-            when_ms, _, handle = heappop(self._timers)
-            if handle.is_cancelled:
-                continue
+            when_ms, _, handle = heappop(timers)
             self.now_ms = max(self.now_ms, when_ms)
             self._ready.append(handle)
 
     def _run_ready(self) -> None:
-        ready = self._ready
-        while ready:
-            handle = ready.popleft()
-            loop = handle.loop
-            if handle.is_cancelled or loop.is_dead:
-                continue
-            if loop.is_paused:
-                loop.backlog.append(handle)
-                continue
-            self.steps += 1
-            _set_running_loop(loop)
-            try:
-                handle.run()
-            except Exception as error:
-                loop.call_exception_handler({"message": "a callback raised", "exception": error})
-            finally:
-                _set_running_loop(None)
-            self.after_step(loop)
+        """Run what is in line, and what that puts there. Some ten thousand callbacks per run pass here."""
+        ready, running = self._ready, None
+        try:
+            while ready:
+                handle = ready.popleft()
+                callback, loop = handle.callback, handle.loop
+                if callback is None or loop.is_dead:
+                    continue
+                if loop.is_paused:
+                    loop.backlog.append(handle)
+                    continue
+                self.steps += 1
+                if loop is not running:
+                    _set_running_loop(loop)
+                    running = loop
+                try:
+                    if handle.context is None:
+                        callback(*handle.args)
+                    else:
+                        handle.context.run(callback, *handle.args)
+                except Exception as error:
+                    loop.call_exception_handler({"message": "a callback raised", "exception": error})
+                if loop.life is not None:
+                    self.after_step(loop)
+        finally:
+            _set_running_loop(None)
 
 
 class NodeLoop(asyncio.AbstractEventLoop):
@@ -151,6 +151,8 @@ class NodeLoop(asyncio.AbstractEventLoop):
         self.is_dead = False
         self.is_paused = False
         self.backlog: deque[Handle] = deque()
+        self.life: Life | None = None
+        """Whose loop it is, where it is a node's and no disk's."""
         self._scheduler = scheduler
         self._on_problem = on_problem
         self._rate = rate
@@ -205,7 +207,7 @@ class NodeLoop(asyncio.AbstractEventLoop):
     ) -> Handle:
         handle = Handle(self, callback, args, context)
         if not self.is_dead:
-            self._scheduler.call_soon(handle)
+            self._scheduler._ready.append(handle)
         return handle
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]

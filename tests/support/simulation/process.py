@@ -155,7 +155,7 @@ class Life:
 
     def _make(self) -> None:
         cluster, host = self.host.cluster, self.host
-        self.loop.life = self  # type: ignore[attr-defined]
+        self.loop.life = self
         try:
             self.node = cluster.make_node(self)
         except Exception as error:

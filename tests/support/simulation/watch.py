@@ -232,7 +232,7 @@ class Watch:
 
     def after_step(self, loop: NodeLoop) -> None:
         """One callback has run on ``loop``."""
-        life: Life | None = getattr(loop, "life", None)
+        life = loop.life
         if life is None or loop.is_dead or not life.is_listening:
             return
         self._check_in_flight(life)
