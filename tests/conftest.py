@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +39,19 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """A server that a test runs in this process sets up its logs. That ends with the test: later ones would write all
+    that they log to a stream that is closed by then, and a traceback for each line."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        return (yield)
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 # What takes minutes begins first, so that no worker is alone with it at the end.
