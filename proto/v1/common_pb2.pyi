@@ -97,14 +97,18 @@ class Condition(_message.Message):
     def __init__(self, absent: bool = ..., present: bool = ..., etag: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
 
 class ReadAt(_message.Message):
-    __slots__ = ("timestamp", "wall_ms", "stale_ms")
+    __slots__ = ("timestamp", "wall_ms", "stale_ms", "own_writes", "footprint")
     TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
     WALL_MS_FIELD_NUMBER: _ClassVar[int]
     STALE_MS_FIELD_NUMBER: _ClassVar[int]
+    OWN_WRITES_FIELD_NUMBER: _ClassVar[int]
+    FOOTPRINT_FIELD_NUMBER: _ClassVar[int]
     timestamp: Timestamp
     wall_ms: int
     stale_ms: int
-    def __init__(self, timestamp: _Optional[_Union[Timestamp, _Mapping]] = ..., wall_ms: _Optional[int] = ..., stale_ms: _Optional[int] = ...) -> None: ...
+    own_writes: _containers.RepeatedCompositeFieldContainer[Operation]
+    footprint: bool
+    def __init__(self, timestamp: _Optional[_Union[Timestamp, _Mapping]] = ..., wall_ms: _Optional[int] = ..., stale_ms: _Optional[int] = ..., own_writes: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., footprint: bool = ...) -> None: ...
 
 class Document(_message.Message):
     __slots__ = ("schema_id", "avro", "json")
@@ -115,6 +119,160 @@ class Document(_message.Message):
     avro: bytes
     json: str
     def __init__(self, schema_id: _Optional[int] = ..., avro: _Optional[bytes] = ..., json: _Optional[str] = ...) -> None: ...
+
+class Operation(_message.Message):
+    __slots__ = ("put", "update", "delete", "add", "check", "put_pair", "delete_pair", "add_pair", "check_pair", "packed_pairs")
+    PUT_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_FIELD_NUMBER: _ClassVar[int]
+    DELETE_FIELD_NUMBER: _ClassVar[int]
+    ADD_FIELD_NUMBER: _ClassVar[int]
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    PUT_PAIR_FIELD_NUMBER: _ClassVar[int]
+    DELETE_PAIR_FIELD_NUMBER: _ClassVar[int]
+    ADD_PAIR_FIELD_NUMBER: _ClassVar[int]
+    CHECK_PAIR_FIELD_NUMBER: _ClassVar[int]
+    PACKED_PAIRS_FIELD_NUMBER: _ClassVar[int]
+    put: DocumentPut
+    update: DocumentUpdate
+    delete: DocumentDelete
+    add: DocumentAdd
+    check: DocumentCheck
+    put_pair: KvPut
+    delete_pair: KvDelete
+    add_pair: KvAdd
+    check_pair: KvCheck
+    packed_pairs: KvPackedOperations
+    def __init__(self, put: _Optional[_Union[DocumentPut, _Mapping]] = ..., update: _Optional[_Union[DocumentUpdate, _Mapping]] = ..., delete: _Optional[_Union[DocumentDelete, _Mapping]] = ..., add: _Optional[_Union[DocumentAdd, _Mapping]] = ..., check: _Optional[_Union[DocumentCheck, _Mapping]] = ..., put_pair: _Optional[_Union[KvPut, _Mapping]] = ..., delete_pair: _Optional[_Union[KvDelete, _Mapping]] = ..., add_pair: _Optional[_Union[KvAdd, _Mapping]] = ..., check_pair: _Optional[_Union[KvCheck, _Mapping]] = ..., packed_pairs: _Optional[_Union[KvPackedOperations, _Mapping]] = ...) -> None: ...
+
+class DocumentPut(_message.Message):
+    __slots__ = ("database", "table", "document", "condition")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    DOCUMENT_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    table: str
+    document: Document
+    condition: Condition
+    def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., document: _Optional[_Union[Document, _Mapping]] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+
+class DocumentUpdate(_message.Message):
+    __slots__ = ("database", "table", "key", "changes_json", "condition")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_JSON_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    table: str
+    key: Key
+    changes_json: str
+    condition: Condition
+    def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., key: _Optional[_Union[Key, _Mapping]] = ..., changes_json: _Optional[str] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+
+class DocumentDelete(_message.Message):
+    __slots__ = ("database", "table", "key", "condition")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    table: str
+    key: Key
+    condition: Condition
+    def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., key: _Optional[_Union[Key, _Mapping]] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+
+class DocumentAdd(_message.Message):
+    __slots__ = ("database", "table", "key", "field", "delta", "min", "max")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    table: str
+    key: Key
+    field: str
+    delta: int
+    min: int
+    max: int
+    def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., key: _Optional[_Union[Key, _Mapping]] = ..., field: _Optional[str] = ..., delta: _Optional[int] = ..., min: _Optional[int] = ..., max: _Optional[int] = ...) -> None: ...
+
+class DocumentCheck(_message.Message):
+    __slots__ = ("database", "table", "key", "condition")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    table: str
+    key: Key
+    condition: Condition
+    def __init__(self, database: _Optional[str] = ..., table: _Optional[str] = ..., key: _Optional[_Union[Key, _Mapping]] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+
+class KvPut(_message.Message):
+    __slots__ = ("namespace", "key", "value", "condition")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: bytes
+    value: bytes
+    condition: Condition
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+
+class KvDelete(_message.Message):
+    __slots__ = ("namespace", "key", "condition")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: bytes
+    condition: Condition
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+
+class KvAdd(_message.Message):
+    __slots__ = ("namespace", "key", "delta", "min", "max")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: bytes
+    delta: int
+    min: int
+    max: int
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., delta: _Optional[int] = ..., min: _Optional[int] = ..., max: _Optional[int] = ...) -> None: ...
+
+class KvCheck(_message.Message):
+    __slots__ = ("namespace", "key", "condition")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: bytes
+    condition: Condition
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., condition: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+
+class KvPackedOperations(_message.Message):
+    __slots__ = ("namespace", "keys", "key_lengths", "values", "value_lengths", "deletes")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    KEY_LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    VALUE_LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    DELETES_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    keys: bytes
+    key_lengths: bytes
+    values: bytes
+    value_lengths: bytes
+    deletes: bytes
+    def __init__(self, namespace: _Optional[str] = ..., keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., deletes: _Optional[bytes] = ...) -> None: ...
 
 class RowBatch(_message.Message):
     __slots__ = ("schema_id", "bodies", "lengths", "versions")

@@ -15,15 +15,15 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n cortado/proto/v1/documents.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\",\n\tTableName\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\r\n\x05table\x18\x02 \x01(\t\"\xb7\x01\n\x12GetDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x04 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x05 \x01(\r\"E\n\rFoundDocument\x12&\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x14.cortado.v1.Document\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"c\n\x13GetDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x01(\x0b\x32\x19.cortado.v1.FoundDocument\"\xcd\x01\n\x0fMultiGetRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1d\n\x04keys\x18\x02 \x03(\x0b\x32\x0f.cortado.v1.Key\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x04 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x05 \x01(\r\x12\x16\n\x0emay_stop_early\x18\x06 \x01(\x08\"`\n\x10MultiGetResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x03(\x0b\x32\x19.cortado.v1.FoundDocument\"\xc3\x01\n\x12PutDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12&\n\x08\x64ocument\x18\x02 \x01(\x0b\x32\x14.cortado.v1.Document\x12!\n\x04mode\x18\x03 \x01(\x0e\x32\x13.cortado.v1.PutMode\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\"G\n\x13PutDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"\xdb\x01\n\x15UpdateDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x14\n\x0c\x63hanges_json\x18\x03 \x01(\t\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\x12*\n\x06\x66ormat\x18\x06 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\"f\n\x16UpdateDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x01(\x0b\x32\x19.cortado.v1.FoundDocument\"\x99\x01\n\x15\x44\x65leteDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12(\n\tcondition\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"M\n\x16\x44\x65leteDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"\xa7\x01\n\x0e\x42\x61tchOperation\x12\r\n\x05table\x18\x01 \x01(\t\x12#\n\x03put\x18\x02 \x01(\x0b\x32\x14.cortado.v1.BatchPutH\x00\x12)\n\x06\x64\x65lete\x18\x03 \x01(\x0b\x32\x17.cortado.v1.BatchDeleteH\x00\x12)\n\x06update\x18\x04 \x01(\x0b\x32\x17.cortado.v1.BatchUpdateH\x00\x42\x0b\n\toperation\"\x7f\n\x08\x42\x61tchPut\x12&\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x14.cortado.v1.Document\x12!\n\x04mode\x18\x02 \x01(\x0e\x32\x13.cortado.v1.PutMode\x12(\n\tcondition\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Condition\"k\n\x0b\x42\x61tchUpdate\x12\x1c\n\x03key\x18\x01 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x14\n\x0c\x63hanges_json\x18\x02 \x01(\t\x12(\n\tcondition\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Condition\"U\n\x0b\x42\x61tchDelete\x12\x1c\n\x03key\x18\x01 \x01(\x0b\x32\x0f.cortado.v1.Key\x12(\n\tcondition\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Condition\"d\n\x0c\x42\x61tchRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12.\n\noperations\x18\x02 \x03(\x0b\x32\x1a.cortado.v1.BatchOperation\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"A\n\rBatchResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"\x84\x01\n\tBulkStart\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12!\n\x04mode\x18\x02 \x01(\x0e\x32\x13.cortado.v1.PutMode\x12.\n\x0funchanged_since\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\"h\n\tBulkChunk\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\"\n\x04rows\x18\x02 \x01(\x0b\x32\x14.cortado.v1.RowBatch\x12\x11\n\tjson_rows\x18\x03 \x03(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"h\n\x0b\x42ulkRequest\x12&\n\x05start\x18\x01 \x01(\x0b\x32\x15.cortado.v1.BulkStartH\x00\x12&\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x15.cortado.v1.BulkChunkH\x00\x42\t\n\x07message\"{\n\x0c\x42ulkResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0f\n\x07written\x18\x03 \x01(\r\x12$\n\x06\x65rrors\x18\x04 \x03(\x0b\x32\x14.cortado.v1.RowError\"\xc5\x02\n\x0bScanRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\r\n\x05index\x18\x02 \x01(\t\x12#\n\x05range\x18\x03 \x01(\x0b\x32\x14.cortado.v1.KeyRange\x12\x0f\n\x07reverse\x18\x04 \x01(\x08\x12\x0e\n\x06\x66ilter\x18\x05 \x01(\t\x12\x0f\n\x07\x63olumns\x18\x06 \x03(\t\x12\r\n\x05limit\x18\x07 \x01(\x04\x12\x11\n\tpage_size\x18\x08 \x01(\r\x12\x12\n\npage_token\x18\t \x01(\x0c\x12\x1e\n\x02\x61t\x18\n \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x0b \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x0c \x01(\r\x12\x15\n\rwith_versions\x18\r \x01(\x08\"\xae\x01\n\x0cScanResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x07\x62\x61tches\x18\x02 \x03(\x0b\x32\x14.cortado.v1.RowBatch\x12\x11\n\tjson_rows\x18\x03 \x03(\t\x12\r\n\x05\x65tags\x18\x04 \x03(\t\x12\x17\n\x0fnext_page_token\x18\x05 \x01(\x0c\x12\x18\n\x10projected_schema\x18\x06 \x01(\t\"\x88\x01\n\x0cSplitRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12#\n\x05range\x18\x02 \x01(\x0b\x32\x14.cortado.v1.KeyRange\x12\r\n\x05parts\x18\x03 \x01(\r\x12\x1e\n\x02\x61t\x18\x04 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"g\n\rSplitResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12$\n\x06ranges\x18\x02 \x03(\x0b\x32\x14.cortado.v1.KeyRange\x12\x0c\n\x04rows\x18\x03 \x03(\x04*I\n\x07PutMode\x12\x13\n\x0fPUT_MODE_UPSERT\x10\x00\x12\x13\n\x0fPUT_MODE_INSERT\x10\x01\x12\x14\n\x10PUT_MODE_REPLACE\x10\x02\x32\xfc\x04\n\tDocuments\x12\x46\n\x03Get\x12\x1e.cortado.v1.GetDocumentRequest\x1a\x1f.cortado.v1.GetDocumentResponse\x12\x45\n\x08MultiGet\x12\x1b.cortado.v1.MultiGetRequest\x1a\x1c.cortado.v1.MultiGetResponse\x12\x46\n\x03Put\x12\x1e.cortado.v1.PutDocumentRequest\x1a\x1f.cortado.v1.PutDocumentResponse\x12O\n\x06Update\x12!.cortado.v1.UpdateDocumentRequest\x1a\".cortado.v1.UpdateDocumentResponse\x12O\n\x06\x44\x65lete\x12!.cortado.v1.DeleteDocumentRequest\x1a\".cortado.v1.DeleteDocumentResponse\x12<\n\x05\x42\x61tch\x12\x18.cortado.v1.BatchRequest\x1a\x19.cortado.v1.BatchResponse\x12=\n\x04\x42ulk\x12\x17.cortado.v1.BulkRequest\x1a\x18.cortado.v1.BulkResponse(\x01\x30\x01\x12;\n\x04Scan\x12\x17.cortado.v1.ScanRequest\x1a\x18.cortado.v1.ScanResponse0\x01\x12<\n\x05Split\x12\x18.cortado.v1.SplitRequest\x1a\x19.cortado.v1.SplitResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n cortado/proto/v1/documents.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\",\n\tTableName\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\r\n\x05table\x18\x02 \x01(\t\"\xb7\x01\n\x12GetDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x04 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x05 \x01(\r\"E\n\rFoundDocument\x12&\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x14.cortado.v1.Document\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"v\n\x13GetDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x01(\x0b\x32\x19.cortado.v1.FoundDocument\x12\x11\n\tfootprint\x18\x03 \x01(\x0c\"\xcd\x01\n\x0fMultiGetRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1d\n\x04keys\x18\x02 \x03(\x0b\x32\x0f.cortado.v1.Key\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x04 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x05 \x01(\r\x12\x16\n\x0emay_stop_early\x18\x06 \x01(\x08\"s\n\x10MultiGetResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x03(\x0b\x32\x19.cortado.v1.FoundDocument\x12\x11\n\tfootprint\x18\x03 \x01(\x0c\"\xc3\x01\n\x12PutDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12&\n\x08\x64ocument\x18\x02 \x01(\x0b\x32\x14.cortado.v1.Document\x12!\n\x04mode\x18\x03 \x01(\x0e\x32\x13.cortado.v1.PutMode\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\"G\n\x13PutDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"\xdb\x01\n\x15UpdateDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12\x14\n\x0c\x63hanges_json\x18\x03 \x01(\t\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\x12*\n\x06\x66ormat\x18\x06 \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\"f\n\x16UpdateDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12(\n\x05\x66ound\x18\x02 \x01(\x0b\x32\x19.cortado.v1.FoundDocument\"\x99\x01\n\x15\x44\x65leteDocumentRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\x1c\n\x03key\x18\x02 \x01(\x0b\x32\x0f.cortado.v1.Key\x12(\n\tcondition\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"M\n\x16\x44\x65leteDocumentResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"\x84\x01\n\tBulkStart\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12!\n\x04mode\x18\x02 \x01(\x0e\x32\x13.cortado.v1.PutMode\x12.\n\x0funchanged_since\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Timestamp\"h\n\tBulkChunk\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\"\n\x04rows\x18\x02 \x01(\x0b\x32\x14.cortado.v1.RowBatch\x12\x11\n\tjson_rows\x18\x03 \x03(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"h\n\x0b\x42ulkRequest\x12&\n\x05start\x18\x01 \x01(\x0b\x32\x15.cortado.v1.BulkStartH\x00\x12&\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x15.cortado.v1.BulkChunkH\x00\x42\t\n\x07message\"{\n\x0c\x42ulkResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0f\n\x07written\x18\x03 \x01(\r\x12$\n\x06\x65rrors\x18\x04 \x03(\x0b\x32\x14.cortado.v1.RowError\"\xc5\x02\n\x0bScanRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12\r\n\x05index\x18\x02 \x01(\t\x12#\n\x05range\x18\x03 \x01(\x0b\x32\x14.cortado.v1.KeyRange\x12\x0f\n\x07reverse\x18\x04 \x01(\x08\x12\x0e\n\x06\x66ilter\x18\x05 \x01(\t\x12\x0f\n\x07\x63olumns\x18\x06 \x03(\t\x12\r\n\x05limit\x18\x07 \x01(\x04\x12\x11\n\tpage_size\x18\x08 \x01(\r\x12\x12\n\npage_token\x18\t \x01(\x0c\x12\x1e\n\x02\x61t\x18\n \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12*\n\x06\x66ormat\x18\x0b \x01(\x0e\x32\x1a.cortado.v1.DocumentFormat\x12\x11\n\tschema_id\x18\x0c \x01(\r\x12\x15\n\rwith_versions\x18\r \x01(\x08\"\xc1\x01\n\x0cScanResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12%\n\x07\x62\x61tches\x18\x02 \x03(\x0b\x32\x14.cortado.v1.RowBatch\x12\x11\n\tjson_rows\x18\x03 \x03(\t\x12\r\n\x05\x65tags\x18\x04 \x03(\t\x12\x17\n\x0fnext_page_token\x18\x05 \x01(\x0c\x12\x18\n\x10projected_schema\x18\x06 \x01(\t\x12\x11\n\tfootprint\x18\x07 \x01(\x0c\"\x88\x01\n\x0cSplitRequest\x12$\n\x05table\x18\x01 \x01(\x0b\x32\x15.cortado.v1.TableName\x12#\n\x05range\x18\x02 \x01(\x0b\x32\x14.cortado.v1.KeyRange\x12\r\n\x05parts\x18\x03 \x01(\r\x12\x1e\n\x02\x61t\x18\x04 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"g\n\rSplitResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12$\n\x06ranges\x18\x02 \x03(\x0b\x32\x14.cortado.v1.KeyRange\x12\x0c\n\x04rows\x18\x03 \x03(\x04*I\n\x07PutMode\x12\x13\n\x0fPUT_MODE_UPSERT\x10\x00\x12\x13\n\x0fPUT_MODE_INSERT\x10\x01\x12\x14\n\x10PUT_MODE_REPLACE\x10\x02\x32\xbe\x04\n\tDocuments\x12\x46\n\x03Get\x12\x1e.cortado.v1.GetDocumentRequest\x1a\x1f.cortado.v1.GetDocumentResponse\x12\x45\n\x08MultiGet\x12\x1b.cortado.v1.MultiGetRequest\x1a\x1c.cortado.v1.MultiGetResponse\x12\x46\n\x03Put\x12\x1e.cortado.v1.PutDocumentRequest\x1a\x1f.cortado.v1.PutDocumentResponse\x12O\n\x06Update\x12!.cortado.v1.UpdateDocumentRequest\x1a\".cortado.v1.UpdateDocumentResponse\x12O\n\x06\x44\x65lete\x12!.cortado.v1.DeleteDocumentRequest\x1a\".cortado.v1.DeleteDocumentResponse\x12=\n\x04\x42ulk\x12\x17.cortado.v1.BulkRequest\x1a\x18.cortado.v1.BulkResponse(\x01\x30\x01\x12;\n\x04Scan\x12\x17.cortado.v1.ScanRequest\x1a\x18.cortado.v1.ScanResponse0\x01\x12<\n\x05Split\x12\x18.cortado.v1.SplitRequest\x1a\x19.cortado.v1.SplitResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.documents_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_PUTMODE']._serialized_start=3506
-  _globals['_PUTMODE']._serialized_end=3579
+  _globals['_PUTMODE']._serialized_start=2899
+  _globals['_PUTMODE']._serialized_end=2972
   _globals['_TABLENAME']._serialized_start=79
   _globals['_TABLENAME']._serialized_end=123
   _globals['_GETDOCUMENTREQUEST']._serialized_start=126
@@ -31,51 +31,39 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_FOUNDDOCUMENT']._serialized_start=311
   _globals['_FOUNDDOCUMENT']._serialized_end=380
   _globals['_GETDOCUMENTRESPONSE']._serialized_start=382
-  _globals['_GETDOCUMENTRESPONSE']._serialized_end=481
-  _globals['_MULTIGETREQUEST']._serialized_start=484
-  _globals['_MULTIGETREQUEST']._serialized_end=689
-  _globals['_MULTIGETRESPONSE']._serialized_start=691
-  _globals['_MULTIGETRESPONSE']._serialized_end=787
-  _globals['_PUTDOCUMENTREQUEST']._serialized_start=790
-  _globals['_PUTDOCUMENTREQUEST']._serialized_end=985
-  _globals['_PUTDOCUMENTRESPONSE']._serialized_start=987
-  _globals['_PUTDOCUMENTRESPONSE']._serialized_end=1058
-  _globals['_UPDATEDOCUMENTREQUEST']._serialized_start=1061
-  _globals['_UPDATEDOCUMENTREQUEST']._serialized_end=1280
-  _globals['_UPDATEDOCUMENTRESPONSE']._serialized_start=1282
-  _globals['_UPDATEDOCUMENTRESPONSE']._serialized_end=1384
-  _globals['_DELETEDOCUMENTREQUEST']._serialized_start=1387
-  _globals['_DELETEDOCUMENTREQUEST']._serialized_end=1540
-  _globals['_DELETEDOCUMENTRESPONSE']._serialized_start=1542
-  _globals['_DELETEDOCUMENTRESPONSE']._serialized_end=1619
-  _globals['_BATCHOPERATION']._serialized_start=1622
-  _globals['_BATCHOPERATION']._serialized_end=1789
-  _globals['_BATCHPUT']._serialized_start=1791
-  _globals['_BATCHPUT']._serialized_end=1918
-  _globals['_BATCHUPDATE']._serialized_start=1920
-  _globals['_BATCHUPDATE']._serialized_end=2027
-  _globals['_BATCHDELETE']._serialized_start=2029
-  _globals['_BATCHDELETE']._serialized_end=2114
-  _globals['_BATCHREQUEST']._serialized_start=2116
-  _globals['_BATCHREQUEST']._serialized_end=2216
-  _globals['_BATCHRESPONSE']._serialized_start=2218
-  _globals['_BATCHRESPONSE']._serialized_end=2283
-  _globals['_BULKSTART']._serialized_start=2286
-  _globals['_BULKSTART']._serialized_end=2418
-  _globals['_BULKCHUNK']._serialized_start=2420
-  _globals['_BULKCHUNK']._serialized_end=2524
-  _globals['_BULKREQUEST']._serialized_start=2526
-  _globals['_BULKREQUEST']._serialized_end=2630
-  _globals['_BULKRESPONSE']._serialized_start=2632
-  _globals['_BULKRESPONSE']._serialized_end=2755
-  _globals['_SCANREQUEST']._serialized_start=2758
-  _globals['_SCANREQUEST']._serialized_end=3083
-  _globals['_SCANRESPONSE']._serialized_start=3086
-  _globals['_SCANRESPONSE']._serialized_end=3260
-  _globals['_SPLITREQUEST']._serialized_start=3263
-  _globals['_SPLITREQUEST']._serialized_end=3399
-  _globals['_SPLITRESPONSE']._serialized_start=3401
-  _globals['_SPLITRESPONSE']._serialized_end=3504
-  _globals['_DOCUMENTS']._serialized_start=3582
-  _globals['_DOCUMENTS']._serialized_end=4218
+  _globals['_GETDOCUMENTRESPONSE']._serialized_end=500
+  _globals['_MULTIGETREQUEST']._serialized_start=503
+  _globals['_MULTIGETREQUEST']._serialized_end=708
+  _globals['_MULTIGETRESPONSE']._serialized_start=710
+  _globals['_MULTIGETRESPONSE']._serialized_end=825
+  _globals['_PUTDOCUMENTREQUEST']._serialized_start=828
+  _globals['_PUTDOCUMENTREQUEST']._serialized_end=1023
+  _globals['_PUTDOCUMENTRESPONSE']._serialized_start=1025
+  _globals['_PUTDOCUMENTRESPONSE']._serialized_end=1096
+  _globals['_UPDATEDOCUMENTREQUEST']._serialized_start=1099
+  _globals['_UPDATEDOCUMENTREQUEST']._serialized_end=1318
+  _globals['_UPDATEDOCUMENTRESPONSE']._serialized_start=1320
+  _globals['_UPDATEDOCUMENTRESPONSE']._serialized_end=1422
+  _globals['_DELETEDOCUMENTREQUEST']._serialized_start=1425
+  _globals['_DELETEDOCUMENTREQUEST']._serialized_end=1578
+  _globals['_DELETEDOCUMENTRESPONSE']._serialized_start=1580
+  _globals['_DELETEDOCUMENTRESPONSE']._serialized_end=1657
+  _globals['_BULKSTART']._serialized_start=1660
+  _globals['_BULKSTART']._serialized_end=1792
+  _globals['_BULKCHUNK']._serialized_start=1794
+  _globals['_BULKCHUNK']._serialized_end=1898
+  _globals['_BULKREQUEST']._serialized_start=1900
+  _globals['_BULKREQUEST']._serialized_end=2004
+  _globals['_BULKRESPONSE']._serialized_start=2006
+  _globals['_BULKRESPONSE']._serialized_end=2129
+  _globals['_SCANREQUEST']._serialized_start=2132
+  _globals['_SCANREQUEST']._serialized_end=2457
+  _globals['_SCANRESPONSE']._serialized_start=2460
+  _globals['_SCANRESPONSE']._serialized_end=2653
+  _globals['_SPLITREQUEST']._serialized_start=2656
+  _globals['_SPLITREQUEST']._serialized_end=2792
+  _globals['_SPLITRESPONSE']._serialized_start=2794
+  _globals['_SPLITRESPONSE']._serialized_end=2897
+  _globals['_DOCUMENTS']._serialized_start=2975
+  _globals['_DOCUMENTS']._serialized_end=3549
 # @@protoc_insertion_point(module_scope)

@@ -47,12 +47,14 @@ class FoundDocument(_message.Message):
     def __init__(self, document: _Optional[_Union[_common_pb2.Document, _Mapping]] = ..., etag: _Optional[str] = ...) -> None: ...
 
 class GetDocumentResponse(_message.Message):
-    __slots__ = ("header", "found")
+    __slots__ = ("header", "found", "footprint")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     FOUND_FIELD_NUMBER: _ClassVar[int]
+    FOOTPRINT_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     found: FoundDocument
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., found: _Optional[_Union[FoundDocument, _Mapping]] = ...) -> None: ...
+    footprint: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., found: _Optional[_Union[FoundDocument, _Mapping]] = ..., footprint: _Optional[bytes] = ...) -> None: ...
 
 class MultiGetRequest(_message.Message):
     __slots__ = ("table", "keys", "at", "format", "schema_id", "may_stop_early")
@@ -71,12 +73,14 @@ class MultiGetRequest(_message.Message):
     def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., keys: _Optional[_Iterable[_Union[_common_pb2.Key, _Mapping]]] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., format: _Optional[_Union[_common_pb2.DocumentFormat, str]] = ..., schema_id: _Optional[int] = ..., may_stop_early: bool = ...) -> None: ...
 
 class MultiGetResponse(_message.Message):
-    __slots__ = ("header", "found")
+    __slots__ = ("header", "found", "footprint")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     FOUND_FIELD_NUMBER: _ClassVar[int]
+    FOOTPRINT_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     found: _containers.RepeatedCompositeFieldContainer[FoundDocument]
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., found: _Optional[_Iterable[_Union[FoundDocument, _Mapping]]] = ...) -> None: ...
+    footprint: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., found: _Optional[_Iterable[_Union[FoundDocument, _Mapping]]] = ..., footprint: _Optional[bytes] = ...) -> None: ...
 
 class PutDocumentRequest(_message.Message):
     __slots__ = ("table", "document", "mode", "condition", "request_id")
@@ -143,64 +147,6 @@ class DeleteDocumentResponse(_message.Message):
     header: _common_pb2.Header
     existed: bool
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., existed: bool = ...) -> None: ...
-
-class BatchOperation(_message.Message):
-    __slots__ = ("table", "put", "delete", "update")
-    TABLE_FIELD_NUMBER: _ClassVar[int]
-    PUT_FIELD_NUMBER: _ClassVar[int]
-    DELETE_FIELD_NUMBER: _ClassVar[int]
-    UPDATE_FIELD_NUMBER: _ClassVar[int]
-    table: str
-    put: BatchPut
-    delete: BatchDelete
-    update: BatchUpdate
-    def __init__(self, table: _Optional[str] = ..., put: _Optional[_Union[BatchPut, _Mapping]] = ..., delete: _Optional[_Union[BatchDelete, _Mapping]] = ..., update: _Optional[_Union[BatchUpdate, _Mapping]] = ...) -> None: ...
-
-class BatchPut(_message.Message):
-    __slots__ = ("document", "mode", "condition")
-    DOCUMENT_FIELD_NUMBER: _ClassVar[int]
-    MODE_FIELD_NUMBER: _ClassVar[int]
-    CONDITION_FIELD_NUMBER: _ClassVar[int]
-    document: _common_pb2.Document
-    mode: PutMode
-    condition: _common_pb2.Condition
-    def __init__(self, document: _Optional[_Union[_common_pb2.Document, _Mapping]] = ..., mode: _Optional[_Union[PutMode, str]] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ...) -> None: ...
-
-class BatchUpdate(_message.Message):
-    __slots__ = ("key", "changes_json", "condition")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    CHANGES_JSON_FIELD_NUMBER: _ClassVar[int]
-    CONDITION_FIELD_NUMBER: _ClassVar[int]
-    key: _common_pb2.Key
-    changes_json: str
-    condition: _common_pb2.Condition
-    def __init__(self, key: _Optional[_Union[_common_pb2.Key, _Mapping]] = ..., changes_json: _Optional[str] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ...) -> None: ...
-
-class BatchDelete(_message.Message):
-    __slots__ = ("key", "condition")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    CONDITION_FIELD_NUMBER: _ClassVar[int]
-    key: _common_pb2.Key
-    condition: _common_pb2.Condition
-    def __init__(self, key: _Optional[_Union[_common_pb2.Key, _Mapping]] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ...) -> None: ...
-
-class BatchRequest(_message.Message):
-    __slots__ = ("database", "operations", "request_id")
-    DATABASE_FIELD_NUMBER: _ClassVar[int]
-    OPERATIONS_FIELD_NUMBER: _ClassVar[int]
-    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
-    database: str
-    operations: _containers.RepeatedCompositeFieldContainer[BatchOperation]
-    request_id: bytes
-    def __init__(self, database: _Optional[str] = ..., operations: _Optional[_Iterable[_Union[BatchOperation, _Mapping]]] = ..., request_id: _Optional[bytes] = ...) -> None: ...
-
-class BatchResponse(_message.Message):
-    __slots__ = ("header", "etag")
-    HEADER_FIELD_NUMBER: _ClassVar[int]
-    ETAG_FIELD_NUMBER: _ClassVar[int]
-    header: _common_pb2.Header
-    etag: str
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., etag: _Optional[str] = ...) -> None: ...
 
 class BulkStart(_message.Message):
     __slots__ = ("table", "mode", "unchanged_since")
@@ -275,20 +221,22 @@ class ScanRequest(_message.Message):
     def __init__(self, table: _Optional[_Union[TableName, _Mapping]] = ..., index: _Optional[str] = ..., range: _Optional[_Union[_common_pb2.KeyRange, _Mapping]] = ..., reverse: bool = ..., filter: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., format: _Optional[_Union[_common_pb2.DocumentFormat, str]] = ..., schema_id: _Optional[int] = ..., with_versions: bool = ...) -> None: ...
 
 class ScanResponse(_message.Message):
-    __slots__ = ("header", "batches", "json_rows", "etags", "next_page_token", "projected_schema")
+    __slots__ = ("header", "batches", "json_rows", "etags", "next_page_token", "projected_schema", "footprint")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     BATCHES_FIELD_NUMBER: _ClassVar[int]
     JSON_ROWS_FIELD_NUMBER: _ClassVar[int]
     ETAGS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     PROJECTED_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    FOOTPRINT_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     batches: _containers.RepeatedCompositeFieldContainer[_common_pb2.RowBatch]
     json_rows: _containers.RepeatedScalarFieldContainer[str]
     etags: _containers.RepeatedScalarFieldContainer[str]
     next_page_token: bytes
     projected_schema: str
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., batches: _Optional[_Iterable[_Union[_common_pb2.RowBatch, _Mapping]]] = ..., json_rows: _Optional[_Iterable[str]] = ..., etags: _Optional[_Iterable[str]] = ..., next_page_token: _Optional[bytes] = ..., projected_schema: _Optional[str] = ...) -> None: ...
+    footprint: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., batches: _Optional[_Iterable[_Union[_common_pb2.RowBatch, _Mapping]]] = ..., json_rows: _Optional[_Iterable[str]] = ..., etags: _Optional[_Iterable[str]] = ..., next_page_token: _Optional[bytes] = ..., projected_schema: _Optional[str] = ..., footprint: _Optional[bytes] = ...) -> None: ...
 
 class SplitRequest(_message.Message):
     __slots__ = ("table", "range", "parts", "at")

@@ -40,11 +40,6 @@ class DocumentsStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_documents__pb2.DeleteDocumentRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_documents__pb2.DeleteDocumentResponse.FromString,
                 )
-        self.Batch = channel.unary_unary(
-                '/cortado.v1.Documents/Batch',
-                request_serializer=cortado_dot_proto_dot_v1_dot_documents__pb2.BatchRequest.SerializeToString,
-                response_deserializer=cortado_dot_proto_dot_v1_dot_documents__pb2.BatchResponse.FromString,
-                )
         self.Bulk = channel.stream_stream(
                 '/cortado.v1.Documents/Bulk',
                 request_serializer=cortado_dot_proto_dot_v1_dot_documents__pb2.BulkRequest.SerializeToString,
@@ -101,13 +96,6 @@ class DocumentsServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Batch(self, request, context):
-        """All or nothing, on any tables of one database.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def Bulk(self, request_iterator, context):
         """Many rows with a result per row. Each chunk is one commit; a bad row is refused by itself.
         """
@@ -158,11 +146,6 @@ def add_DocumentsServicer_to_server(servicer, server):
                     servicer.Delete,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_documents__pb2.DeleteDocumentRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_documents__pb2.DeleteDocumentResponse.SerializeToString,
-            ),
-            'Batch': grpc.unary_unary_rpc_method_handler(
-                    servicer.Batch,
-                    request_deserializer=cortado_dot_proto_dot_v1_dot_documents__pb2.BatchRequest.FromString,
-                    response_serializer=cortado_dot_proto_dot_v1_dot_documents__pb2.BatchResponse.SerializeToString,
             ),
             'Bulk': grpc.stream_stream_rpc_method_handler(
                     servicer.Bulk,
@@ -272,23 +255,6 @@ class Documents(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.Documents/Delete',
             cortado_dot_proto_dot_v1_dot_documents__pb2.DeleteDocumentRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_documents__pb2.DeleteDocumentResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def Batch(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Documents/Batch',
-            cortado_dot_proto_dot_v1_dot_documents__pb2.BatchRequest.SerializeToString,
-            cortado_dot_proto_dot_v1_dot_documents__pb2.BatchResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -15,7 +15,7 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x63ortado/proto/v1/kv.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"2\n\x06KvPair\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x0c\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\"N\n\x0cKvGetRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"U\n\rKvGetResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12 \n\x04pair\x18\x02 \x01(\x0b\x32\x12.cortado.v1.KvPair\"{\n\x0cKvPutRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12\r\n\x05value\x18\x03 \x01(\x0c\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\"A\n\rKvPutResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"o\n\x0fKvDeleteRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12(\n\tcondition\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"G\n\x10KvDeleteResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"5\n\x07KvRange\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\x12\x0e\n\x06prefix\x18\x03 \x01(\x0c\"a\n\x14KvDeleteRangeRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\"\n\x05range\x18\x02 \x01(\x0b\x32\x13.cortado.v1.KvRange\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"L\n\x15KvDeleteRangeResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x64\x65leted\x18\x02 \x01(\x04\"\xd0\x01\n\rKvScanRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\"\n\x05range\x18\x02 \x01(\x0b\x32\x13.cortado.v1.KvRange\x12\x0f\n\x07reverse\x18\x03 \x01(\x08\x12\r\n\x05limit\x18\x04 \x01(\x04\x12\x11\n\tpage_size\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x07 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12\x11\n\tkeys_only\x18\x08 \x01(\x08\x12\x0e\n\x06packed\x18\t \x01(\x08\"\x9b\x01\n\x0eKvScanResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12!\n\x05pairs\x18\x02 \x03(\x0b\x32\x12.cortado.v1.KvPair\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\x12)\n\x06packed\x18\x04 \x01(\x0b\x32\x19.cortado.v1.KvPackedPairs\"k\n\rKvPackedPairs\x12\x0c\n\x04keys\x18\x01 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x02 \x01(\x0c\x12\x0e\n\x06values\x18\x03 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\x04 \x01(\x0c\x12\x10\n\x08versions\x18\x05 \x01(\x0c\"f\n\x0bKvOperation\x12\"\n\x03put\x18\x01 \x01(\x0b\x32\x13.cortado.v1.KvWriteH\x00\x12&\n\x06\x64\x65lete\x18\x02 \x01(\x0b\x32\x14.cortado.v1.KvRemoveH\x00\x42\x0b\n\toperation\"O\n\x07KvWrite\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x0c\x12(\n\tcondition\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Condition\"A\n\x08KvRemove\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12(\n\tcondition\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Condition\"\xa2\x01\n\x12KvPackedOperations\x12\x0c\n\x04keys\x18\x01 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x02 \x01(\x0c\x12\x0e\n\x06values\x18\x03 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\x04 \x01(\x0c\x12\x0f\n\x07\x64\x65letes\x18\x05 \x03(\r\x12\x31\n\nconditions\x18\x06 \x03(\x0b\x32\x1d.cortado.v1.KvPackedCondition\"P\n\x11KvPackedCondition\x12\x11\n\toperation\x18\x01 \x01(\r\x12(\n\tcondition\x18\x02 \x01(\x0b\x32\x15.cortado.v1.Condition\"\x94\x01\n\x0eKvBatchRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12+\n\noperations\x18\x02 \x03(\x0b\x32\x17.cortado.v1.KvOperation\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\x12.\n\x06packed\x18\x04 \x01(\x0b\x32\x1e.cortado.v1.KvPackedOperations\"C\n\x0fKvBatchResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t2\xe1\x03\n\x08KeyValue\x12:\n\x03Get\x12\x18.cortado.v1.KvGetRequest\x1a\x19.cortado.v1.KvGetResponse\x12:\n\x03Put\x12\x18.cortado.v1.KvPutRequest\x1a\x19.cortado.v1.KvPutResponse\x12\x43\n\x06\x44\x65lete\x12\x1b.cortado.v1.KvDeleteRequest\x1a\x1c.cortado.v1.KvDeleteResponse\x12R\n\x0b\x44\x65leteRange\x12 .cortado.v1.KvDeleteRangeRequest\x1a!.cortado.v1.KvDeleteRangeResponse\x12?\n\x04Scan\x12\x19.cortado.v1.KvScanRequest\x1a\x1a.cortado.v1.KvScanResponse0\x01\x12\x41\n\x08ScanPage\x12\x19.cortado.v1.KvScanRequest\x1a\x1a.cortado.v1.KvScanResponse\x12@\n\x05\x42\x61tch\x12\x1a.cortado.v1.KvBatchRequest\x1a\x1b.cortado.v1.KvBatchResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x63ortado/proto/v1/kv.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"2\n\x06KvPair\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x0c\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\"N\n\x0cKvGetRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"h\n\rKvGetResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12 \n\x04pair\x18\x02 \x01(\x0b\x32\x12.cortado.v1.KvPair\x12\x11\n\tfootprint\x18\x03 \x01(\x0c\"{\n\x0cKvPutRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12\r\n\x05value\x18\x03 \x01(\x0c\x12(\n\tcondition\x18\x04 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x05 \x01(\x0c\"A\n\rKvPutResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"o\n\x0fKvDeleteRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12(\n\tcondition\x18\x03 \x01(\x0b\x32\x15.cortado.v1.Condition\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\"G\n\x10KvDeleteResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x65xisted\x18\x02 \x01(\x08\"5\n\x07KvRange\x12\r\n\x05start\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x0c\x12\x0e\n\x06prefix\x18\x03 \x01(\x0c\"a\n\x14KvDeleteRangeRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\"\n\x05range\x18\x02 \x01(\x0b\x32\x13.cortado.v1.KvRange\x12\x12\n\nrequest_id\x18\x03 \x01(\x0c\"L\n\x15KvDeleteRangeResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x0f\n\x07\x64\x65leted\x18\x02 \x01(\x04\"\xd0\x01\n\rKvScanRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\"\n\x05range\x18\x02 \x01(\x0b\x32\x13.cortado.v1.KvRange\x12\x0f\n\x07reverse\x18\x03 \x01(\x08\x12\r\n\x05limit\x18\x04 \x01(\x04\x12\x11\n\tpage_size\x18\x05 \x01(\r\x12\x12\n\npage_token\x18\x06 \x01(\x0c\x12\x1e\n\x02\x61t\x18\x07 \x01(\x0b\x32\x12.cortado.v1.ReadAt\x12\x11\n\tkeys_only\x18\x08 \x01(\x08\x12\x0e\n\x06packed\x18\t \x01(\x08\"\xae\x01\n\x0eKvScanResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12!\n\x05pairs\x18\x02 \x03(\x0b\x32\x12.cortado.v1.KvPair\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\x12)\n\x06packed\x18\x04 \x01(\x0b\x32\x19.cortado.v1.KvPackedPairs\x12\x11\n\tfootprint\x18\x05 \x01(\x0c\"k\n\rKvPackedPairs\x12\x0c\n\x04keys\x18\x01 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x02 \x01(\x0c\x12\x0e\n\x06values\x18\x03 \x01(\x0c\x12\x15\n\rvalue_lengths\x18\x04 \x01(\x0c\x12\x10\n\x08versions\x18\x05 \x01(\x0c\x32\x9f\x03\n\x08KeyValue\x12:\n\x03Get\x12\x18.cortado.v1.KvGetRequest\x1a\x19.cortado.v1.KvGetResponse\x12:\n\x03Put\x12\x18.cortado.v1.KvPutRequest\x1a\x19.cortado.v1.KvPutResponse\x12\x43\n\x06\x44\x65lete\x12\x1b.cortado.v1.KvDeleteRequest\x1a\x1c.cortado.v1.KvDeleteResponse\x12R\n\x0b\x44\x65leteRange\x12 .cortado.v1.KvDeleteRangeRequest\x1a!.cortado.v1.KvDeleteRangeResponse\x12?\n\x04Scan\x12\x19.cortado.v1.KvScanRequest\x1a\x1a.cortado.v1.KvScanResponse0\x01\x12\x41\n\x08ScanPage\x12\x19.cortado.v1.KvScanRequest\x1a\x1a.cortado.v1.KvScanResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -27,41 +27,27 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_KVGETREQUEST']._serialized_start=124
   _globals['_KVGETREQUEST']._serialized_end=202
   _globals['_KVGETRESPONSE']._serialized_start=204
-  _globals['_KVGETRESPONSE']._serialized_end=289
-  _globals['_KVPUTREQUEST']._serialized_start=291
-  _globals['_KVPUTREQUEST']._serialized_end=414
-  _globals['_KVPUTRESPONSE']._serialized_start=416
-  _globals['_KVPUTRESPONSE']._serialized_end=481
-  _globals['_KVDELETEREQUEST']._serialized_start=483
-  _globals['_KVDELETEREQUEST']._serialized_end=594
-  _globals['_KVDELETERESPONSE']._serialized_start=596
-  _globals['_KVDELETERESPONSE']._serialized_end=667
-  _globals['_KVRANGE']._serialized_start=669
-  _globals['_KVRANGE']._serialized_end=722
-  _globals['_KVDELETERANGEREQUEST']._serialized_start=724
-  _globals['_KVDELETERANGEREQUEST']._serialized_end=821
-  _globals['_KVDELETERANGERESPONSE']._serialized_start=823
-  _globals['_KVDELETERANGERESPONSE']._serialized_end=899
-  _globals['_KVSCANREQUEST']._serialized_start=902
-  _globals['_KVSCANREQUEST']._serialized_end=1110
-  _globals['_KVSCANRESPONSE']._serialized_start=1113
-  _globals['_KVSCANRESPONSE']._serialized_end=1268
-  _globals['_KVPACKEDPAIRS']._serialized_start=1270
-  _globals['_KVPACKEDPAIRS']._serialized_end=1377
-  _globals['_KVOPERATION']._serialized_start=1379
-  _globals['_KVOPERATION']._serialized_end=1481
-  _globals['_KVWRITE']._serialized_start=1483
-  _globals['_KVWRITE']._serialized_end=1562
-  _globals['_KVREMOVE']._serialized_start=1564
-  _globals['_KVREMOVE']._serialized_end=1629
-  _globals['_KVPACKEDOPERATIONS']._serialized_start=1632
-  _globals['_KVPACKEDOPERATIONS']._serialized_end=1794
-  _globals['_KVPACKEDCONDITION']._serialized_start=1796
-  _globals['_KVPACKEDCONDITION']._serialized_end=1876
-  _globals['_KVBATCHREQUEST']._serialized_start=1879
-  _globals['_KVBATCHREQUEST']._serialized_end=2027
-  _globals['_KVBATCHRESPONSE']._serialized_start=2029
-  _globals['_KVBATCHRESPONSE']._serialized_end=2096
-  _globals['_KEYVALUE']._serialized_start=2099
-  _globals['_KEYVALUE']._serialized_end=2580
+  _globals['_KVGETRESPONSE']._serialized_end=308
+  _globals['_KVPUTREQUEST']._serialized_start=310
+  _globals['_KVPUTREQUEST']._serialized_end=433
+  _globals['_KVPUTRESPONSE']._serialized_start=435
+  _globals['_KVPUTRESPONSE']._serialized_end=500
+  _globals['_KVDELETEREQUEST']._serialized_start=502
+  _globals['_KVDELETEREQUEST']._serialized_end=613
+  _globals['_KVDELETERESPONSE']._serialized_start=615
+  _globals['_KVDELETERESPONSE']._serialized_end=686
+  _globals['_KVRANGE']._serialized_start=688
+  _globals['_KVRANGE']._serialized_end=741
+  _globals['_KVDELETERANGEREQUEST']._serialized_start=743
+  _globals['_KVDELETERANGEREQUEST']._serialized_end=840
+  _globals['_KVDELETERANGERESPONSE']._serialized_start=842
+  _globals['_KVDELETERANGERESPONSE']._serialized_end=918
+  _globals['_KVSCANREQUEST']._serialized_start=921
+  _globals['_KVSCANREQUEST']._serialized_end=1129
+  _globals['_KVSCANRESPONSE']._serialized_start=1132
+  _globals['_KVSCANRESPONSE']._serialized_end=1306
+  _globals['_KVPACKEDPAIRS']._serialized_start=1308
+  _globals['_KVPACKEDPAIRS']._serialized_end=1415
+  _globals['_KEYVALUE']._serialized_start=1418
+  _globals['_KEYVALUE']._serialized_end=1833
 # @@protoc_insertion_point(module_scope)

@@ -27,12 +27,14 @@ class KvGetRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ...) -> None: ...
 
 class KvGetResponse(_message.Message):
-    __slots__ = ("header", "pair")
+    __slots__ = ("header", "pair", "footprint")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     PAIR_FIELD_NUMBER: _ClassVar[int]
+    FOOTPRINT_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     pair: KvPair
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., pair: _Optional[_Union[KvPair, _Mapping]] = ...) -> None: ...
+    footprint: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., pair: _Optional[_Union[KvPair, _Mapping]] = ..., footprint: _Optional[bytes] = ...) -> None: ...
 
 class KvPutRequest(_message.Message):
     __slots__ = ("namespace", "key", "value", "condition", "request_id")
@@ -127,16 +129,18 @@ class KvScanRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., range: _Optional[_Union[KvRange, _Mapping]] = ..., reverse: bool = ..., limit: _Optional[int] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., keys_only: bool = ..., packed: bool = ...) -> None: ...
 
 class KvScanResponse(_message.Message):
-    __slots__ = ("header", "pairs", "next_page_token", "packed")
+    __slots__ = ("header", "pairs", "next_page_token", "packed", "footprint")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     PACKED_FIELD_NUMBER: _ClassVar[int]
+    FOOTPRINT_FIELD_NUMBER: _ClassVar[int]
     header: _common_pb2.Header
     pairs: _containers.RepeatedCompositeFieldContainer[KvPair]
     next_page_token: bytes
     packed: KvPackedPairs
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., pairs: _Optional[_Iterable[_Union[KvPair, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ..., packed: _Optional[_Union[KvPackedPairs, _Mapping]] = ...) -> None: ...
+    footprint: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., pairs: _Optional[_Iterable[_Union[KvPair, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ..., packed: _Optional[_Union[KvPackedPairs, _Mapping]] = ..., footprint: _Optional[bytes] = ...) -> None: ...
 
 class KvPackedPairs(_message.Message):
     __slots__ = ("keys", "key_lengths", "values", "value_lengths", "versions")
@@ -151,73 +155,3 @@ class KvPackedPairs(_message.Message):
     value_lengths: bytes
     versions: bytes
     def __init__(self, keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., versions: _Optional[bytes] = ...) -> None: ...
-
-class KvOperation(_message.Message):
-    __slots__ = ("put", "delete")
-    PUT_FIELD_NUMBER: _ClassVar[int]
-    DELETE_FIELD_NUMBER: _ClassVar[int]
-    put: KvWrite
-    delete: KvRemove
-    def __init__(self, put: _Optional[_Union[KvWrite, _Mapping]] = ..., delete: _Optional[_Union[KvRemove, _Mapping]] = ...) -> None: ...
-
-class KvWrite(_message.Message):
-    __slots__ = ("key", "value", "condition")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    VALUE_FIELD_NUMBER: _ClassVar[int]
-    CONDITION_FIELD_NUMBER: _ClassVar[int]
-    key: bytes
-    value: bytes
-    condition: _common_pb2.Condition
-    def __init__(self, key: _Optional[bytes] = ..., value: _Optional[bytes] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ...) -> None: ...
-
-class KvRemove(_message.Message):
-    __slots__ = ("key", "condition")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    CONDITION_FIELD_NUMBER: _ClassVar[int]
-    key: bytes
-    condition: _common_pb2.Condition
-    def __init__(self, key: _Optional[bytes] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ...) -> None: ...
-
-class KvPackedOperations(_message.Message):
-    __slots__ = ("keys", "key_lengths", "values", "value_lengths", "deletes", "conditions")
-    KEYS_FIELD_NUMBER: _ClassVar[int]
-    KEY_LENGTHS_FIELD_NUMBER: _ClassVar[int]
-    VALUES_FIELD_NUMBER: _ClassVar[int]
-    VALUE_LENGTHS_FIELD_NUMBER: _ClassVar[int]
-    DELETES_FIELD_NUMBER: _ClassVar[int]
-    CONDITIONS_FIELD_NUMBER: _ClassVar[int]
-    keys: bytes
-    key_lengths: bytes
-    values: bytes
-    value_lengths: bytes
-    deletes: _containers.RepeatedScalarFieldContainer[int]
-    conditions: _containers.RepeatedCompositeFieldContainer[KvPackedCondition]
-    def __init__(self, keys: _Optional[bytes] = ..., key_lengths: _Optional[bytes] = ..., values: _Optional[bytes] = ..., value_lengths: _Optional[bytes] = ..., deletes: _Optional[_Iterable[int]] = ..., conditions: _Optional[_Iterable[_Union[KvPackedCondition, _Mapping]]] = ...) -> None: ...
-
-class KvPackedCondition(_message.Message):
-    __slots__ = ("operation", "condition")
-    OPERATION_FIELD_NUMBER: _ClassVar[int]
-    CONDITION_FIELD_NUMBER: _ClassVar[int]
-    operation: int
-    condition: _common_pb2.Condition
-    def __init__(self, operation: _Optional[int] = ..., condition: _Optional[_Union[_common_pb2.Condition, _Mapping]] = ...) -> None: ...
-
-class KvBatchRequest(_message.Message):
-    __slots__ = ("namespace", "operations", "request_id", "packed")
-    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
-    OPERATIONS_FIELD_NUMBER: _ClassVar[int]
-    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
-    PACKED_FIELD_NUMBER: _ClassVar[int]
-    namespace: str
-    operations: _containers.RepeatedCompositeFieldContainer[KvOperation]
-    request_id: bytes
-    packed: KvPackedOperations
-    def __init__(self, namespace: _Optional[str] = ..., operations: _Optional[_Iterable[_Union[KvOperation, _Mapping]]] = ..., request_id: _Optional[bytes] = ..., packed: _Optional[_Union[KvPackedOperations, _Mapping]] = ...) -> None: ...
-
-class KvBatchResponse(_message.Message):
-    __slots__ = ("header", "etag")
-    HEADER_FIELD_NUMBER: _ClassVar[int]
-    ETAG_FIELD_NUMBER: _ClassVar[int]
-    header: _common_pb2.Header
-    etag: str
-    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., etag: _Optional[str] = ...) -> None: ...

@@ -45,11 +45,6 @@ class KeyValueStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.FromString,
                 )
-        self.Batch = channel.unary_unary(
-                '/cortado.v1.KeyValue/Batch',
-                request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvBatchRequest.SerializeToString,
-                response_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvBatchResponse.FromString,
-                )
 
 
 class KeyValueServicer(object):
@@ -100,13 +95,6 @@ class KeyValueServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Batch(self, request, context):
-        """All or nothing.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_KeyValueServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -139,11 +127,6 @@ def add_KeyValueServicer_to_server(servicer, server):
                     servicer.ScanPage,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.SerializeToString,
-            ),
-            'Batch': grpc.unary_unary_rpc_method_handler(
-                    servicer.Batch,
-                    request_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvBatchRequest.FromString,
-                    response_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvBatchResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -255,22 +238,5 @@ class KeyValue(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.KeyValue/ScanPage',
             cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_kv__pb2.KvScanResponse.FromString,
-            options, channel_credentials,
-            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
-
-    @staticmethod
-    def Batch(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(request, target, '/cortado.v1.KeyValue/Batch',
-            cortado_dot_proto_dot_v1_dot_kv__pb2.KvBatchRequest.SerializeToString,
-            cortado_dot_proto_dot_v1_dot_kv__pb2.KvBatchResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)

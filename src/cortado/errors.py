@@ -13,8 +13,10 @@ Every refusal that Cortado makes is one of these, on the server, in the client, 
     │   └── Unsupported
     ├── Conflict ................ nothing was changed; read again and retry from the start
     │   ├── ConditionFailed ..... a stale etag, a key that exists or does not
+    │   │   └── OutOfBounds ..... a counter that would leave its bounds
     │   ├── UniqueViolation
-    │   └── WriteConflict
+    │   ├── WriteConflict
+    │   └── TransactionAborted
     ├── TryAgain ................ nothing was changed; the same request may work later
     │   ├── Unavailable, NotLeader
     │   └── ResourceExhausted ... with the delay to wait
@@ -243,6 +245,16 @@ class ConditionFailed(Conflict):
 
 
 @dataclass(eq=False)
+class OutOfBounds(ConditionFailed):
+    """An add to ``key`` would come to ``actual``, and ``expected`` is the bound, such as "at least 0"."""
+
+    reason: ClassVar[str] = "OUT_OF_BOUNDS"
+
+    def message(self) -> str:
+        return f"{self.key}: would be {self.actual}, and must be {self.expected}"
+
+
+@dataclass(eq=False)
 class UniqueViolation(Conflict):
     """``values`` of the unique ``index`` belong to the row ``existing_key`` already."""
 
@@ -261,16 +273,34 @@ class UniqueViolation(Conflict):
 
 @dataclass(eq=False)
 class WriteConflict(Conflict):
-    """Another write came first: ``key`` changed at ``conflict_ts``, after ``start_ts`` (timestamps as text)."""
+    """Another write came first: ``key`` changed at ``conflict_ts``, after ``start_ts`` (timestamps as text).
+
+    ``kind`` says what the transaction had to do with it: it wrote the key ("write"), read it ("read"), or read a range
+    that holds it ("range").
+    """
 
     key: str
     start_ts: str
     conflict_ts: str
     row: int = 0
+    kind: str = "write"
     reason: ClassVar[str] = "WRITE_CONFLICT"
 
     def message(self) -> str:
-        return f"{self.key} was written at {self.conflict_ts}, after {self.start_ts}"
+        what = {"read": ", which was read,", "range": ", in a range that was read,"}.get(self.kind, "")
+        return f"{self.key}{what} was written at {self.conflict_ts}, after {self.start_ts}"
+
+
+@dataclass(eq=False)
+class TransactionAborted(Conflict):
+    """It has ended without a commit, for the reason ``cause``: "settled" (somebody asked for its outcome before it had
+    one). Nothing of it happened, or ever will."""
+
+    cause: str
+    reason: ClassVar[str] = "TRANSACTION_ABORTED"
+
+    def message(self) -> str:
+        return f"the transaction was aborted: {self.cause}"
 
 
 # --- not now ---------------------------------------------------------------------------------------------------

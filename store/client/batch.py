@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from cortado.errors import InvalidArgument
-from cortado.proto.v1 import documents_pb2
+from cortado.proto.v1 import common_pb2, transactions_pb2
 from cortado.store.client.connection import Connection
 from cortado.store.client.document_types import DataclassInstance
-from cortado.store.client.put_mode import PutMode, put_mode
+from cortado.store.client.put_mode import PutMode, put_condition
 from cortado.store.client.retry import before_a_write
 from cortado.store.client.table import AsyncTable
 from cortado.store.client.values import KeyLike, etag_condition
@@ -25,7 +25,7 @@ class AsyncBatch:
         await batch.delete("planes", ("N14228",))
     print(batch.etag)
 
-    A key of a table may appear once. Table names are those within the database.
+    They count in their order: an operation sees those before it. Table names are those within the database.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class AsyncBatch:
         self._connection = connection
         self._table = table
         self._timeout_s = timeout_s
-        self._operations: list[documents_pb2.BatchOperation] = []
+        self._operations: list[common_pb2.Operation] = []
         self.etag = ""
         """The etag of everything written, once committed."""
 
@@ -52,12 +52,13 @@ class AsyncBatch:
     ) -> None:
         """As :meth:`AsyncTable.put`, at the commit. Raises InvalidDocument at once."""
         with before_a_write():
-            put = documents_pb2.BatchPut(
+            put = common_pb2.DocumentPut(
+                database=self.database,
+                table=table,
                 document=await self._of(table).document_to_proto(document),
-                mode=put_mode(mode),
-                condition=etag_condition(if_match),
+                condition=put_condition(mode, if_match),
             )
-        self._operations.append(documents_pb2.BatchOperation(table=table, put=put))
+        self._operations.append(common_pb2.Operation(put=put))
 
     async def update(
         self, table: str, key: KeyLike, changes: Mapping[str, Any], *, if_match: str | None = None
@@ -65,18 +66,25 @@ class AsyncBatch:
         """As :meth:`AsyncTable.update`, at the commit. Raises InvalidArgument or InvalidDocument at once."""
         handle = self._of(table)
         with before_a_write():
-            update = documents_pb2.BatchUpdate(
+            update = common_pb2.DocumentUpdate(
+                database=self.database,
+                table=table,
                 key=await handle.key(key),
                 changes_json=await handle.changes_to_json(changes),
                 condition=etag_condition(if_match),
             )
-        self._operations.append(documents_pb2.BatchOperation(table=table, update=update))
+        self._operations.append(common_pb2.Operation(update=update))
 
     async def delete(self, table: str, key: KeyLike, *, if_match: str | None = None) -> None:
         """As :meth:`AsyncTable.delete`, at the commit. Raises InvalidArgument at once."""
         with before_a_write():
-            delete = documents_pb2.BatchDelete(key=await self._of(table).key(key), condition=etag_condition(if_match))
-        self._operations.append(documents_pb2.BatchOperation(table=table, delete=delete))
+            delete = common_pb2.DocumentDelete(
+                database=self.database,
+                table=table,
+                key=await self._of(table).key(key),
+                condition=etag_condition(if_match),
+            )
+        self._operations.append(common_pb2.Operation(delete=delete))
 
     async def commit(self) -> str:
         """Writes everything durably and at once; returns the etag. Raises what any one operation was refused with."""
@@ -84,8 +92,9 @@ class AsyncBatch:
             raise InvalidArgument("batch", "was committed before", self.etag)
         if not self._operations:
             raise InvalidArgument("batch", "must hold at least one operation")
-        request = documents_pb2.BatchRequest(database=self.database, operations=self._operations)
-        reply = await self._connection.write(self._connection.stubs.documents.Batch, request, timeout_s=self._timeout_s)
+        request = transactions_pb2.CommitRequest(operations=self._operations)
+        commit = self._connection.stubs.transactions.Commit
+        reply = await self._connection.write(commit, request, timeout_s=self._timeout_s)
         self.etag = reply.etag
         return self.etag
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from itertools import repeat
+from struct import pack
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from cortado.errors import InvalidArgument
-from cortado.proto.v1 import common_pb2, kv_pb2
+from cortado.proto.v1 import common_pb2, kv_pb2, transactions_pb2
 from cortado.store.client.arguments import flag, sequence, shown, text
 from cortado.store.client.connection import Connection
 from cortado.store.client.streams import items
@@ -212,10 +213,10 @@ class AsyncKeyValue:
         return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
 
     async def batch(self, operations: Sequence[Operation]) -> str:
-        """All or nothing; returns the etag of everything written. A key may appear once. Raises ConditionFailed."""
-        request = kv_pb2.KvBatchRequest(namespace=self.namespace)
-        _pack(sequence(operations, "operations"), request.packed)
-        reply = await self._connection.write(self._stub.Batch, request, timeout_s=self._timeout_s)
+        """All or nothing, in their order; returns the etag of everything written. Raises ConditionFailed."""
+        request = transactions_pb2.CommitRequest(operations=_packed(self.namespace, sequence(operations, "operations")))
+        commit = self._connection.stubs.transactions.Commit
+        reply = await self._connection.write(commit, request, timeout_s=self._timeout_s)
         etag: str = reply.etag
         return etag
 
@@ -257,27 +258,60 @@ _PUT_ALWAYS: Final = Put(b"", b"")[2:]
 _DELETE_ALWAYS: Final = Delete(b"")[1:]
 
 
-def _pack(operations: Sequence[Operation], packed: kv_pb2.KvPackedOperations) -> None:
-    """Where there are thousands, two long fields are made several times as fast as a message for each."""
-    keys: list[bytes] = []
-    values: list[bytes] = []
-    for place, operation in enumerate(operations):
+def _packed(namespace: str, operations: Sequence[Operation]) -> Iterator[common_pb2.Operation]:
+    """Runs of operations without conditions, each as one: where there are thousands, two long fields are made several
+    times as fast as a message for each. Those with a condition stand for themselves. Raises InvalidArgument."""
+    run = _Run(namespace)
+    for operation in operations:
         match operation:
             case Put():
-                keys.append(_bytes(operation.key, "key"))
-                values.append(_bytes(operation.value, "value"))
-                if operation[2:] != _PUT_ALWAYS:
-                    packed.conditions.add(operation=place, condition=condition(**_asked(operation)))
+                key, value = _bytes(operation.key, "key"), _bytes(operation.value, "value")
+                if operation[2:] == _PUT_ALWAYS:
+                    run.keys.append(key)
+                    run.values.append(value)
+                    continue
+                asked = condition(**_asked(operation))
+                single = common_pb2.Operation(
+                    put_pair=common_pb2.KvPut(namespace=namespace, key=key, value=value, condition=asked)
+                )
             case Delete():
-                keys.append(_bytes(operation.key, "key"))
-                values.append(b"")
-                packed.deletes.append(place)
-                if operation[1:] != _DELETE_ALWAYS:
-                    packed.conditions.add(operation=place, condition=condition(**_asked(operation)))
+                key = _bytes(operation.key, "key")
+                if operation[1:] == _DELETE_ALWAYS:
+                    run.deletes.append(len(run.keys))
+                    run.keys.append(key)
+                    run.values.append(b"")
+                    continue
+                asked = condition(**_asked(operation))
+                single = common_pb2.Operation(
+                    delete_pair=common_pb2.KvDelete(namespace=namespace, key=key, condition=asked)
+                )
             case _:
                 raise InvalidArgument("operations", "must be Put or Delete", type(operation).__name__)
-    packed.keys, packed.key_lengths = join(keys)
-    packed.values, packed.value_lengths = join(values)
+        yield from run.take()
+        yield single
+    yield from run.take()
+
+
+class _Run:
+    """Operations without conditions."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self.keys: list[bytes] = []
+        self.values: list[bytes] = []
+        self.deletes: list[int] = []
+
+    def take(self) -> Iterator[common_pb2.Operation]:
+        """All of them as one operation, if there are any; then it is empty."""
+        if self.keys:
+            operation = common_pb2.Operation()
+            packed = operation.packed_pairs
+            packed.namespace = self._namespace
+            packed.keys, packed.key_lengths = join(self.keys)
+            packed.values, packed.value_lengths = join(self.values)
+            packed.deletes = pack(f"<{len(self.deletes)}I", *self.deletes)
+            self.keys, self.values, self.deletes = [], [], []
+            yield operation
 
 
 def _asked(operation: Operation) -> dict[str, Any]:

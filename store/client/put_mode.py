@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from cortado.errors import InvalidArgument
-from cortado.proto.v1 import documents_pb2
+from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.client.arguments import shown
+from cortado.store.client.values import etag_condition
 
 PutMode: TypeAlias = Literal["upsert", "insert", "replace"]
 
@@ -15,6 +16,20 @@ _MODES: Final[dict[str, documents_pb2.PutMode]] = {
     "insert": documents_pb2.PUT_MODE_INSERT,
     "replace": documents_pb2.PUT_MODE_REPLACE,
 }
+
+
+def put_condition(mode: str, if_match: str | None) -> common_pb2.Condition | None:
+    """What a put in this mode, with this etag, wants of the live version. Raises InvalidArgument."""
+    number = put_mode(mode)
+    if if_match is not None:
+        if number == documents_pb2.PUT_MODE_INSERT:
+            raise InvalidArgument("if_match", "excludes the mode insert, which wants no document", shown(if_match))
+        return etag_condition(if_match)
+    if number == documents_pb2.PUT_MODE_UPSERT:
+        return None
+    if number == documents_pb2.PUT_MODE_INSERT:
+        return common_pb2.Condition(absent=True)
+    return common_pb2.Condition(present=True)
 
 
 def put_mode(mode: str) -> documents_pb2.PutMode:

@@ -13,7 +13,16 @@ from typing import Any, Final
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 
 from cortado.proto import message_class, streams_of
-from cortado.proto.v1 import calls_pb2, cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, watch_pb2
+from cortado.proto.v1 import (
+    calls_pb2,
+    cluster_pb2,
+    documents_pb2,
+    kv_pb2,
+    schemas_pb2,
+    tables_pb2,
+    transactions_pb2,
+    watch_pb2,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,4 +72,5 @@ class Stubs:
     kv: Final[Any] = _methods(kv_pb2.DESCRIPTOR, "KeyValue")
     schemas: Final[Any] = _methods(schemas_pb2.DESCRIPTOR, "Schemas")
     tables: Final[Any] = _methods(tables_pb2.DESCRIPTOR, "Tables")
+    transactions: Final[Any] = _methods(transactions_pb2.DESCRIPTOR, "Transactions")
     watch: Final[Any] = _methods(watch_pb2.DESCRIPTOR, "Watch")

@@ -32,7 +32,6 @@ class KvLimits:
 
     value_bytes_max: int = 1 << 20
     batch_bytes_max: int = 4 << 20
-    batch_operations_max: int = 10_000
     delete_range_keys_max: int = 10_000
     delete_range_read_bytes_max: int = 64 << 20
 
@@ -67,6 +66,24 @@ class KvDelete:
 
 
 @dataclass(frozen=True, slots=True)
+class KvAdd:
+    """Add ``delta`` to the counter under ``key``, which is 0 where there is none; the sum stays in [min, max]."""
+
+    key: bytes
+    delta: int
+    min: int | None = None
+    max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KvCheck:
+    """Change nothing; ``condition`` must hold of ``key``."""
+
+    key: bytes
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
 class KvWritten:
     """The reply of a put or a batch: the etag of everything it wrote."""
 
@@ -89,7 +106,7 @@ class KvRangeDeleted:
 
 def get(reader: Reader, namespace: str, key: bytes) -> KvPair | None:
     """The live pair, or None. Raises InvalidArgument, KeyTooLong."""
-    version = reader.get(_logical_key(check_namespace(namespace), key, "key"))
+    version = reader.get(checked_key(check_namespace(namespace), key))
     return None if version is None else KvPair(key, version.payload, version.ts)
 
 
@@ -97,7 +114,7 @@ def evaluate_put(
     reader: Reader, commit_ts: Timestamp, namespace: str, put: KvPut, limits: KvLimits = DEFAULT_LIMITS
 ) -> Evaluation:
     """Replies KvWritten. Raises InvalidArgument, KeyTooLong, TooLarge, ConditionFailed."""
-    logical_key = _logical_key(check_namespace(namespace), put.key, "key")
+    logical_key = checked_key(check_namespace(namespace), put.key)
     check_value(put.value, "value", limits)
     if put.condition is not None:
         check_condition(put.condition, key_for_people(namespace, put.key), reader.get(logical_key))
@@ -108,7 +125,7 @@ def evaluate_put(
 
 def evaluate_delete(reader: Reader, namespace: str, delete: KvDelete) -> Evaluation:
     """Replies KvDeleted. Raises InvalidArgument, KeyTooLong, ConditionFailed."""
-    logical_key = _logical_key(check_namespace(namespace), delete.key, "key")
+    logical_key = checked_key(check_namespace(namespace), delete.key)
     version = reader.get(logical_key)
     check_condition(delete.condition, key_for_people(namespace, delete.key), version)
     mutations = Mutations()
@@ -137,9 +154,10 @@ def evaluate_delete_range(
     return Evaluation(mutations, KvRangeDeleted(len(mutations)))
 
 
-def _logical_key(namespace: str, key: bytes, field: str) -> LogicalKey:
+def checked_key(namespace: str, key: bytes) -> LogicalKey:
+    """Raises InvalidArgument, KeyTooLong."""
     if not key:
-        raise InvalidArgument(field, "must not be empty")
+        raise InvalidArgument("key", "must not be empty")
     return kv_key(namespace, key)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.keys.codec import INVERTED
@@ -53,6 +53,13 @@ class Version:
         return f"Version(ts={self.ts!r}, payload={self.payload!r})"
 
 
+class Changed(NamedTuple):
+    """A key, and when its newest version was committed: a put or a delete."""
+
+    key: LogicalKey
+    ts: Timestamp
+
+
 class Reader(Protocol):
     """One consistent state at ``read_ts``. Raises DataLoss on a bad checksum, SnapshotTooOld below the safepoint."""
 
@@ -73,6 +80,18 @@ class Reader(Protocol):
         self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[tuple[LogicalKey, Version]]:
         """Live keys in ``[start, end)``, ascending, or descending if ``reverse``."""
+
+    def changed_since(
+        self, keys: Sequence[LogicalKey], ranges: Sequence[tuple[LogicalKey, LogicalKey]], ts: Timestamp
+    ) -> Changed | None:
+        """One of the ``keys``, or a key in one of the ``ranges``, that has a version above ``ts`` and at or below
+        read_ts, deletes too; None where there is none.
+
+        Raises ResourceExhausted, its resource being VALIDATION, where ``ts`` is too long ago to look at ranges here.
+        """
+
+
+VALIDATION: Final = "validation"
 
 
 def get_in_pieces(

@@ -32,13 +32,14 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.chunks import newest_visible, select_rows
 from cortado.store.mvcc.damage import Damage, damaged_keys
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import ScanChunk, Version, logical_of, suffix_from
+from cortado.store.mvcc.reader import Changed, ScanChunk, Version, logical_of, suffix_from
 from cortado.store.mvcc.seen import NOTHING, Seen
 from cortado.store.mvcc.split import SplitPass
 from cortado.store.mvcc.versions import (
     PAYLOAD,
     PUT_KIND,
     RESIDUE,
+    Item,
     check_deleted,
     checksum,
     damaged,
@@ -46,6 +47,7 @@ from cortado.store.mvcc.versions import (
     encode_versions,
     is_key_right,
     suffix_of,
+    timestamp_of,
 )
 
 ROWS_MAX: Final = 2_000
@@ -103,6 +105,12 @@ class VersionStore:
         seen: Seen | None = None,
     ) -> list[Version | None]:
         """:meth:`get` for each, of one state and in the order asked; see :meth:`Reader.get_many` for ``max_bytes``."""
+        return [None if item is None else decode_version(*item) for item in self._newest(keys, ts, max_bytes, seen)]
+
+    def _newest(
+        self, keys: Sequence[LogicalKey], ts: Timestamp, max_bytes: int | None, seen: Seen | None
+    ) -> list[Item | None]:
+        """As :meth:`get_many`, as it is stored, deletes too."""
         read_suffix = suffix_of(ts)
         doubted = self.suspect
         with self.tree_reported(), self._engine.read() as txn:
@@ -124,7 +132,50 @@ class VersionStore:
         if seen is not None:
             for key, item in zip(keys, wanted, strict=True):
                 seen.note(key, NOTHING if item is None else suffix_from(item[0]))
-        return [None if item is None else decode_version(*item) for item in wanted]
+        return wanted
+
+    # --- what changed ------------------------------------------------------------------------------------------
+
+    def changed_since(
+        self,
+        keys: Sequence[LogicalKey],
+        ranges: Sequence[tuple[LogicalKey, LogicalKey]],
+        ts: Timestamp,
+        read_ts: Timestamp,
+        seen: Seen | None = None,
+    ) -> Changed | None:
+        """See :meth:`Reader.changed_since`. A range takes as long as its versions."""
+        self.check_readable(ts)
+        since = suffix_of(ts)
+        for key, item in zip(keys, self._newest(keys, read_ts, None, seen) if keys else (), strict=True):
+            if item is not None and suffix_from(item[0]) < since:
+                return Changed(key, timestamp_of(suffix_from(item[0])))
+        for start, end in ranges:
+            resume: LogicalKey | None = start
+            while resume is not None:
+                changed, resume = self.changed_within(resume, end, ts, read_ts)
+                if changed is not None:
+                    return changed
+        return None
+
+    def changed_within(
+        self, start: LogicalKey, end: LogicalKey, ts: Timestamp, read_ts: Timestamp
+    ) -> tuple[Changed | None, LogicalKey | None]:
+        """One slice of a range's versions: a key that changed above ``ts``, and at or below ``read_ts``; and where the
+        next slice begins, None at the end. Raises SnapshotTooOld, DataLoss."""
+        since, read_suffix, doubted = suffix_of(ts), suffix_of(read_ts), self.suspect
+        with self.tree_reported(), self._engine.read() as txn:
+            page = txn.page(Space.DATA, start, end, max_items=ROWS_MAX, max_bytes=BYTES_MAX)
+        self.check_readable(ts)
+        # The next slice begins within the last key's versions, where these did not all fit.
+        resume = None if page.exhausted else LogicalKey(page.keys[-1] + b"\0")
+        if doubted or self.suspect:
+            self.check_trusted(start, end if resume is None else resume, doubted)
+        self.check_intact(page.keys, page.values)
+        for key in page.keys:
+            if read_suffix <= suffix_from(key) < since:
+                return Changed(logical_of(key), timestamp_of(suffix_from(key))), None
+        return None, resume
 
     def check_intact(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Raises DataLoss where a checksum is wrong, naming the first key, after ``on_damage`` was told of each."""
@@ -376,6 +427,11 @@ class Snapshot:
                 return
             start, end = (start, chunk.resume) if reverse else (chunk.resume, end)
             rows = min(4 * rows, ROWS_MAX)
+
+    def changed_since(
+        self, keys: Sequence[LogicalKey], ranges: Sequence[tuple[LogicalKey, LogicalKey]], ts: Timestamp
+    ) -> Changed | None:
+        return self._store.changed_since(keys, ranges, ts, self._read_ts, self._seen)
 
 
 def _above_all() -> bytes:

@@ -38,6 +38,7 @@ class Applier(Outstanding[Committed, AppliedState]):
         self,
         group: GroupContext,
         pipeline: Pipeline,
+        feed: ChangeFeed,
         *,
         on_applied: Callable[[], None],
         on_refused: Callable[[], None],
@@ -48,15 +49,14 @@ class Applier(Outstanding[Committed, AppliedState]):
         self._machine = group.machine
         self._clock = group.host.clock
         self._pipeline = pipeline
+        self._feed = feed
         self._on_applied = on_applied
         self._on_refused = on_refused
-        self.feed: ChangeFeed = ChangeFeed(group.machine.state.last_ts, group.host.limits)
-        """What watches are told of: everything that is applied, in the order of the log."""
 
     def apply(self, now_ms: float, group_commit: GroupCommit, *, is_wanted: bool) -> None:
         """Begin a transaction, if the thread is free and what is committed need not wait."""
         if self.is_free:
-            is_wanted = is_wanted or self._pipeline.awaits_applying or self.feed.ranges > 0
+            is_wanted = is_wanted or self._pipeline.awaits_applying or self._feed.ranges > 0
             entries, size_bytes = self._log.backlog, self._pipeline.appended_bytes
             if group_commit.may_apply_later(entries, size_bytes, now_ms, is_wanted=is_wanted):
                 return
@@ -78,7 +78,7 @@ class Applier(Outstanding[Committed, AppliedState]):
         self._log.was_applied(entries)
         self._clock.observe_log(state.last_ts)
         self._pipeline.advance(state)
-        self.feed.applied(self._machine.newly_applied, state.last_ts)
+        self._feed.applied(self._machine.newly_applied, state.last_ts)
         self._on_applied()
 
     def no_room(self, _work: Committed, error: ResourceExhausted) -> bool:

@@ -1,4 +1,5 @@
-"""Writes that change no key by a version of their own: the epoch, the ceiling of reads ahead, what is given up."""
+"""Writes that change no key by a version of their own: the epoch, the ceiling of reads ahead, what is given up, and
+what never happens."""
 
 from __future__ import annotations
 
@@ -40,3 +41,8 @@ def accepted_loss(loss: AcceptLoss) -> Evaluate:
         return Evaluation(_NOTHING, None, loss)
 
     return evaluate
+
+
+def cancelled(_reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+    """Nothing, in the place of a request that never happens."""
+    return Evaluation(_NOTHING, None)

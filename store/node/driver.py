@@ -44,6 +44,7 @@ from cortado.raft.storing import HUNG_ELECTIONS
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.applier import Applier
+from cortado.store.node.changefeed.feed import ChangeFeed
 from cortado.store.node.conditions import Conditions
 from cortado.store.node.group_commit import GroupCommit
 from cortado.store.node.group_context import GroupContext
@@ -84,8 +85,7 @@ class Driver:
         """``on_leading`` hears when this node may evaluate in a new term, ``on_lost`` when a term of its own ended;
         ``on_failure`` once, when the node must stop. To be made on the loop.
         """
-        host, log, machine = group.host, group.log, group.machine
-        limits, monotonic_ms = host.limits, host.monotonic_ms
+        log, monotonic_ms = group.log, group.host.monotonic_ms
         self._group = group
         self.log = log
         loop = asyncio.get_running_loop()
@@ -93,7 +93,8 @@ class Driver:
         self._on_leading = on_leading
         self._on_lost = on_lost
         self._on_failure = on_failure
-        self.pipeline = Pipeline(log=log, clock=host.clock, machine=machine, limits=limits, monotonic_ms=monotonic_ms)
+        self.feed = ChangeFeed(group.machine.state.last_ts, group.host.limits)
+        self.pipeline = Pipeline(group, self.feed.recent)
         self.read_index = ReadIndex(loop, log, self.pipeline.answer)
         self.after_step: Callable[[], None] = _nothing
         """Called when the log has seen peers' messages: there the doubts of followers are heard."""
@@ -116,11 +117,11 @@ class Driver:
         self.applier = Applier(
             group,
             self.pipeline,
+            self.feed,
             on_applied=lambda: self._go_on(self._applied),
             on_refused=self.schedule,
             on_failure=self.fail,
         )
-        self.feed = self.applier.feed
         phases = self._phase_table()
         of_phases = ([phases[each] for each in round_] for round_ in ROUNDS)
         self._whole, self._proposed, self._durable, self._applied = of_phases

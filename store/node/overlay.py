@@ -19,11 +19,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from cortado.errors import ResourceExhausted
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.reader import Reader, Version, suffix_from
+from cortado.store.mvcc.reader import VALIDATION, Changed, Reader, Version, logical_of, suffix_from
 from cortado.store.mvcc.seen import Seen
-from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, check_deleted
+from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, check_deleted, suffix_of, timestamp_of
+from cortado.store.node.changefeed.recent import RecentChanges
 
 
 class Layer:
@@ -81,15 +83,19 @@ class OverlayReader:
         seen: Seen | None = None,
         *,
         newest: dict[LogicalKey, Item] | None = None,
+        recent: RecentChanges | None = None,
         has_open_layer: bool = True,
     ) -> None:
-        """``seen`` takes notes of what is found in the layers, as the base does of its own; but for the newest layer
+        """``recent`` has what the base was changed by, of late: with it no range is searched there.
+
+        ``seen`` takes notes of what is found in the layers, as the base does of its own; but for the newest layer
         where that is the open batch's: who reads there sees what its own entry writes. ``newest`` is the newest version
         of each key in any of the layers, where that is known."""
         self._base = base
         self._layers = layers
         self._seen = seen
         self._newest = newest
+        self._recent = recent
         self._find = self._search if newest is None else newest.get
         self._open = layers[-1] if has_open_layer and layers else None
 
@@ -147,6 +153,46 @@ class OverlayReader:
         base = self._base.scan(start, end, reverse=reverse, limit=base_limit)
         return islice(_merge(base, in_flight, reverse), limit)
 
+    def changed_since(
+        self, keys: Sequence[LogicalKey], ranges: Sequence[tuple[LogicalKey, LogicalKey]], ts: Timestamp
+    ) -> Changed | None:
+        since = suffix_of(ts)
+        stored: list[LogicalKey] = []
+        for key in keys:
+            found = self._find(key)
+            if found is None:
+                stored.append(key)
+                continue
+            self._note(key, found)
+            if suffix_from(found[0]) < since:
+                return _changed(found)
+        for layer in self._layers:
+            for start, end in ranges:
+                for key in layer.keys_between(start, end):
+                    if suffix_from(layer.versions[key][0]) < since:
+                        return _changed(layer.versions[key])
+        if self._recent is None or not ranges:
+            return self._base.changed_since(stored, ranges, ts)
+        return self._base.changed_since(stored, (), ts) or self._changed_of_late(self._recent, ranges, ts, since)
+
+    def _changed_of_late(
+        self,
+        recent: RecentChanges,
+        ranges: Sequence[tuple[LogicalKey, LogicalKey]],
+        ts: Timestamp,
+        since: bytes,
+    ) -> Changed | None:
+        for start, end in ranges:
+            changes = recent.since(ts, start, end)
+            if changes is None:
+                problem = f"what changed since {ts} is not in memory any more: the ranges must be searched"
+                raise ResourceExhausted(problem, resource=VALIDATION)
+            for items in changes:
+                for item in items:
+                    if suffix_from(item[0]) < since:
+                        return _changed(item)
+        return None
+
 
 def _merge(
     base: Iterator[tuple[LogicalKey, Version]],
@@ -170,6 +216,10 @@ def _live(key: LogicalKey, found: Item) -> Iterator[tuple[LogicalKey, Version]]:
     version = _version(found)
     if version is not None:
         yield key, version
+
+
+def _changed(item: Item) -> Changed:
+    return Changed(logical_of(item[0]), timestamp_of(suffix_from(item[0])))
 
 
 def _version(found: Item) -> Version | None:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain, islice
 from typing import Final
 
@@ -41,21 +41,19 @@ from cortado.errors import (
     Unavailable,
 )
 from cortado.invariants import invariant
-from cortado.raft.group import RaftLog
-from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import EPOCH_MAX, ZERO, Timestamp
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.node.applied_state import AppliedState
-from cortado.store.node.limits import NodeLimits
+from cortado.store.node.changefeed.recent import RecentChanges
+from cortado.store.node.group_context import GroupContext
 from cortado.store.node.log_entry import command_bytes
 from cortado.store.node.overlay import Layers, OverlayReader
 from cortado.store.node.proposals import Answer, Batch, Outcome, Proposal, WriteResult
 from cortado.store.node.request_table.floor import Memory
 from cortado.store.node.request_table.forgetting import Forgetting
 from cortado.store.node.request_table.records import Remembered
-from cortado.store.node.state_machine import StateMachine
 from cortado.store.observe.measures import WriteMeasures
 
 _LOG: Final = logging.getLogger(__name__)
@@ -64,20 +62,15 @@ _LOG: Final = logging.getLogger(__name__)
 class Pipeline:
     """One group's proposals at this node. Empty where it does not lead. Every method runs on the loop."""
 
-    def __init__(
-        self,
-        *,
-        log: RaftLog,
-        clock: Clock,
-        machine: StateMachine,
-        limits: NodeLimits,
-        monotonic_ms: Callable[[], float],
-    ) -> None:
-        self._log = log
-        self._clock = clock
-        self._machine = machine
+    def __init__(self, group: GroupContext, recent: RecentChanges) -> None:
+        """``recent``: what was applied of late."""
+        limits = group.host.limits
+        self._log = group.log
+        self._clock = group.host.clock
+        self._machine = machine = group.machine
+        self._recent = recent
         self._limits = limits
-        self._monotonic_ms = monotonic_ms
+        self._monotonic_ms = group.host.monotonic_ms
         memory = Memory(limits.remember_ms, limits.remember_requests_max, limits.remember_bytes_max)
         self._forgetting = Forgetting(machine, memory)
         self._waiting: deque[Proposal] = deque()
@@ -286,7 +279,7 @@ class Pipeline:
             ts = self._clock.tick()
             seen = None if self._open.seen is None else Seen()
             snapshot = self._machine.snapshot(ts, seen)
-            reader = OverlayReader(snapshot, self._layers.all, seen, newest=self._layers.newest)
+            reader = OverlayReader(snapshot, self._layers.all, seen, newest=self._layers.newest, recent=self._recent)
             batch = self._accept(proposal, ts, proposal.evaluate(reader, ts))
             if seen is not None and batch is not None and batch.seen is not None:
                 if batch is not self._open:

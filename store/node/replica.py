@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from cortado.errors import CortadoError, Unavailable
+from cortado.errors import CortadoError, OutcomeUnknown, Unavailable
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import PeerProgress
 from cortado.raft.registry import Member, Roster
@@ -33,7 +33,7 @@ from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.watches import Watches
-from cortado.store.node.controls import higher_ceiling
+from cortado.store.node.controls import cancelled, higher_ceiling
 from cortado.store.node.driver import Driver
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES
@@ -43,6 +43,7 @@ from cortado.store.node.read_timestamps import ReadPoints
 from cortado.store.node.repair.integrity import Integrity
 from cortado.store.node.repair.ranges import Answer, Ask, answer
 from cortado.store.node.request_table.lookup import KnownRequests, Submitted
+from cortado.store.node.request_table.records import CANCELLED_HASH
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
 from cortado.store.observe.call import CURRENT
@@ -278,6 +279,31 @@ class Replica:
             return await submitted.answer(self._loop)
         finally:
             submitted.waiters -= 1
+
+    async def settle(self, request_id: bytes) -> WriteResult | None:
+        """What became of the write with this id: its result, or None where it has not happened, and never will.
+
+        A write that is under way is waited for. One that nobody knows of is cancelled: a record under its id refuses
+        every later attempt. Raises as :meth:`write`; OutcomeUnknown where what was remembered of it is forgotten.
+        """
+        self._group.check_serving()
+        first = self.known_requests.first(request_id)
+        while isinstance(first, Proposal):
+            first.waiters += 1
+            try:
+                await self.answer(first)
+            except OutcomeUnknown:
+                raise
+            except CortadoError:
+                # It was refused, and nothing is remembered of that: another attempt may be on its way.
+                pass
+            first = self.known_requests.first(request_id)
+        if first is None:
+            await self.write(cancelled, request_id=request_id, request_hash=CANCELLED_HASH)
+            return None
+        if first.request_hash == CANCELLED_HASH:
+            return None
+        return WriteResult(first.ts, first.reply, repeated=True)
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
         """Housekeeping: it is not counted as a write, and may use the reserve."""

@@ -69,7 +69,7 @@ class StateMachine:
 
     # --- requests ----------------------------------------------------------------------------------------------
 
-    def remembered(self, request_id: bytes, request_hash: bytes) -> Remembered | None:
+    def remembered(self, request_id: bytes) -> Remembered | None:
         """What this request was answered before; None for one that must be executed. Raises as ``answer_of``, and
         OutcomeUnknown where damage may hide what is remembered."""
         doubted = self._versions.suspect_requests
@@ -77,7 +77,7 @@ class StateMachine:
             encoded = txn.get(Space.REQUESTS, SEGMENT + request_id)
             # The floor of the same transaction: in an older one it may be below what was just forgotten.
             floor = self._load_from(txn).request_floor if encoded is None else _FIRST_ID
-        remembered = answer_of(request_id, request_hash, encoded, floor)
+        remembered = answer_of(request_id, encoded, floor)
         if remembered is None and (doubted or self._versions.suspect_requests):
             self._check_not_hidden(request_id, {**doubted, **self._versions.suspect_requests})
         return remembered

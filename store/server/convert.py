@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
+from hashlib import blake2b
 from typing import Final
 from uuid import UUID
 
@@ -60,16 +61,22 @@ def read_at(message: common_pb2.ReadAt, epoch: int, field: str = "at") -> Timest
 
 
 def read_at_text(message: common_pb2.ReadAt) -> str:
-    """The read time as the request states it, which a page token is bound to."""
+    """What a request's page token is bound to of it: the read time as it states it, and what it has written before."""
+    own = ""
+    if message.own_writes:
+        digest = blake2b(digest_size=16)
+        for each in message.own_writes:
+            digest.update(each.SerializeToString(deterministic=True))
+        own = f" over {digest.hexdigest()}"
     match message.WhichOneof("kind"):
         case "timestamp":
-            return str(timestamp_value(message.timestamp))
+            return f"{timestamp_value(message.timestamp)}{own}"
         case "wall_ms":
-            return f"wall_ms {message.wall_ms}"
+            return f"wall_ms {message.wall_ms}{own}"
         case "stale_ms":
-            return f"stale_ms {message.stale_ms}"
+            return f"stale_ms {message.stale_ms}{own}"
         case _:
-            return ""
+            return own
 
 
 def condition_value(message: common_pb2.Condition, *, field: str = "condition", kv: bool = False) -> Condition | None:

@@ -7,24 +7,18 @@ from typing import Any, Final
 
 from cortado.errors import InvalidArgument, InvalidDocument, NotFound
 from cortado.proto.v1 import common_pb2, documents_pb2
-from cortado.store.catalog.catalog import Catalog
 from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.keys.types import KeyPart, KeyValue
-from cortado.store.mvcc.evaluation import Condition
-from cortado.store.server.convert import condition_value, key_values, timestamp_value
+from cortado.store.server.convert import key_values, timestamp_value
 from cortado.store.tables.json_input import parse_object
 from cortado.store.tables.operations import (
     AvroDocument,
     AvroRows,
     BulkChunk,
-    Delete,
     DocumentInput,
     JsonDocument,
     JsonRows,
-    Operation,
-    Put,
     PutMode,
-    Update,
 )
 from cortado.store.tables.read import json_of, transcode
 from cortado.store.tables.rows import StoredRow
@@ -92,31 +86,6 @@ def update_changes(changes_json: str, field: str = "changes_json") -> Mapping[st
         return parse_object(changes_json, field)
     except InvalidDocument as malformed:
         raise InvalidArgument(malformed.field, malformed.problem, malformed.value) from malformed
-
-
-def batch_operation(catalog: Catalog, database: str, message: documents_pb2.BatchOperation, field: str) -> Operation:
-    """One operation of a batch. Raises InvalidArgument naming it, NotFound for its table."""
-    table = message.table
-    match message.WhichOneof("operation"):
-        case "put":
-            put = message.put
-            document = document_input(put.document, f"{field}.put.document")
-            return Put(database, table, document, put_mode(put.mode), _condition(put.condition, f"{field}.put"))
-        case "update":
-            update = message.update
-            changes = update_changes(update.changes_json, f"{field}.update.changes_json")
-            key = key_values(update.key, catalog.table(database, table).key, f"{field}.update.key")
-            return Update(database, table, key, changes, _condition(update.condition, f"{field}.update"), json=True)
-        case "delete":
-            delete = message.delete
-            key = key_values(delete.key, catalog.table(database, table).key, f"{field}.delete.key")
-            return Delete(database, table, key, _condition(delete.condition, f"{field}.delete"))
-        case _:
-            raise InvalidArgument(field, "must set one of put, delete and update")
-
-
-def _condition(message: common_pb2.Condition, field: str) -> Condition | None:
-    return condition_value(message, field=f"{field}.condition")
 
 
 # --- bulk ----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Final
 
@@ -18,7 +18,6 @@ from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.convert import condition_value, key_message, key_values, read_at_text
 from cortado.store.server.document_messages import (
-    batch_operation,
     check_form,
     document_input,
     found_message,
@@ -29,28 +28,20 @@ from cortado.store.server.document_messages import (
     scan_of,
     update_changes,
 )
-from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, SLICE_ROWS_MAX, Service, Step
-from cortado.store.tables.operations import Delete, Deleted, DocumentInput, Put, Update, Updated
-from cortado.store.tables.prepared import PreparedDocument
+from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, SLICE_ROWS_MAX, Service, Step, footprint_of
+from cortado.store.tables.operations import Delete, Deleted, Put, Update, Updated
 from cortado.store.tables.read import get, get_many
 from cortado.store.tables.rows import BATCH_ROWS_MAX
-from cortado.store.tables.scan import Budget, ScanPlan, plan_scan, scan_range, scan_step
+from cortado.store.tables.scan import Budget, ScanPlan, ScanSource, plan_scan, scan_range, scan_step
 from cortado.store.tables.split import TablePart, check_parts, table_parts
 from cortado.store.tables.view import TableView
-from cortado.store.tables.write import (
-    check_operations,
-    evaluate_batch,
-    evaluate_delete,
-    evaluate_put,
-    evaluate_update,
-    prepare_documents,
-)
+from cortado.store.tables.write import evaluate_delete, evaluate_put, evaluate_update
+from cortado.store.transactions.reading import TransactionReads
 
 # Of a document within a reply: its tag and its length.
 _FOUND_BYTES: Final = 5
 # Documents may be large: more keys than these are read beside the loop.
 _KEYS_ON_THE_LOOP: Final = 16
-_READ_ON_THE_LOOP_BYTES: Final = 16 << 10
 
 
 class DocumentsService(Service):
@@ -63,9 +54,15 @@ class DocumentsService(Service):
             read_ts = await self.scan_ts(self.host.meta, request.at)
             view = self._view(request.table)
             check_form(view, request.format, request.schema_id)
-            row = get(self.host.meta.reader(read_ts), view, key_values(request.key, view.table.key))
+            reads = await self.transaction_reads(self.host.meta, request.at, read_ts)
+            reader = self.host.meta.reader(read_ts)
+            if reads is not None:
+                reader = reads.reader(reader)
+            row = get(reader, view, key_values(request.key, view.table.key))
             found = None if row is None else found_message(view, row, request.format, request.schema_id)
-        return documents_pb2.GetDocumentResponse(header=self.header(read_ts), found=found)
+        return documents_pb2.GetDocumentResponse(
+            header=self.header(read_ts), found=found, footprint=footprint_of(reads, request.at)
+        )
 
     async def multi_get(self, request: documents_pb2.MultiGetRequest) -> Message:
         count = len(request.keys)
@@ -73,15 +70,21 @@ class DocumentsService(Service):
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
         with self.host.reads.place():
             read_ts = await self.read_ts(self.host.meta, request.at)
+            reads = await self.transaction_reads(self.host.meta, request.at, read_ts)
             # On the loop, where what is committed and not applied yet may be looked at.
             view, reader = self._view(request.table), self.host.meta.reader(read_ts)
+            if reads is not None:
+                reader = reads.reader(reader)
             if count <= _KEYS_ON_THE_LOOP:
-                return self._multi_get(request, view, reader, read_ts)
-            return await self.host.scan(lambda: self._multi_get(request, view, reader, read_ts))
+                reply = self._multi_get(request, view, reader, read_ts)
+            else:
+                reply = await self.host.scan(lambda: self._multi_get(request, view, reader, read_ts))
+        reply.footprint = footprint_of(reads, request.at)
+        return reply
 
     def _multi_get(
         self, request: documents_pb2.MultiGetRequest, view: TableView, reader: Reader, read_ts: Timestamp
-    ) -> Message:
+    ) -> documents_pb2.MultiGetResponse:
         check_form(view, request.format, request.schema_id)
         keys = [key_values(key, view.table.key, f"keys[{i}]") for i, key in enumerate(request.keys)]
         reply = documents_pb2.MultiGetResponse(header=self.header(read_ts))
@@ -110,7 +113,7 @@ class DocumentsService(Service):
             condition=condition_value(request.condition),
         )
 
-        prepared = await self._prepare(request, {0: (put.database, put.table, put.document)})
+        prepared = await self.prepare(request, {0: (put.database, put.table, put.document)})
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return evaluate_put(reader, commit_ts, self.host.meta.catalog(reader), put, prepared.get(0))
@@ -159,52 +162,6 @@ class DocumentsService(Service):
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
-    async def batch(self, request: documents_pb2.BatchRequest) -> bytes:
-        if not request.operations:
-            raise InvalidArgument("operations", "must not be empty")
-        check_operations(len(request.operations))
-        documents = {
-            i: (request.database, each.table, document_input(each.put.document, f"operations[{i}].put.document"))
-            for i, each in enumerate(request.operations)
-            if each.HasField("put")
-        }
-        prepared = await self._prepare(request, documents)
-
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
-            operations = [
-                batch_operation(catalog, request.database, each, f"operations[{i}]")
-                for i, each in enumerate(request.operations)
-            ]
-            return evaluate_batch(reader, commit_ts, catalog, operations, prepared)
-
-        def reply(ts: Timestamp, _value: object) -> Message:
-            return documents_pb2.BatchResponse(header=self.header(ts), etag=str(ts))
-
-        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
-
-    async def _prepare(
-        self, request: Message, documents: Mapping[int, tuple[str, str, DocumentInput]]
-    ) -> Mapping[int, PreparedDocument | None]:
-        """Read the documents of a large request beside the loop, in slices; a small one is read when evaluated."""
-        prepared: dict[int, PreparedDocument | None] = {}
-        if request.ByteSize() <= _READ_ON_THE_LOOP_BYTES:
-            return prepared
-        reading = zip(documents, prepare_documents(self.catalog(), list(documents.values())), strict=False)
-
-        def slice_of_them() -> bool:
-            until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
-            for place, document in reading:
-                prepared[place] = document
-                if self.host.monotonic_ms() > until_ms:
-                    return True
-            return False
-
-        with self.host.reads.place():
-            while await self.host.scan(slice_of_them):
-                pass
-        return prepared
-
     # --- in bulk -----------------------------------------------------------------------------------------------
 
     async def bulk(self, requests: AsyncIterator[documents_pb2.BulkRequest]) -> AsyncGenerator[bytes, None]:
@@ -230,7 +187,8 @@ class DocumentsService(Service):
                 token = decode_token(request.page_token, shape)
                 read_ts = await self.host.meta.reads.applied_to(await self.host.meta.reads.resolve(token.read_ts))
             plan = plan_scan(catalog, scan, read_ts)
-            step = _ScanSteps(self, plan, shape, is_json(request.format)).step(token, request.page_size or None)
+            reads = await self.transaction_reads(self.host.meta, request.at, read_ts)
+            step = _ScanSteps(self, plan, shape, request, reads).step(token, request.page_size or None)
             async with aclosing(self.stream(step)) as replies:
                 async for reply in replies:
                     yield reply
@@ -260,11 +218,21 @@ class DocumentsService(Service):
 class _ScanSteps:
     """The steps of one scan, each a reply."""
 
-    def __init__(self, service: Service, plan: ScanPlan, shape: bytes, json: bool) -> None:
+    def __init__(
+        self,
+        service: Service,
+        plan: ScanPlan,
+        shape: bytes,
+        request: documents_pb2.ScanRequest,
+        reads: TransactionReads | None,
+    ) -> None:
         self._service = service
         self._plan = plan
         self._shape = shape
-        self._json = json
+        self._at = request.at
+        self._json = is_json(request.format)
+        self._reads = reads
+        self._source: ScanSource = service.host.meta.store if reads is None else reads
         self._header = service.header(plan.read_ts)
 
     def step(self, token: PageToken | None, page_left: int | None) -> Step:
@@ -277,10 +245,11 @@ class _ScanSteps:
                 ms=SLICE_MS_MAX,
                 clock_ms=self._service.host.monotonic_ms,
             )
-            page = scan_step(self._service.host.meta.store, self._plan, token, budget)
+            page = scan_step(self._source, self._plan, token, budget)
             reply = documents_pb2.ScanResponse(
                 header=self._header,
                 next_page_token=b"" if page.next is None else encode_token(page.next, self._shape),
+                footprint=footprint_of(self._reads, self._at),
             )
             if self._json:
                 reply.json_rows.extend(page.json_rows)

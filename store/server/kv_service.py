@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from google.protobuf.message import Message
 
-from cortado.errors import InvalidArgument
 from cortado.proto.v1 import kv_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_key
-from cortado.store.kv.batches import KvBatch, check_operation_count, evaluate_batch
 from cortado.store.kv.operations import (
     KvDelete,
     KvDeleted,
@@ -26,13 +24,14 @@ from cortado.store.kv.operations import (
     get,
 )
 from cortado.store.kv.ranges import KvRange
-from cortado.store.kv.scan import KvScan, KvScanRequest, KvSlice, begin_scan, read_slice, resume_scan
-from cortado.store.mvcc.evaluation import Condition, Evaluation
+from cortado.store.kv.scan import ChunkSource, KvScan, KvScanRequest, KvSlice, begin_scan, read_slice, resume_scan
+from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.replica import Replica
-from cortado.store.packing import LENGTH_BYTES, cut, join
+from cortado.store.packing import join
 from cortado.store.server.convert import condition_value, read_at_text
-from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_ROWS_MAX, Service, Step
+from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_ROWS_MAX, Service, Step, footprint_of
+from cortado.store.transactions.reading import TransactionReads
 
 PAGE_PAIRS_MAX: Final = 1_000
 PAGE_BYTES_MAX: Final = 512 << 10
@@ -46,8 +45,16 @@ class KeyValueService(Service):
         with self.host.reads.place():
             replica = self._replica(request.namespace)
             read_ts = await self.read_ts(replica, request.at)
-            pair = get(replica.reader(read_ts), request.namespace, request.key)
-        return kv_pb2.KvGetResponse(header=self.header(read_ts), pair=None if pair is None else _pair(pair))
+            reads = await self.transaction_reads(replica, request.at, read_ts)
+            reader = replica.reader(read_ts)
+            if reads is not None:
+                reader = reads.reader(reader)
+            pair = get(reader, request.namespace, request.key)
+        return kv_pb2.KvGetResponse(
+            header=self.header(read_ts),
+            pair=None if pair is None else _pair(pair),
+            footprint=footprint_of(reads, request.at),
+        )
 
     async def put(self, request: kv_pb2.KvPutRequest) -> bytes:
         put = KvPut(request.key, request.value, condition_value(request.condition, kv=True))
@@ -84,24 +91,13 @@ class KeyValueService(Service):
 
         return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
 
-    async def batch(self, request: kv_pb2.KvBatchRequest) -> bytes:
-        batch = _batch(request)
-
-        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
-            return evaluate_batch(reader, commit_ts, request.namespace, batch)
-
-        def reply(ts: Timestamp, _value: object) -> Message:
-            return kv_pb2.KvBatchResponse(header=self.header(ts), etag=str(ts))
-
-        return await self.write(self._replica(request.namespace), request, request.request_id, evaluate, reply)
-
     async def scan(self, request: kv_pb2.KvScanRequest) -> AsyncGenerator[bytes, None]:
         with self.host.scans.place():
             replica = self._replica(request.namespace)
             scan = await self._plan(replica, request)
-            async with aclosing(
-                self.stream(self._step(replica, scan, request.page_size or None, packed=request.packed))
-            ) as replies:
+            reads = await self.transaction_reads(replica, request.at, scan.read_ts)
+            step = _ScanSteps(self, replica, request, reads).step(scan, request.page_size or None)
+            async with aclosing(self.stream(step)) as replies:
                 async for reply in replies:
                     yield reply
 
@@ -110,9 +106,10 @@ class KeyValueService(Service):
         with self.host.reads.place():
             replica = self._replica(request.namespace)
             scan = await self._plan(replica, request)
+            reads = await self.transaction_reads(replica, request.at, scan.read_ts)
             rows_max = min(request.page_size or PAGE_PAIRS_MAX, PAGE_PAIRS_MAX)
-            found = read_slice(replica.store, scan, rows_max=rows_max, bytes_max=PAGE_BYTES_MAX)
-        return self._scan_reply(scan, found, packed=request.packed)
+            reply, _ = _ScanSteps(self, replica, request, reads).read(scan, rows_max, PAGE_BYTES_MAX)
+        return reply
 
     async def _plan(self, replica: Replica, request: kv_pb2.KvScanRequest) -> KvScan:
         scan_request = KvScanRequest(
@@ -133,31 +130,45 @@ class KeyValueService(Service):
         """A namespace lies with one replica, so that a batch is one entry. Raises InvalidArgument."""
         return self.host.replica_of(kv_key(namespace, b""))
 
-    def _step(self, replica: Replica, scan: KvScan, page_left: int | None, *, packed: bool) -> Step:
+
+class _ScanSteps:
+    """The steps of one scan, each a reply."""
+
+    def __init__(
+        self, service: Service, replica: Replica, request: kv_pb2.KvScanRequest, reads: TransactionReads | None
+    ) -> None:
+        self._service = service
+        self._at = request.at
+        self._packed = request.packed
+        self._reads = reads
+        self._source: ChunkSource = replica.store if reads is None else reads
+
+    def step(self, scan: KvScan, page_left: int | None) -> Step:
         """Read a slice; where the page ends with it, or the scan, no step follows."""
 
         def step() -> tuple[bytes, Step | None]:
             rows_max = SLICE_ROWS_MAX if page_left is None else min(SLICE_ROWS_MAX, page_left)
-            found = read_slice(replica.store, scan, rows_max=rows_max, bytes_max=SLICE_BYTES_MAX)
+            reply, found = self.read(scan, rows_max, SLICE_BYTES_MAX)
             left = None if page_left is None else page_left - len(found.keys)
-            following = (
-                None if found.rest is None or left == 0 else self._step(replica, found.rest, left, packed=packed)
-            )
-            return self._scan_reply(scan, found, packed=packed), following
+            return reply, None if found.rest is None or left == 0 else self.step(found.rest, left)
 
         return step
 
-    def _scan_reply(self, scan: KvScan, found: KvSlice, *, packed: bool) -> bytes:
+    def read(self, scan: KvScan, rows_max: int, bytes_max: int) -> tuple[bytes, KvSlice]:
+        """One slice, and the reply with it."""
+        found = read_slice(self._source, scan, rows_max=rows_max, bytes_max=bytes_max)
         reply = kv_pb2.KvScanResponse(
-            header=self.header(scan.read_ts), next_page_token=b"" if found.rest is None else found.rest.page_token()
+            header=self._service.header(scan.read_ts),
+            next_page_token=b"" if found.rest is None else found.rest.page_token(),
+            footprint=footprint_of(self._reads, self._at),
         )
-        if packed:
+        if self._packed:
             _pack(found, reply.packed)
         else:
             add = reply.pairs.add
             for pair in found.pairs:
                 add(key=pair.key, value=pair.value, etag=str(pair.etag))
-        return reply.SerializeToString()
+        return reply.SerializeToString(), found
 
 
 def _pack(found: KvSlice, into: kv_pb2.KvPackedPairs) -> None:
@@ -172,62 +183,3 @@ def _pair(pair: KvPair) -> kv_pb2.KvPair:
 
 def _range(message: kv_pb2.KvRange) -> KvRange:
     return KvRange(message.start, message.end, message.prefix)
-
-
-def _batch(request: kv_pb2.KvBatchRequest) -> KvBatch:
-    """The operations of a batch, however they came. Raises InvalidArgument, TooLarge."""
-    if not request.HasField("packed"):
-        return KvBatch.of([_operation(each, i) for i, each in enumerate(request.operations)])
-    if request.operations:
-        raise InvalidArgument("packed", "must not be given together with operations")
-    packed = request.packed
-    check_operation_count(len(packed.key_lengths) // LENGTH_BYTES)
-    keys = _cut(packed.keys, packed.key_lengths, "packed.keys")
-    values = _cut(packed.values, packed.value_lengths, "packed.values")
-    if len(keys) != len(values):
-        raise InvalidArgument("packed.value_lengths", f"are of {len(values)} values, and there are {len(keys)} keys")
-    return KvBatch(keys, values, _deletes(packed.deletes, values), _conditions(packed.conditions, len(keys)))
-
-
-def _cut(joined: bytes, lengths: bytes, field: str) -> tuple[bytes, ...]:
-    try:
-        return cut(joined, lengths)
-    except ValueError as contradiction:
-        raise InvalidArgument(field, str(contradiction)) from None
-
-
-def _deletes(places: Sequence[int], values: Sequence[bytes]) -> frozenset[int]:
-    for place in places:
-        _check_place(place, len(values), "packed.deletes")
-        if values[place]:
-            raise InvalidArgument("packed.deletes", "names an operation that has a value", str(place))
-    return frozenset(places)
-
-
-def _conditions(messages: Sequence[kv_pb2.KvPackedCondition], count: int) -> dict[int, Condition]:
-    conditions: dict[int, Condition] = {}
-    for message in messages:
-        place = message.operation
-        _check_place(place, count, "packed.conditions")
-        if place in conditions:
-            raise InvalidArgument("packed.conditions", "has two for one operation", str(place))
-        condition = condition_value(message.condition, field=f"operations[{place}].condition", kv=True)
-        if condition is not None:
-            conditions[place] = condition
-    return conditions
-
-
-def _check_place(place: int, count: int, field: str) -> None:
-    if place >= count:
-        raise InvalidArgument(field, f"names an operation that is not there: there are {count}", str(place))
-
-
-def _operation(message: kv_pb2.KvOperation, place: int) -> KvPut | KvDelete:
-    kind = message.WhichOneof("operation")
-    if kind is None:
-        raise InvalidArgument(f"operations[{place}]", "must set one of put and delete")
-    change: Any = message.put if kind == "put" else message.delete
-    condition = None
-    if change.HasField("condition"):
-        condition = condition_value(change.condition, field=f"operations[{place}].{kind}.condition", kv=True)
-    return KvPut(change.key, change.value, condition) if kind == "put" else KvDelete(change.key, condition)

@@ -17,9 +17,10 @@ from cortado.proto import message_class
 from cortado.proto.bounds import MessageBounds
 from cortado.schema.limits import SCHEMA_FIELDS_MAX
 from cortado.store.catalog.declare import INDEXES_MAX, PARTS_MAX
-from cortado.store.kv.operations import DEFAULT_LIMITS
 from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.tables.rows import BATCH_ROWS_MAX
+from cortado.store.transactions.footprint import KEYS_MAX, RANGES_MAX
+from cortado.store.transactions.operations import OPERATIONS_MAX
 
 SMALL_BYTES_MAX: Final = 64 << 10
 """Of a request that carries neither documents, values nor declarations: a few keys, a filter and a token."""
@@ -37,12 +38,11 @@ ITEMS_MAX: Final[dict[str, int]] = {
     "cortado.v1.CallBatch.cancelled": CALLS_MAX,
     "cortado.v1.Key.parts": _ALL_PARTS_MAX,
     "cortado.v1.MultiGetRequest.keys": BATCH_ROWS_MAX,
-    "cortado.v1.BatchRequest.operations": BATCH_ROWS_MAX,
+    "cortado.v1.ReadAt.own_writes": OPERATIONS_MAX,
+    "cortado.v1.CommitRequest.operations": OPERATIONS_MAX,
+    "cortado.v1.CommitRequest.footprints": KEYS_MAX + RANGES_MAX,
     "cortado.v1.BulkChunk.json_rows": BATCH_ROWS_MAX,
     "cortado.v1.ScanRequest.columns": SCHEMA_FIELDS_MAX,
-    "cortado.v1.KvBatchRequest.operations": DEFAULT_LIMITS.batch_operations_max,
-    "cortado.v1.KvPackedOperations.deletes": DEFAULT_LIMITS.batch_operations_max,
-    "cortado.v1.KvPackedOperations.conditions": DEFAULT_LIMITS.batch_operations_max,
     "cortado.v1.CreateTableRequest.key": _ALL_PARTS_MAX,
     "cortado.v1.CreateTableRequest.indexes": 4 * INDEXES_MAX,
     "cortado.v1.Index.parts": _ALL_PARTS_MAX,
@@ -52,13 +52,16 @@ ITEMS_MAX: Final[dict[str, int]] = {
 BYTES_MAX: Final[dict[str, int]] = {
     "cortado.v1.Calls.Exchange": MESSAGE_BYTES_MAX,
     "cortado.v1.KeyValue.Put": MESSAGE_BYTES_MAX,
-    "cortado.v1.KeyValue.Batch": MESSAGE_BYTES_MAX,
+    "cortado.v1.KeyValue.Get": MESSAGE_BYTES_MAX,
+    "cortado.v1.KeyValue.Scan": MESSAGE_BYTES_MAX,
+    "cortado.v1.KeyValue.ScanPage": MESSAGE_BYTES_MAX,
+    "cortado.v1.Documents.Get": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.MultiGet": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.Put": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.Update": MESSAGE_BYTES_MAX,
-    "cortado.v1.Documents.Batch": MESSAGE_BYTES_MAX,
+    "cortado.v1.Transactions.Commit": MESSAGE_BYTES_MAX,
     "cortado.v1.Documents.Bulk": MESSAGE_BYTES_MAX,
-    "cortado.v1.Documents.Scan": DECLARATION_BYTES_MAX,
+    "cortado.v1.Documents.Scan": MESSAGE_BYTES_MAX,
     "cortado.v1.Schemas.Register": DECLARATION_BYTES_MAX,
     "cortado.v1.Schemas.Check": DECLARATION_BYTES_MAX,
     "cortado.v1.Tables.CreateTable": DECLARATION_BYTES_MAX,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Final, TypeAlias
@@ -15,13 +15,26 @@ from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.evaluation import Evaluate
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.transacting import Origin
 from cortado.store.node.host import Host
 from cortado.store.node.replica import Replica
 from cortado.store.node.request_table.records import HASH_BYTES
 from cortado.store.server.convert import read_at, timestamp_message
+from cortado.store.server.operation_messages import operation_count, operations_of
+from cortado.store.tables.operations import DocumentInput
+from cortado.store.tables.prepared import PreparedDocument
+from cortado.store.tables.write import prepare_documents
+from cortado.store.transactions.commit import Staged, check_operations
+from cortado.store.transactions.reading import TransactionReads
 
 REGION_EPOCH: Final = 1
 """All keys are in one region, and its range never changed."""
+
+# Own writes take some tens of microseconds each: more of them are staged beside the loop.
+_OPERATIONS_ON_THE_LOOP: Final = 64
+_READ_ON_THE_LOOP_BYTES: Final = 16 << 10
 
 SLICE_ROWS_MAX: Final = 4_000
 SLICE_BYTES_MAX: Final = 1 << 20
@@ -76,6 +89,29 @@ class Service:
         """As :meth:`read_ts`, for what is read from the engine alone: once all that is seen then is applied."""
         return await replica.reads.applied_to(await self.read_ts(replica, at))
 
+    async def transaction_reads(
+        self, replica: Replica, at: common_pb2.ReadAt, read_ts: Timestamp
+    ) -> TransactionReads | None:
+        """What to read through at ``read_ts``, where the reader is a transaction that wants its own writes seen or its
+        reads noted; None for any other. Raises what the own writes would be refused with."""
+        if not at.own_writes and not at.footprint:
+            return None
+        base = replica.reader(read_ts)
+        if len(at.own_writes) <= _OPERATIONS_ON_THE_LOOP:
+            own = self._own_writes(at, base)
+        else:
+            own = await self.host.scan(lambda: self._own_writes(at, base))
+        return TransactionReads(replica.store, own)
+
+    def _own_writes(self, at: common_pb2.ReadAt, base: Reader) -> Mutations:
+        if not at.own_writes:
+            return Mutations()
+        check_operations(operation_count(at.own_writes), "at.own_writes")
+        catalog = self.catalog()
+        staged = Staged(Origin(base), catalog, "at.own_writes")
+        staged.run(operations_of(catalog, at.own_writes, "at.own_writes"))
+        return staged.mutations()
+
     async def write(
         self,
         replica: Replica,
@@ -93,6 +129,28 @@ class Service:
             encode_reply=lambda ts, value: reply(ts, value).SerializeToString(),
         )
         return result.reply
+
+    async def prepare(
+        self, request: Message, documents: Mapping[int, tuple[str, str, DocumentInput]]
+    ) -> Mapping[int, PreparedDocument | None]:
+        """Read the documents of a large request beside the loop, in slices; a small one is read when evaluated."""
+        prepared: dict[int, PreparedDocument | None] = {}
+        if request.ByteSize() <= _READ_ON_THE_LOOP_BYTES:
+            return prepared
+        reading = zip(documents, prepare_documents(self.catalog(), list(documents.values())), strict=False)
+
+        def slice_of_them() -> bool:
+            until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
+            for place, document in reading:
+                prepared[place] = document
+                if self.host.monotonic_ms() > until_ms:
+                    return True
+            return False
+
+        with self.host.reads.place():
+            while await self.host.scan(slice_of_them):
+                pass
+        return prepared
 
     async def stream(self, step: Step | None) -> AsyncGenerator[bytes, None]:
         """Run ``step`` and those after it on the scan thread, one ahead of what is sent.
@@ -114,6 +172,11 @@ class Service:
                 ahead.cancel()
                 with suppress(asyncio.CancelledError):
                     await ahead
+
+
+def footprint_of(reads: TransactionReads | None, at: common_pb2.ReadAt) -> bytes:
+    """For a reply: what was read since the last one, where the request asks for that."""
+    return reads.take_footprint().encode() if reads is not None and at.footprint else b""
 
 
 def request_hash(request: Message) -> bytes:

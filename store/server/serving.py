@@ -43,6 +43,7 @@ from cortado.proto.v1 import (
     settings_pb2,
     statistics_pb2,
     tables_pb2,
+    transactions_pb2,
     watch_pb2,
 )
 from cortado.store.clock.host_time import HostTime
@@ -81,6 +82,7 @@ from cortado.store.server.settings_service import SettingsService
 from cortado.store.server.statistics_service import StatisticsService
 from cortado.store.server.stores import Stores, log_folder
 from cortado.store.server.tables_service import TablesService
+from cortado.store.server.transactions_service import TransactionsService
 from cortado.store.server.watch_service import WatchService
 from cortado.store.server.watching import end_with_parent, follow_faults, report_health
 
@@ -223,6 +225,7 @@ def _register(
     services: list[tuple[ServiceDescriptor, object]] = [
         (_descriptor(kv_pb2, "KeyValue"), KeyValueService(host)),
         (_descriptor(documents_pb2, "Documents"), DocumentsService(host)),
+        (_descriptor(transactions_pb2, "Transactions"), TransactionsService(host)),
         (_descriptor(tables_pb2, "Tables"), TablesService(host)),
         (_descriptor(schemas_pb2, "Schemas"), SchemasService(host)),
         (_descriptor(watch_pb2, "Watch"), WatchService(host)),

@@ -7,15 +7,16 @@ the batch, and with a row that the batch does not touch, whose entry the reader 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cortado.errors import UniqueViolation
 from cortado.store.catalog.descriptors import IndexDescriptor
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.transacting import Origin
 from cortado.store.tables import indexes
 from cortado.store.tables.rows import key_values, show_values
 from cortado.store.tables.view import TableView
@@ -40,8 +41,9 @@ class RowChange:
         return self.view.row_key(self.primary_key)
 
 
-def mutations_of(reader: Reader, changes: Sequence[RowChange]) -> Mutations:
-    """Rows and index entries to write. No two changes are of one row. Raises UniqueViolation, KeyTooLong."""
+def mutations_of(origin: Origin, changes: Collection[RowChange]) -> Mutations:
+    """Rows and index entries to write. No two changes are of one row. Raises UniqueViolation, WriteConflict,
+    KeyTooLong."""
     removed: dict[LogicalKey, None] = {}
     added: dict[LogicalKey, tuple[indexes.IndexEntry, RowChange]] = {}
     for change in changes:
@@ -51,7 +53,7 @@ def mutations_of(reader: Reader, changes: Sequence[RowChange]) -> Mutations:
             if entry.key in added:
                 raise unique_violation(entry.index, change, added[entry.key][0].payload)
             added[entry.key] = (entry, change)
-    _check_unique(reader, removed, added)
+    _check_unique(origin, removed, added)
 
     mutations = Mutations()
     for change in changes:
@@ -66,15 +68,16 @@ def mutations_of(reader: Reader, changes: Sequence[RowChange]) -> Mutations:
 
 
 def _check_unique(
-    reader: Reader,
+    origin: Origin,
     removed: Mapping[LogicalKey, None],
     added: Mapping[LogicalKey, tuple[indexes.IndexEntry, RowChange]],
 ) -> None:
     wanted = [key for key, (entry, _) in added.items() if entry.exclusive and key not in removed]
-    for key, holder in zip(wanted, reader.get_many(wanted) if wanted else (), strict=True):
+    for key, holder in zip(wanted, origin.reader.get_many(wanted) if wanted else (), strict=True):
         if holder is not None:
             entry, change = added[key]
-            raise unique_violation(entry.index, change, holder.payload)
+            violation = unique_violation(entry.index, change, holder.payload)
+            origin.refuse(violation, key, partial(change.view.show_key, change.primary_key), change.row)
 
 
 def unique_violation(index: IndexDescriptor, change: RowChange, existing_primary_key: bytes) -> UniqueViolation:

@@ -40,8 +40,8 @@ from cortado.store.tables.entries import IndexEntries, entries_of_columns, index
 from cortado.store.tables.indexes import index_label
 from cortado.store.tables.operations import AvroRows, BulkChunk, JsonDocument, JsonRows
 from cortado.store.tables.rows import BATCH_BYTES_MAX, BATCH_ROWS_MAX, DOCUMENT_BYTES_MAX, encode_payload
+from cortado.store.tables.stage import encode_body
 from cortado.store.tables.view import TableView
-from cortado.store.tables.write import encode_body
 
 RowErrors = dict[int, CortadoError]
 

@@ -77,7 +77,31 @@ class Delete:
     condition: Condition | None = None
 
 
-Operation: TypeAlias = Put | Update | Delete
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Add ``delta`` to the whole number at the path ``field`` of the document of ``key``; the sum stays within [min,
+    max]."""
+
+    database: str
+    table: str
+    key: Sequence[KeyValue]
+    field: str
+    delta: int
+    min: int | None = None
+    max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Change nothing; ``condition`` must hold of the document of ``key``."""
+
+    database: str
+    table: str
+    key: Sequence[KeyValue]
+    condition: Condition
+
+
+Operation: TypeAlias = Put | Update | Delete | Add | Check
 
 
 @dataclass(frozen=True, slots=True)

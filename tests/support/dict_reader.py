@@ -14,7 +14,7 @@ from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.reader import Reader, ScanChunk, Version
+from cortado.store.mvcc.reader import Changed, Reader, ScanChunk, Version
 
 Reply = TypeVar("Reply")
 
@@ -119,3 +119,13 @@ class DictReader:
             if limit is not None and count >= limit:
                 return
             yield found
+
+    def changed_since(
+        self, keys: Sequence[LogicalKey], ranges: Sequence[tuple[LogicalKey, LogicalKey]], ts: Timestamp
+    ) -> Changed | None:
+        for key, versions in self._store.versions.items():
+            if key in keys or any(start <= key < end for start, end in ranges):
+                for version_ts, _ in versions:
+                    if ts < version_ts <= self._read_ts:
+                        return Changed(key, version_ts)
+        return None

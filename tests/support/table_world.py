@@ -36,7 +36,9 @@ from cortado.store.tables.operations import (
 )
 from cortado.store.tables.scan import Budget, Scan, ScanPage, ScanPlan, plan_scan, scan_step
 from cortado.store.tables.view import TableView
-from cortado.store.tables.write import evaluate_batch, evaluate_delete, evaluate_put, evaluate_update
+from cortado.store.tables.write import evaluate_delete, evaluate_put, evaluate_update
+from cortado.store.transactions.commit import evaluate_commit
+from cortado.store.transactions.operations import Commit
 from support.dict_reader import DictStore
 from support.memory_engine import MemoryEngine
 
@@ -158,7 +160,9 @@ class TableWorld:
                 return self.store.write(lambda reader, ts: evaluate_delete(reader, ts, self.catalog(reader), operation))
 
     def batch(self, operations: Sequence[Operation]) -> Timestamp:
-        return self.store.write(lambda reader, ts: evaluate_batch(reader, ts, self.catalog(reader), operations))[0]
+        return self.store.write(
+            lambda reader, ts: evaluate_commit(reader, ts, self.catalog(reader), Commit(operations))
+        )[0]
 
     def rows(self, table: str, documents: Sequence[Mapping[str, Any]], schema_id: int = 0) -> AvroRows:
         encoded = [self.avro(table, document, schema_id) for document in documents]

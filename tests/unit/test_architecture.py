@@ -50,6 +50,7 @@ ALLOWED |= {
     "cortado.store.catalog": BELOW_TABLES,
     "cortado.store.kv": BELOW_TABLES,
     "cortado.store.tables": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog"},
+    "cortado.store.transactions": BELOW_TABLES | {"cortado.store.catalog", "cortado.store.kv", "cortado.store.tables"},
 }
 # What hot paths and the client need of it; the rest of it looks at everything, from above.
 OBSERVED = {"cortado.store.observe.measures", "cortado.store.observe.call"}
@@ -92,7 +93,7 @@ ALLOWED |= {
     },
     "cortado.store.settings": SHARED | {"cortado.raft.settings", "cortado.store.node.limits"},
     "cortado.store.server": NODE
-    | {"cortado.store.api_level", "cortado.store.settings"}
+    | {"cortado.store.api_level", "cortado.store.settings", "cortado.store.transactions"}
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},
     "cortado.store.observe": NODE
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.settings"},

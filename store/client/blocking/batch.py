@@ -23,7 +23,7 @@ class Batch:
             batch.delete("planes", ("N14228",))
         print(batch.etag)
 
-    A key of a table may appear once. Table names are those within the database.
+    They count in their order: an operation sees those before it. Table names are those within the database.
     """
 
     def __init__(self, core: AsyncBatch) -> None:

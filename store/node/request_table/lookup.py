@@ -11,7 +11,7 @@ from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.driver import Driver
 from cortado.store.node.proposals import Proposal, WriteResult
-from cortado.store.node.request_table.records import check_form, check_not_ahead, check_same_request
+from cortado.store.node.request_table.records import Remembered, check_form, check_not_ahead, check_same_request
 from cortado.store.node.state_machine import StateMachine
 
 Submitted: TypeAlias = Proposal | WriteResult
@@ -29,6 +29,20 @@ class KnownRequests:
     def find(self, request_id: bytes, request_hash: bytes) -> Submitted | None:
         """The first call with this id, or what it was answered; None for a new request.
 
+        Raises as :meth:`first`, TransactionAborted and InvalidArgument as ``check_same_request``.
+        """
+        first = self.first(request_id)
+        if first is None:
+            return None
+        check_same_request(request_hash, first.request_hash)
+        if isinstance(first, Proposal):
+            first.waiters += 1
+            return first
+        return WriteResult(first.ts, first.reply, repeated=True)
+
+    def first(self, request_id: bytes) -> Proposal | Remembered | None:
+        """The first call with this id, while it has no outcome; what it was answered; None where there was none.
+
         Raises as ``answer_of``, and NotLeader or Unavailable where the table may lack what another leader has done.
         """
         driver = self._driver
@@ -36,19 +50,14 @@ class KnownRequests:
             raise driver.leadership.not_leader()
         first = driver.pipeline.requests.get(request_id)
         if first is not None:
-            check_same_request(request_hash, first.request_hash)
             if isinstance(first.outcome, WriteResult):
                 # Committed, and not applied yet: soon the table says the same.
-                return WriteResult(first.outcome.ts, first.outcome.reply, repeated=True)
-            first.waiters += 1
+                return Remembered(first.request_hash, first.outcome.ts, first.outcome.reply)
             return first
         check_form(request_id)
         if not driver.leadership.is_ready and not driver.is_settled_alone:
             raise Unavailable("the new leader is not ready yet", retry_delay_ms=50)
-        remembered = self._machine.remembered(request_id, request_hash)
-        if remembered is None:
-            return None
-        return WriteResult(remembered.ts, remembered.reply, repeated=True)
+        return self._machine.remembered(request_id)
 
     def admit(self, evaluate: Evaluate, request_id: bytes) -> Evaluate:
         """What to evaluate for a new request: ``evaluate``, or a refusal of its id, which then is given as all that

@@ -14,12 +14,14 @@ from typing import Final
 
 import google_crc32c
 
-from cortado.errors import ClockOutOfBounds, DataLoss, InvalidArgument, OutcomeUnknown
+from cortado.errors import ClockOutOfBounds, DataLoss, InvalidArgument, OutcomeUnknown, TransactionAborted
 from cortado.store.clock.hlc import Clock
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 
 REQUEST_ID_BYTES: Final = 20
 HASH_BYTES: Final = 16
+CANCELLED_HASH: Final = b"cancelled".ljust(HASH_BYTES, b"\0")
+"""In the place of a request's hash: it was settled before it happened, and never will."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,10 @@ def check_not_ahead(request_id: bytes, clock: Clock) -> None:
         raise ClockOutOfBounds(ahead_ms, limit_ms, f"{problem}; take a new id, with the time of the leader's clock")
 
 
-def answer_of(request_id: bytes, request_hash: bytes, encoded: bytes | None, floor: bytes) -> Remembered | None:
+def answer_of(request_id: bytes, encoded: bytes | None, floor: bytes) -> Remembered | None:
     """What the table says of a request: the remembered answer, or None for one that must be executed.
 
-    ``encoded`` and ``floor`` must come from one read transaction. Raises OutcomeUnknown below the floor,
-    InvalidArgument where the id was used for another request.
+    ``encoded`` and ``floor`` must come from one read transaction. Raises OutcomeUnknown below the floor.
     """
     if encoded is None:
         if request_id < floor:
@@ -89,12 +90,12 @@ def answer_of(request_id: bytes, request_hash: bytes, encoded: bytes | None, flo
             problem = f"the request id is too old: results are remembered from {since} on. It was not executed now"
             raise OutcomeUnknown(problem, request_id.hex())
         return None
-    remembered = decode_remembered(request_id, encoded)
-    check_same_request(request_hash, remembered.request_hash)
-    return remembered
+    return decode_remembered(request_id, encoded)
 
 
 def check_same_request(request_hash: bytes, first_hash: bytes) -> None:
-    """Raises InvalidArgument where one id names two requests."""
+    """Raises TransactionAborted where the request was settled, InvalidArgument where one id names two requests."""
+    if first_hash == CANCELLED_HASH:
+        raise TransactionAborted("settled")
     if request_hash.ljust(HASH_BYTES, b"\0") != first_hash.ljust(HASH_BYTES, b"\0"):
         raise InvalidArgument("request_id", "was used for another request before")

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortado.errors import ConditionFailed
-from cortado.store.kv.batches import KvBatch, evaluate_batch
 from cortado.store.kv.operations import (
     KvDelete,
     KvPut,
@@ -17,6 +16,7 @@ from cortado.store.kv.operations import (
 from cortado.store.kv.ranges import KvRange
 from cortado.store.kv.scan import KvScanRequest, begin_scan, read_slice, resume_scan
 from cortado.store.mvcc.evaluation import Absent, Condition, Present, ValueIs
+from support.commits import evaluate_pairs
 from support.dict_reader import DictStore
 
 KEYS = st.lists(st.sampled_from([b"\x00", b"\x01", b"a", b"b", b"\xfe", b"\xff"]), min_size=1, max_size=3).map(b"".join)
@@ -57,13 +57,16 @@ def holds(condition: Condition | None, value: bytes | None) -> bool:
 
 
 def apply_batch(twin: dict[bytes, bytes], batch: list[KvPut | KvDelete]) -> bool:
-    if not all(holds(each.condition, twin.get(each.key)) for each in batch):
-        return False
+    after = dict(twin)
     for each in batch:
+        if not holds(each.condition, after.get(each.key)):
+            return False
         if isinstance(each, KvPut):
-            twin[each.key] = each.value
+            after[each.key] = each.value
         else:
-            twin.pop(each.key, None)
+            after.pop(each.key, None)
+    twin.clear()
+    twin.update(after)
     return True
 
 
@@ -79,7 +82,7 @@ def test_batches_and_range_deletes_do_what_a_dictionary_does(steps: list[list[Kv
                 del twin[key]
         else:
             try:
-                store.write(lambda reader, ts, step=step: evaluate_batch(reader, ts, "ns", KvBatch.of(step)))
+                store.write(lambda reader, ts, step=step: evaluate_pairs(reader, ts, "ns", step))
                 happened = True
             except ConditionFailed:
                 happened = False
@@ -97,8 +100,8 @@ def test_pages_put_together_are_the_sorted_range(
     store = DictStore()
     for namespace in ("a", "ns", "z"):
         for key, value in pairs.items():
-            batch = KvBatch([key], [value])
-            store.write(lambda reader, ts, to=namespace, batch=batch: evaluate_batch(reader, ts, to, batch))
+            puts = [KvPut(key, value)]
+            store.write(lambda reader, ts, to=namespace, puts=puts: evaluate_pairs(reader, ts, to, puts))
     request = KvScanRequest("ns", asked, reverse=reverse, limit=limit)
     page = read_slice(store, begin_scan(request, store.now), rows_max=page_size)
     found = page.pairs

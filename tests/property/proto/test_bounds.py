@@ -13,14 +13,22 @@ from hypothesis import strategies as st
 from cortado.errors import InvalidArgument, TooLarge
 from cortado.proto.bounds import MessageBounds, is_repeated, repeated_fields
 from cortado.proto.internal import raft_pb2
-from cortado.proto.v1 import calls_pb2, common_pb2, documents_pb2, kv_pb2, statistics_pb2, tables_pb2
+from cortado.proto.v1 import (
+    calls_pb2,
+    common_pb2,
+    documents_pb2,
+    kv_pb2,
+    statistics_pb2,
+    tables_pb2,
+    transactions_pb2,
+)
 
 LIMIT = 5
 Key, Value = common_pb2.Key, common_pb2.Value
 TYPES: list[type[Message]] = [
-    kv_pb2.KvBatchRequest,
+    kv_pb2.KvScanRequest,
     calls_pb2.CallBatch,
-    documents_pb2.BatchRequest,
+    transactions_pb2.CommitRequest,
     documents_pb2.MultiGetRequest,
     documents_pb2.BulkRequest,
     documents_pb2.ScanRequest,
@@ -100,7 +108,7 @@ def test_what_holds_too_much_is_refused_and_nothing_else(message: type[Message],
 
 def has_dropped_some(message: type[Message]) -> bool:
     """Of a oneof a parser keeps the last one given, though it makes objects of all."""
-    return message.DESCRIPTOR.name in ("BatchRequest", "MultiGetRequest", "RaftMessage", "BulkRequest", "ScanRequest")
+    return message.DESCRIPTOR.name in ("CommitRequest", "MultiGetRequest", "RaftMessage", "BulkRequest", "ScanRequest")
 
 
 @pytest.mark.parametrize("message", TYPES, ids=lambda message: message.DESCRIPTOR.name)
@@ -124,9 +132,9 @@ def test_any_bytes_are_a_message_or_are_refused_as_none(message: type[Message], 
     ids=["groups", "no length", "too short", "no tag", "a length without end"],
 )
 def test_what_a_walk_cannot_follow_is_refused_as_no_message(encoding: bytes) -> None:
-    whole = field(1, 2, b"n") + field(2, 2, b"") * LIMIT + encoding
+    whole = field(1, 2, b"") + field(3, 2, b"") * LIMIT + encoding
     with pytest.raises(InvalidArgument, match="is no serialized"):
-        bounds_of(kv_pb2.KvBatchRequest).check(whole)
+        bounds_of(transactions_pb2.CommitRequest).check(whole)
 
 
 def refusal_of(bounds: MessageBounds, message: Message | bytes) -> str:
@@ -136,34 +144,33 @@ def refusal_of(bounds: MessageBounds, message: Message | bytes) -> str:
 
 
 def test_a_refusal_names_the_field_its_count_and_the_limit() -> None:
-    batch = documents_pb2.BatchRequest()
+    commit = transactions_pb2.CommitRequest()
     for parts in (1, LIMIT + 2):
-        update = documents_pb2.BatchUpdate(key=Key(parts=[Value(int64=1)] * parts))
-        batch.operations.add(table="t", update=update)
-    assert refusal_of(bounds_of(documents_pb2.BatchRequest), batch) == (
+        commit.operations.add(update=common_pb2.DocumentUpdate(key=Key(parts=[Value(int64=1)] * parts)))
+    assert refusal_of(bounds_of(transactions_pb2.CommitRequest), commit) == (
         "operations[1].update.key.parts: must be at most 5 (got 7)"
     )
-    one_more = kv_pb2.KvBatchRequest(packed=kv_pb2.KvPackedOperations(deletes=[1] * (LIMIT + 1)))
-    assert refusal_of(bounds_of(kv_pb2.KvBatchRequest), one_more) == "packed.deletes: must be at most 5 (got 6)"
-    packed = kv_pb2.KvBatchRequest(packed=kv_pb2.KvPackedOperations(deletes=range(2 * LIMIT)))
-    assert refusal_of(bounds_of(kv_pb2.KvBatchRequest), packed) == "packed.deletes: must be at most 5 (got 10)"
+    one_more = transactions_pb2.CommitRequest(footprints=[b""] * (LIMIT + 1))
+    assert refusal_of(bounds_of(transactions_pb2.CommitRequest), one_more) == "footprints: must be at most 5 (got 6)"
+    reply = documents_pb2.SplitResponse(rows=range(2 * LIMIT))
+    assert refusal_of(bounds_of(documents_pb2.SplitResponse), reply) == "rows: must be at most 5 (got 10)"
 
 
 def test_many_more_than_the_limit_are_not_counted_to_their_end() -> None:
-    bounds = bounds_of(kv_pb2.KvBatchRequest)
-    assert refusal_of(bounds, b"\x12\x00" * 300_000) == "operations: must be at most 5 (got more than 5)"
+    bounds = bounds_of(transactions_pb2.CommitRequest)
+    assert refusal_of(bounds, b"\x1a\x00" * 300_000) == "operations: must be at most 5 (got more than 5)"
 
 
 def test_pieces_of_one_message_count_together() -> None:
     """A parser joins what is given of a field that may come once."""
-    bounds = bounds_of(kv_pb2.KvBatchRequest, 100)
-    piece = field(4, 2, field(5, 2, b"\x01" * 90))
+    bounds = bounds_of(documents_pb2.ScanRequest, 100)
+    piece = field(3, 2, field(1, 2, field(1, 2, b"") * 90))
     bounds.check(piece)
-    assert refusal_of(bounds, piece * 40) == "packed.deletes: must be at most 100 (got 180)"
+    assert refusal_of(bounds, piece * 40) == "range.lower.parts: must be at most 100 (got 180)"
 
 
 def test_fields_that_nobody_knows_are_bounded_as_well() -> None:
-    bounds = bounds_of(kv_pb2.KvBatchRequest)
+    bounds = bounds_of(transactions_pb2.CommitRequest)
     bounds.check(field(70, 0, b"\x01") * 500)
     assert refusal_of(bounds, field(70, 0, b"\x01") * 300_000) == f"request: has more than {bounds.fields_max} fields"
 
@@ -174,5 +181,5 @@ def test_a_message_of_too_many_bytes_is_refused_without_a_look_at_it() -> None:
 
 
 def test_a_repeated_field_needs_a_limit() -> None:
-    with pytest.raises(KeyError, match=r"cortado\.v1\.KvBatchRequest\.operations"):
-        MessageBounds(kv_pb2.KvBatchRequest, {}, bytes_max=ROOMY)
+    with pytest.raises(KeyError, match=r"cortado\.v1\.BulkChunk\.json_rows"):
+        MessageBounds(documents_pb2.BulkRequest, {}, bytes_max=ROOMY)

@@ -31,11 +31,11 @@ from cortado.errors import (
 )
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import kv_key
-from cortado.store.kv.batches import KvBatch, evaluate_batch
 from cortado.store.kv.operations import KvDelete, KvPut, evaluate_delete, evaluate_put
 from cortado.store.mvcc.evaluation import Absent, Evaluate, Evaluation, ValueIs
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from support.commits import evaluate_pairs
 from support.simulation.history import History, ReadCall, WriteCall
 from support.simulation.rpc import Lost, Refused
 
@@ -346,8 +346,8 @@ def _delete(key: bytes) -> Evaluate:
 
 
 def _batch(token: bytes) -> Evaluate:
-    batch = KvBatch.of([KvPut(key, token) for key in BATCH])
-    return lambda reader, ts: _replying(evaluate_batch(reader, ts, NAMESPACE, batch), token)
+    puts = [KvPut(key, token) for key in BATCH]
+    return lambda reader, ts: _replying(evaluate_pairs(reader, ts, NAMESPACE, puts), token)
 
 
 def _append(key: bytes, token: bytes) -> Evaluate:

@@ -139,7 +139,7 @@ def test_nothing_is_written_through_a_view(server: FakeServer, client: Client, w
 def test_a_batch_through_a_view_is_refused_when_it_commits(server: FakeServer, client: Client) -> None:
     with pytest.raises(Unsupported), client.at(THEN).batch("d") as batch:
         batch.put("t", {"id": 1})
-    assert server.calls("Documents.Batch") == []
+    assert server.calls("Transactions.Commit") == []
 
 
 def test_nothing_is_watched_through_a_view(client: Client) -> None:

@@ -23,6 +23,8 @@ from cortado.store.server import (
 )
 from cortado.store.server.calls_service import CallsLimits
 from cortado.store.tables import changes, rows, scan, split
+from cortado.store.transactions import footprint
+from cortado.store.transactions import operations as transactions
 
 ROOT = Path(__file__).parents[3]
 
@@ -71,8 +73,10 @@ SAID = {
     "a request without documents or values": size(request_limits.SMALL_BYTES_MAX),
     "a request with declarations": size(request_limits.DECLARATION_BYTES_MAX),
     "fields in a message": count(FIELDS_MAX),
-    "operations of a batch": count(request_limits.ITEMS_MAX["cortado.v1.BatchRequest.operations"]),
-    "bytes of a batch": size(rows.BATCH_BYTES_MAX),
+    "operations of a transaction": count(request_limits.ITEMS_MAX["cortado.v1.CommitRequest.operations"]),
+    "bytes of a transaction": size(transactions.BYTES_MAX),
+    "keys of a footprint": count(footprint.KEYS_MAX),
+    "ranges of a footprint": count(footprint.RANGES_MAX),
     "rows of a bulk chunk": count(request_limits.ITEMS_MAX["cortado.v1.BulkChunk.json_rows"]),
     "bytes of a bulk chunk": size(rows.BATCH_BYTES_MAX),
     "keys of `MultiGet`": count(request_limits.ITEMS_MAX["cortado.v1.MultiGetRequest.keys"]),
@@ -110,8 +114,8 @@ def test_the_page_says_what_the_code_says() -> None:
 
 def test_limits_that_the_page_has_once_are_one() -> None:
     """Pairs and documents have the same, and so have what a request may hold and what a service takes."""
-    assert request_limits.ITEMS_MAX["cortado.v1.KvBatchRequest.operations"] == rows.BATCH_ROWS_MAX
-    assert DEFAULT_LIMITS.batch_bytes_max == rows.BATCH_BYTES_MAX
+    assert transactions.OPERATIONS_MAX == rows.BATCH_ROWS_MAX
+    assert DEFAULT_LIMITS.batch_bytes_max == rows.BATCH_BYTES_MAX == transactions.BYTES_MAX
     assert decimals.DIGITS_MAX == 256
     assert listing.PAGE_BYTES_MAX == 1 << 20
     assert documents_service.MESSAGE_BYTES_MAX == config.MESSAGE_BYTES_MAX

@@ -8,10 +8,12 @@ from unittest.mock import patch
 import pytest
 
 from cortado.errors import InvalidDocument, NotFound
-from cortado.store.tables import write
+from cortado.store.tables import stage
 from cortado.store.tables.operations import JsonDocument, Put
 from cortado.store.tables.prepared import PreparedDocument
-from cortado.store.tables.write import evaluate_batch, prepare_documents
+from cortado.store.tables.write import prepare_documents
+from cortado.store.transactions.commit import evaluate_commit
+from cortado.store.transactions.operations import Commit
 from support.orders import ORDER_V2, create_orders, order
 from support.table_world import DATABASE, TableWorld
 
@@ -29,13 +31,13 @@ def prepared(world: TableWorld, puts: list[Put]) -> dict[int, PreparedDocument |
 
 
 def batch(world: TableWorld, puts: list[Put], ready: dict[int, PreparedDocument | None]) -> Any:
-    return world.store.write(lambda reader, ts: evaluate_batch(reader, ts, world.catalog(reader), puts, ready))
+    return world.store.write(lambda reader, ts: evaluate_commit(reader, ts, world.catalog(reader), Commit(puts), ready))
 
 
 def test_prepared_documents_are_written_without_being_read_again(world: TableWorld) -> None:
     puts = [Put(DATABASE, "orders", world.avro("orders", order("ann", n))) for n in range(5)]
     ready = prepared(world, puts)
-    with patch.object(write, "read_input", side_effect=AssertionError("read again")):
+    with patch.object(stage, "read_input", side_effect=AssertionError("read again")):
         batch(world, puts, ready)
     assert [world.get("orders", "ann", n) for n in range(5)] == [order("ann", n) for n in range(5)]
     assert world.check("orders") == []

@@ -1,0 +1,131 @@
+"""Operations on pairs, one after another: what each key holds after all of them. The pairs' twin of
+:mod:`cortado.store.tables.stage`.
+
+A counter is a value of 8 bytes, signed and big-endian.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain
+
+from cortado.errors import ConditionFailed, InvalidArgument
+from cortado.store.keys.keyspace import kv_keys
+from cortado.store.keys.types import LogicalKey
+from cortado.store.kv.batches import KvBatch, check_batch
+from cortado.store.kv.operations import (
+    DEFAULT_LIMITS,
+    KvAdd,
+    KvCheck,
+    KvDelete,
+    KvLimits,
+    KvPut,
+    check_value,
+    checked_key,
+    key_for_people,
+)
+from cortado.store.mvcc.counting import INT64, add_within
+from cortado.store.mvcc.evaluation import Condition, check_condition
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Version, get_in_pieces
+from cortado.store.mvcc.transacting import Origin, own_version
+from cortado.store.names import check_namespace
+
+COUNTER_BYTES = 8
+
+
+class PairStage:
+    """Every method takes ``row``, the operation's place, which errors name."""
+
+    def __init__(self, origin: Origin, limits: KvLimits = DEFAULT_LIMITS) -> None:
+        self._origin = origin
+        self._reader = origin.reader
+        self._limits = limits
+        self._values: dict[LogicalKey, bytes | None] = {}
+
+    def mutations(self) -> Mutations:
+        """What is to be written in the end: each key once."""
+        return Mutations(list(self._values), list(self._values.values()))
+
+    def put(self, namespace: str, put: KvPut, row: int = 0) -> LogicalKey:
+        """Raises InvalidArgument, KeyTooLong, TooLarge, ConditionFailed, WriteConflict."""
+        key = checked_key(check_namespace(namespace), put.key)
+        check_value(put.value, "value", self._limits)
+        if put.condition is not None:
+            self._check(put.condition, key, namespace, put.key, self._live(key), row)
+        self._values[key] = put.value
+        return key
+
+    def delete(self, namespace: str, delete: KvDelete, row: int = 0) -> LogicalKey:
+        """Raises as :meth:`put`. That there is none is no error."""
+        key = checked_key(check_namespace(namespace), delete.key)
+        live = self._live(key)
+        if delete.condition is not None:
+            self._check(delete.condition, key, namespace, delete.key, live, row)
+        self._remove(key, live)
+        return key
+
+    def add(self, namespace: str, add: KvAdd, row: int = 0) -> int:
+        """The sum. Raises as :meth:`put`, OutOfBounds, and InvalidArgument where the value is no counter."""
+        key = checked_key(check_namespace(namespace), add.key)
+        live = self._live(key)
+        payload = bytes(COUNTER_BYTES) if live is None else live.payload
+        shown = key_for_people(namespace, add.key)
+        if len(payload) != COUNTER_BYTES:
+            raise InvalidArgument("key", f"holds {len(payload)} bytes, a counter has {COUNTER_BYTES}", shown)
+        try:
+            total = add_within(int.from_bytes(payload, signed=True), add.delta, (add.min, add.max), INT64, shown)
+        except ConditionFailed as refusal:
+            refusal.row = row
+            self._origin.refuse(refusal, key, lambda: shown, row)
+        self._values[key] = total.to_bytes(COUNTER_BYTES, signed=True)
+        return total
+
+    def check(self, namespace: str, check: KvCheck, row: int = 0) -> None:
+        """Raises InvalidArgument, KeyTooLong, ConditionFailed, WriteConflict."""
+        key = checked_key(check_namespace(namespace), check.key)
+        self._check(check.condition, key, namespace, check.key, self._live(key), row)
+
+    def batch(self, namespace: str, batch: KvBatch, row: int = 0) -> list[LogicalKey]:
+        """All of a batch's operations in their order; where it only puts, in a handful of calls. Raises as they do."""
+        check_namespace(namespace)
+        check_batch(batch, self._limits, row)
+        keys = kv_keys(namespace, batch.keys)
+        if not batch.deletes:
+            self._values.update(zip(keys, batch.values, strict=True))
+            return keys
+        places = sorted(batch.deletes)
+        stored = chain.from_iterable(get_in_pieces(self._reader, [keys[i] for i in places]))
+        live = dict(zip(places, stored, strict=True))
+        for i, (key, value) in enumerate(zip(keys, batch.values, strict=True)):
+            if i not in batch.deletes:
+                self._values[key] = value
+            else:
+                self._remove(key, own_version(self._values[key]) if key in self._values else live[i])
+        return keys
+
+    def _live(self, key: LogicalKey) -> Version | None:
+        return own_version(self._values[key]) if key in self._values else self._reader.get(key)
+
+    def _remove(self, key: LogicalKey, live: Version | None) -> None:
+        """Of what is absent nothing is written, unless it came with this transaction and is stored without it."""
+        if live is None:
+            return
+        if key in self._values and self._reader.get(key) is None:
+            del self._values[key]
+        else:
+            self._values[key] = None
+
+    def _check(
+        self,
+        condition: Condition,
+        key: LogicalKey,
+        namespace: str,
+        user_key: bytes,
+        live: Version | None,
+        row: int,
+    ) -> None:
+        try:
+            check_condition(condition, key_for_people(namespace, user_key), live, row=row)
+        except ConditionFailed as refusal:
+            self._origin.refuse(refusal, key, partial(key_for_people, namespace, user_key), row)

@@ -1,0 +1,41 @@
+"""What a transaction may rely on while its operations are evaluated: the newest state, and the time that it began at.
+
+A refusal (a condition, a unique value, a document that is not there) says what is stored. If the transaction could have
+seen that, the refusal is final. If it was written after the transaction began, the transaction could not know, and the
+refusal is a conflict: begun again, it may well succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Never
+
+from cortado.errors import CortadoError, WriteConflict
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.reader import Reader, Version
+
+OWN: Timestamp = ZERO
+"""The timestamp of what the same transaction has written before: no commit has it."""
+
+
+def own_version(payload: bytes | None) -> Version | None:
+    """What a transaction has made of a key, None for a delete."""
+    return None if payload is None else Version(OWN, payload)
+
+
+class Origin:
+    """The newest state, read through ``reader``, and where the transaction began; ``start`` is None for one that rests
+    on no earlier read."""
+
+    def __init__(self, reader: Reader, start: Timestamp | None = None) -> None:
+        self.reader = reader
+        self.start = start
+
+    def refuse(self, refusal: CortadoError, key: LogicalKey, show: Callable[[], str], row: int) -> Never:
+        """Raise ``refusal``, which rests on what is stored under ``key``, or the WriteConflict that it is."""
+        if self.start is not None:
+            changed = self.reader.changed_since([key], (), self.start)
+            if changed is not None:
+                raise WriteConflict(show(), str(self.start), str(changed.ts), row=row) from refusal
+        raise refusal

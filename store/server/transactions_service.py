@@ -1,0 +1,97 @@
+"""``cortado.v1.Transactions``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from google.protobuf.message import Message
+
+from cortado.errors import InvalidArgument, ResourceExhausted, WriteConflict
+from cortado.proto.v1 import transactions_pb2
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.dump import dump
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.reader import VALIDATION, Reader
+from cortado.store.server.convert import timestamp_message, timestamp_value
+from cortado.store.server.operation_messages import documents_of, operation_count, operations_of
+from cortado.store.server.service import Service
+from cortado.store.transactions.commit import check_operations, evaluate_commit
+from cortado.store.transactions.footprint import Footprint, Range, join_footprints
+from cortado.store.transactions.operations import Commit, Committed, Isolation
+
+_ISOLATIONS: Final = {
+    transactions_pb2.ISOLATION_SNAPSHOT: Isolation.SNAPSHOT,
+    transactions_pb2.ISOLATION_SERIALIZABLE: Isolation.SERIALIZABLE,
+}
+_VALIDATIONS_MAX: Final = 3
+
+
+class TransactionsService(Service):
+    """All tables and namespaces are in one group, so a commit is one entry of its log."""
+
+    async def commit(self, request: transactions_pb2.CommitRequest) -> bytes:
+        check_operations(operation_count(request.operations))
+        start, isolation, footprint = _begun(request)
+        prepared = await self.prepare(request, documents_of(request.operations))
+        unchanged_to: Timestamp | None = None
+
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            catalog = self.host.meta.catalog(reader)
+            operations = operations_of(catalog, request.operations, "operations")
+            commit = Commit(operations, start, isolation, footprint, unchanged_to)
+            return evaluate_commit(reader, commit_ts, catalog, commit, prepared)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, Committed)
+            return transactions_pb2.CommitResponse(header=self.header(ts), etag=str(ts), sums=value.sums)
+
+        for _ in range(_VALIDATIONS_MAX):
+            try:
+                return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+            except ResourceExhausted as refusal:
+                if refusal.resource != VALIDATION:
+                    raise
+            assert start is not None
+            unchanged_to = await self._search(footprint.ranges, start, unchanged_to or start)
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+    async def settle(self, request: transactions_pb2.SettleRequest) -> Message:
+        result = await self.host.meta.settle(request.request_id)
+        if result is None:
+            return transactions_pb2.SettleResponse(header=self.header(self.host.meta.read_ts()))
+        return transactions_pb2.SettleResponse(
+            header=self.header(result.ts), happened=True, timestamp=timestamp_message(result.ts), reply=result.reply
+        )
+
+    async def _search(self, ranges: Sequence[Range], start: Timestamp, since: Timestamp) -> Timestamp:
+        """Search ranges for changes above ``since``, in slices beside the loop. Returns up to when there are none;
+        what came after that is in memory. Raises WriteConflict."""
+        replica = self.host.meta
+        up_to = replica.applied.last_ts
+        with self.host.scans.place():
+            for begin, end in ranges:
+                resume: LogicalKey | None = begin
+                while resume is not None:
+                    slice_of_it = partial(replica.store.changed_within, resume, end, since, up_to)
+                    changed, resume = await self.host.scan(slice_of_it)
+                    if changed is not None:
+                        raise WriteConflict(dump(changed.key), str(start), str(changed.ts), kind="range")
+        return up_to
+
+
+def _begun(request: transactions_pb2.CommitRequest) -> tuple[Timestamp | None, Isolation, Footprint]:
+    """When the transaction began, and what it rests on. Raises InvalidArgument, TooLarge."""
+    isolation = _ISOLATIONS.get(request.isolation)
+    if isolation is None:
+        raise InvalidArgument("isolation", "is none that this server knows", str(request.isolation))
+    if not request.HasField("start"):
+        if request.footprints:
+            raise InvalidArgument("footprints", "must be empty without a start: nothing was read")
+        return None, isolation, Footprint()
+    if not request.request_id:
+        # Without it a retry whose first attempt has committed would conflict with itself.
+        raise InvalidArgument("request_id", "must be set where start is")
+    return timestamp_value(request.start), isolation, join_footprints(request.footprints)

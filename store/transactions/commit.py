@@ -1,0 +1,194 @@
+"""A commit against the newest state: all of its operations, or the reason why none.
+
+::
+
+    footprint unchanged since start? ──► operations in order ──► written keys unchanged? ──► mutations: the net change
+              │ no                             │ refused                 │ no
+              ▼                                ▼                         ▼
+        WriteConflict            a refusal, or WriteConflict       WriteConflict
+
+The rules are numbered as in docs/adr/0034-transactions.md:
+
+- **T1** what a transaction writes, nobody else has written since it began; **T2** deletes count;
+- **T4, T5** the keys and the ranges of its footprint are unchanged, too;
+- **T3** all of that is looked for in what is stored and in what is in flight: the reader has both;
+- **T12** an add is worked out from the newest value, and no conflict, unless its key is written or read otherwise.
+
+A refusal that rests on what the transaction could have seen is final; one that rests on newer versions is a conflict
+(:mod:`cortado.store.mvcc.transacting`). Since everything is evaluated where the commit is appended, nothing comes
+between what is checked here and what is written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, assert_never
+
+from cortado.errors import InvalidArgument, TimestampInFuture, TooLarge, WriteConflict
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.dump import dump
+from cortado.store.keys.types import LogicalKey
+from cortado.store.kv.batches import KvBatch
+from cortado.store.kv.operations import KvAdd, KvCheck, KvDelete, KvPut
+from cortado.store.kv.stage import PairStage
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Changed, Reader
+from cortado.store.mvcc.transacting import Origin
+from cortado.store.tables.batch import mutations_of
+from cortado.store.tables.operations import Add, Check, Delete, Put, Update
+from cortado.store.tables.operations import Operation as RowOperation
+from cortado.store.tables.prepared import PreparedDocument
+from cortado.store.tables.stage import RowStage
+from cortado.store.tables.view import TableView
+from cortado.store.transactions.operations import (
+    BYTES_MAX,
+    OPERATIONS_MAX,
+    Commit,
+    Committed,
+    OnPairs,
+    Operation,
+    count_of,
+)
+
+Prepared = Mapping[int, PreparedDocument | None]
+NOTHING_PREPARED: Final[Prepared] = MappingProxyType({})
+
+
+def evaluate_commit(
+    reader: Reader, commit_ts: Timestamp, catalog: Catalog, commit: Commit, prepared: Prepared = NOTHING_PREPARED
+) -> Evaluation:
+    """Reply: :class:`Committed`. ``prepared`` saves reading the documents of the puts at these places.
+
+    Raises WriteConflict, SnapshotTooOld, and what the operations are refused with, each error with its operation's
+    place: NotFound, InvalidArgument, ConditionFailed, OutOfBounds, UniqueViolation. ResourceExhausted, as
+    :meth:`Reader.changed_since` does.
+    """
+    check_operations(count_of(commit.operations))
+    origin = Origin(reader, commit.start)
+    if commit.start is not None:
+        _check_start(commit.start, commit_ts)
+        _check_footprint(reader, commit, commit.start)
+    staged = Staged(origin, catalog)
+    staged.run(commit.operations, prepared)
+    if commit.start is not None:
+        _conflict(reader.changed_since(list(staged.written), (), commit.start), commit.start, "write")
+    return Evaluation(staged.mutations(), Committed(commit_ts, tuple(staged.sums)))
+
+
+def check_operations(count: int, field: str = "operations") -> None:
+    """Raises InvalidArgument where there are none, TooLarge where there are more than a commit may have."""
+    if count == 0:
+        raise InvalidArgument(field, "must not be empty")
+    if count > OPERATIONS_MAX:
+        raise TooLarge(field, f"a transaction may have {OPERATIONS_MAX} operations", str(count), count, OPERATIONS_MAX)
+
+
+def _check_start(start: Timestamp, commit_ts: Timestamp) -> None:
+    # Of a time to come nothing could be newer, and nothing a conflict.
+    if start >= commit_ts:
+        raise TimestampInFuture("start", "is a timestamp that no read here has had", str(start), str(commit_ts))
+
+
+def _check_footprint(reader: Reader, commit: Commit, start: Timestamp) -> None:
+    _conflict(reader.changed_since(commit.footprint.keys, (), start), start, "read")
+    if commit.footprint.ranges:
+        since = start if commit.ranges_unchanged_to is None else max(start, commit.ranges_unchanged_to)
+        _conflict(reader.changed_since((), commit.footprint.ranges, since), start, "range")
+
+
+def _conflict(changed: Changed | None, start: Timestamp, kind: str) -> None:
+    if changed is not None:
+        raise WriteConflict(dump(changed.key), str(start), str(changed.ts), kind=kind)
+
+
+class Staged:
+    """What operations make of a state: the documents and pairs that are left, before and after a commit."""
+
+    def __init__(self, origin: Origin, catalog: Catalog, field: str = "operations") -> None:
+        """``field`` is what errors call the operations."""
+        self._field = field
+        self._origin = origin
+        self._catalog = catalog
+        self._rows = RowStage(origin)
+        self._pairs = PairStage(origin)
+        self._views: dict[tuple[str, str], TableView] = {}
+        self._size_bytes = 0
+        self.written: dict[LogicalKey, None] = {}
+        """The keys of all rows and pairs that were put, updated or deleted, whatever came of it."""
+        self.sums: list[int] = []
+
+    def run(self, operations: Sequence[Operation], prepared: Prepared = NOTHING_PREPARED) -> None:
+        """Raises as :func:`evaluate_commit`, TooLarge above BYTES_MAX."""
+        row = 0
+        for place, operation in enumerate(operations):
+            try:
+                if isinstance(operation, OnPairs):
+                    self._on_pairs(operation, row)
+                    row += operation.count
+                else:
+                    self._on_rows(operation, row, prepared.get(place))
+                    row += 1
+            except InvalidArgument as error:
+                place_of = "" if error.field.startswith("[") else f"[{row}]."
+                joined = f"{self._field}{place_of}{error.field}".rstrip(".")
+                raise dataclasses.replace(error, field=joined) from error
+            if self._size_bytes > BYTES_MAX:
+                problem = f"a transaction may write {BYTES_MAX} bytes of documents, keys and values"
+                raise TooLarge(self._field, problem, f"more at operation {row}", self._size_bytes, BYTES_MAX)
+
+    def mutations(self) -> Mutations:
+        """The net change. Raises UniqueViolation, WriteConflict, KeyTooLong."""
+        pairs = self._pairs.mutations()
+        if not self._rows.changes:
+            return pairs
+        rows = mutations_of(self._origin, self._rows.changes)
+        return Mutations(rows.keys + pairs.keys, rows.payloads + pairs.payloads)
+
+    def _on_rows(self, operation: RowOperation, row: int, prepared: PreparedDocument | None) -> None:
+        view = self._view(operation.database, operation.table)
+        match operation:
+            case Put():
+                change = self._rows.put(view, operation, row, prepared)
+                self.written[change.row_key] = None
+                self._size_bytes += len(change.payload or b"")
+            case Update():
+                change = self._rows.update(view, operation, row)
+                self.written[change.row_key] = None
+                self._size_bytes += len(change.payload or b"")
+            case Delete():
+                self._rows.delete(view, operation, row)
+                self.written[view.row_key(view.encode_key(operation.key))] = None
+            case Add():
+                self.sums.append(self._rows.add(view, operation, row))
+            case Check():
+                self._rows.check(view, operation, row)
+            case _:
+                assert_never(operation)
+
+    def _on_pairs(self, on_pairs: OnPairs, row: int) -> None:
+        namespace, operation = on_pairs.namespace, on_pairs.operation
+        match operation:
+            case KvPut():
+                self.written[self._pairs.put(namespace, operation, row)] = None
+                self._size_bytes += len(operation.key) + len(operation.value)
+            case KvDelete():
+                self.written[self._pairs.delete(namespace, operation, row)] = None
+            case KvAdd():
+                self.sums.append(self._pairs.add(namespace, operation, row))
+            case KvCheck():
+                self._pairs.check(namespace, operation, row)
+            case KvBatch():
+                self.written.update(dict.fromkeys(self._pairs.batch(namespace, operation, row)))
+                self._size_bytes += operation.size_bytes
+            case _:
+                assert_never(operation)
+
+    def _view(self, database: str, table: str) -> TableView:
+        view = self._views.get((database, table))
+        if view is None:
+            view = self._views[database, table] = TableView(self._catalog, database, table)
+        return view

@@ -1,0 +1,96 @@
+"""What a read rests on: the keys that it looked up, found or not, and the ranges that it read whole.
+
+A footprint goes to the client with the reply and comes back with the commit, opaque to everybody but the server. If
+nothing in it has a newer version, the read would have the same answer, and the transaction is where it believes to be
+(Kung and Robinson, *On Optimistic Methods for Concurrency Control*, 1981: backward validation)::
+
+    get            the row's key, or the pair's
+    scan           the range, up to and with the last row looked at
+    scan by index  the range of its entries, and the key of each row that they name, also where the filter left it out
+
+A limited scan's range ends behind its last row: a row that comes in behind it would not have been returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from cortado.errors import InvalidArgument, TooLarge
+from cortado.proto.internal import footprint_pb2
+from cortado.store.keys.keyspace import KV_SPACE, LOGICAL_KEY_BYTES_MAX, TABLE_SPACE
+from cortado.store.keys.types import LogicalKey
+from cortado.store.packing import cut, join
+
+FORMAT: Final = 1
+KEYS_MAX: Final = 20_000
+RANGES_MAX: Final = 1_000
+_SPACES: Final = (KV_SPACE, TABLE_SPACE)
+
+Range = tuple[LogicalKey, LogicalKey]
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """``ranges`` are half-open."""
+
+    keys: Sequence[LogicalKey] = ()
+    ranges: Sequence[Range] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.keys or self.ranges)
+
+    def encode(self) -> bytes:
+        """Opaque bytes, for the reply."""
+        keys, key_lengths = join(self.keys)
+        bounds, bound_lengths = join([bound for each in self.ranges for bound in each])
+        return footprint_pb2.Footprint(
+            format=FORMAT, keys=keys, key_lengths=key_lengths, bounds=bounds, bound_lengths=bound_lengths
+        ).SerializeToString()
+
+
+def join_footprints(encoded: Iterable[bytes]) -> Footprint:
+    """All that several reads rest on, each thing once. Raises InvalidArgument; TooLarge above KEYS_MAX, RANGES_MAX."""
+    keys: dict[LogicalKey, None] = {}
+    ranges: dict[Range, None] = {}
+    for place, each in enumerate(encoded):
+        field = f"footprints[{place}]"
+        found = _decode(each, field)
+        keys.update(dict.fromkeys(found.keys))
+        ranges.update(dict.fromkeys(found.ranges))
+        for what, count, most in (("keys", len(keys), KEYS_MAX), ("ranges", len(ranges), RANGES_MAX)):
+            if count > most:
+                raise TooLarge("footprints", f"a transaction may rest on {most} {what}", str(count), count, most)
+    return Footprint(list(keys), list(ranges))
+
+
+def _decode(encoded: bytes, field: str) -> Footprint:
+    try:
+        message = footprint_pb2.Footprint.FromString(encoded)
+        if message.format != FORMAT:
+            raise InvalidArgument(field, f"has format {message.format}, this server knows {FORMAT}")
+        if len(message.key_lengths) > 4 * KEYS_MAX or len(message.bound_lengths) > 8 * RANGES_MAX:
+            problem = f"a transaction may rest on {KEYS_MAX} keys and {RANGES_MAX} ranges"
+            raise TooLarge(field, problem, length=len(message.key_lengths) // 4, limit=KEYS_MAX)
+        keys = cut(message.keys, message.key_lengths)
+        bounds = cut(message.bounds, message.bound_lengths)
+    except (DecodeError, ValueError):
+        raise InvalidArgument(field, "is no footprint that a read returned") from None
+    if len(bounds) % 2 or not all(map(_is_data, keys)) or not all(map(_is_data, bounds[::2])):
+        raise InvalidArgument(field, "is no footprint that a read returned")
+    ranges = list(zip(map(LogicalKey, bounds[::2]), map(LogicalKey, bounds[1::2]), strict=True))
+    if any(start > end or (start[:1] != end[:1] and end != _end_of(start)) for start, end in ranges):
+        raise InvalidArgument(field, "is no footprint that a read returned")
+    return Footprint(list(map(LogicalKey, keys)), ranges)
+
+
+def _is_data(key: bytes) -> bool:
+    return key[:1] in _SPACES and len(key) <= LOGICAL_KEY_BYTES_MAX
+
+
+def _end_of(start: LogicalKey) -> bytes:
+    """The end of the space that a range begins in."""
+    return bytes([start[0] + 1])

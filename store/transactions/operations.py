@@ -1,0 +1,68 @@
+"""What a commit asks for, and what it is told: plain values, whatever carried them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.kv.batches import KvBatch
+from cortado.store.kv.operations import KvAdd, KvCheck, KvDelete, KvPut
+from cortado.store.tables import operations as tables
+from cortado.store.transactions.footprint import Footprint
+
+OPERATIONS_MAX: Final = 10_000
+BYTES_MAX: Final = 4 << 20
+"""Of documents, keys and values that one commit writes."""
+
+
+class Isolation(StrEnum):
+    """Against what a transaction is safe: see ``cortado.v1.Isolation``."""
+
+    SNAPSHOT = "snapshot"
+    SERIALIZABLE = "serializable"
+
+
+@dataclass(frozen=True, slots=True)
+class OnPairs:
+    """An operation on pairs of a namespace. A batch counts as many operations as it holds."""
+
+    namespace: str
+    operation: KvPut | KvDelete | KvAdd | KvCheck | KvBatch
+
+    @property
+    def count(self) -> int:
+        return len(self.operation) if isinstance(self.operation, KvBatch) else 1
+
+
+Operation: TypeAlias = tables.Operation | OnPairs
+
+
+def count_of(operations: Sequence[Operation]) -> int:
+    """How many operations these are."""
+    return sum([each.count if isinstance(each, OnPairs) else 1 for each in operations])
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """All of ``operations``, in their order, or none.
+
+    Without ``start`` it rests on no earlier read. With it, nothing that it writes and nothing of its ``footprint`` may
+    have changed since. The footprint's ranges are known not to have up to ``ranges_unchanged_to``.
+    """
+
+    operations: Sequence[Operation]
+    start: Timestamp | None = None
+    isolation: Isolation = Isolation.SNAPSHOT
+    footprint: Footprint = field(default_factory=Footprint)
+    ranges_unchanged_to: Timestamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Done at ``ts``, which is also the etag of everything that was written. ``sums``: what each add came to."""
+
+    ts: Timestamp
+    sums: Sequence[int] = ()

@@ -1,0 +1,162 @@
+"""Reads of a transaction: what is stored at its time, and over it what it has written itself; and notes of both.
+
+::
+
+    own writes      the net change of the operations so far, worked out at the read's time, as a commit would
+    ───────────
+    stored          as any read at that time sees it
+
+A read that sees the transaction's own writes goes through the same code as any other: it gets another source of
+versions. What a transaction wrote has the timestamp :data:`~cortado.store.mvcc.transacting.OWN`, so a condition on its
+etag holds at the commit, too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
+from typing import Protocol
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Changed, Reader, ScanChunk, Version
+from cortado.store.mvcc.transacting import OWN, own_version
+from cortado.store.mvcc.versions import suffix_of
+from cortado.store.transactions.footprint import Footprint, Range
+
+_OWN_SUFFIX = suffix_of(OWN)
+
+
+class Source(Protocol):
+    """The store of versions, as scans read it."""
+
+    def scan_chunk(
+        self,
+        start: LogicalKey,
+        end: LogicalKey,
+        ts: Timestamp,
+        *,
+        reverse: bool = False,
+        max_rows: int = ...,
+        max_bytes: int = ...,
+    ) -> ScanChunk: ...
+
+    def snapshot(self, read_ts: Timestamp) -> Reader: ...
+
+
+class TransactionReads:
+    """One call's reads. A :class:`Source` itself, over ``source``; :meth:`reader` is for reads by key."""
+
+    def __init__(self, source: Source, own: Mutations) -> None:
+        self._source = source
+        self._own = dict(zip(own.keys, own.payloads, strict=True))
+        self._sorted = sorted(self._own)
+        self._keys: dict[LogicalKey, None] = {}
+        self._ranges: list[Range] = []
+
+    def take_footprint(self) -> Footprint:
+        """What was read since this was asked last."""
+        found = Footprint(list(self._keys), self._ranges)
+        self._keys, self._ranges = {}, []
+        return found
+
+    def reader(self, base: Reader) -> Reader:
+        """``base`` with the own writes over it."""
+        return _OwnReader(base, self)
+
+    def snapshot(self, read_ts: Timestamp) -> Reader:
+        return self.reader(self._source.snapshot(read_ts))
+
+    def scan_chunk(
+        self,
+        start: LogicalKey,
+        end: LogicalKey,
+        ts: Timestamp,
+        *,
+        reverse: bool = False,
+        max_rows: int = 2_000,
+        max_bytes: int = 1 << 20,
+    ) -> ScanChunk:
+        chunk = self._source.scan_chunk(start, end, ts, reverse=reverse, max_rows=max_rows, max_bytes=max_bytes)
+        low, high = _looked_at(start, end, chunk.resume, reverse=reverse)
+        own = self._own_between(low, high)
+        if own:
+            chunk = _cut(self._merged(chunk, own, reverse=reverse), max_rows, max_bytes, reverse=reverse)
+            low, high = _looked_at(start, end, chunk.resume, reverse=reverse)
+        self._ranges.append((low, high))
+        return chunk
+
+    def _merged(self, chunk: ScanChunk, own: Sequence[LogicalKey], *, reverse: bool) -> ScanChunk:
+        rows = dict(zip(chunk.keys, zip(chunk.suffixes, chunk.payloads, strict=True), strict=True))
+        for key in own:
+            payload = self._own[key]
+            if payload is None:
+                rows.pop(key, None)
+            else:
+                rows[key] = _OWN_SUFFIX, payload
+        keys = sorted(rows, reverse=reverse)
+        return ScanChunk(keys, [rows[key][0] for key in keys], [rows[key][1] for key in keys], chunk.resume)
+
+    def _own_between(self, start: LogicalKey, end: LogicalKey) -> list[LogicalKey]:
+        return self._sorted[bisect_left(self._sorted, start) : bisect_left(self._sorted, end)]
+
+
+def _looked_at(start: LogicalKey, end: LogicalKey, resume: LogicalKey | None, *, reverse: bool) -> Range:
+    if resume is None:
+        return start, end
+    return (resume, end) if reverse else (start, resume)
+
+
+def _cut(chunk: ScanChunk, max_rows: int, max_bytes: int, *, reverse: bool) -> ScanChunk:
+    """As much of it as a slice may hold, which was that much before something came in between."""
+    keys, count = chunk.keys, 0
+    while count < min(max_rows, len(keys)) and max_bytes > 0:
+        max_bytes -= len(keys[count]) + len(chunk.payloads[count])
+        count += 1
+    if count == len(keys):
+        return chunk
+    resume = keys[count - 1] if reverse else keys[count]
+    return ScanChunk(keys[:count], list(chunk.suffixes[:count]), chunk.payloads[:count], resume)
+
+
+class _OwnReader:
+    """See :class:`~cortado.store.mvcc.reader.Reader`."""
+
+    def __init__(self, base: Reader, reads: TransactionReads) -> None:
+        self._base = base
+        self._reads = reads
+
+    @property
+    def read_ts(self) -> Timestamp:
+        return self._base.read_ts
+
+    def get(self, key: LogicalKey) -> Version | None:
+        self._reads._keys[key] = None
+        own = self._reads._own
+        return own_version(own[key]) if key in own else self._base.get(key)
+
+    def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
+        found = self._base.get_many(keys, max_bytes=max_bytes)
+        own = self._reads._own
+        keys = keys[: len(found)]
+        self._reads._keys.update(dict.fromkeys(keys))
+        return [own_version(own[key]) if key in own else version for key, version in zip(keys, found, strict=True)]
+
+    def scan(
+        self, start: LogicalKey, end: LogicalKey, *, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[tuple[LogicalKey, Version]]:
+        self._reads._ranges.append((start, end))
+        own = [(key, own_version(self._reads._own[key])) for key in self._reads._own_between(start, end)]
+        hidden = dict(own)
+        stored = ((key, version) for key, version in self._base.scan(start, end, reverse=reverse) if key not in hidden)
+        written = [(key, version) for key, version in own if version is not None]
+        return islice(
+            merge(stored, reversed(written) if reverse else written, key=itemgetter(0), reverse=reverse), limit
+        )
+
+    def changed_since(self, keys: Sequence[LogicalKey], ranges: Sequence[Range], ts: Timestamp) -> Changed | None:
+        return self._base.changed_since(keys, ranges, ts)
