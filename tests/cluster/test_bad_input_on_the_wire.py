@@ -13,7 +13,7 @@ from cortado import errors
 from cortado.errors import CortadoError
 from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
 from support.server_process import ServerProcess, running_server
-from support.wire import Wire, int_key, json_document, refused, table_name
+from support.wire import Wire, int_key, json_document, put_pair, refused, table_name
 
 pytestmark = pytest.mark.process
 
@@ -186,16 +186,14 @@ CASES: dict[str, tuple[Callable[[Wire], Any], type[CortadoError], str]] = {
         "changes_json: must be a JSON object",
     ),
     "an empty batch": (
-        lambda wire: wire.documents.Batch(documents_pb2.BatchRequest(database="db")),
+        lambda wire: wire.commit(),
         errors.InvalidArgument,
         "operations: must not be empty",
     ),
     "an operation that does nothing": (
-        lambda wire: wire.documents.Batch(
-            documents_pb2.BatchRequest(database="db", operations=[documents_pb2.BatchOperation(table="t")])
-        ),
+        lambda wire: wire.commit(put_pair("n", b"k"), common_pb2.Operation()),
         errors.InvalidArgument,
-        "operations[0]: must set one of put, delete and update",
+        "operations[1]: must set one of the operations",
     ),
     "too many keys": (
         lambda wire: wire.documents.MultiGet(documents_pb2.MultiGetRequest(table=T, keys=[int_key(1)] * 10_001)),
@@ -284,10 +282,10 @@ CASES: dict[str, tuple[Callable[[Wire], Any], type[CortadoError], str]] = {
         errors.ClockOutOfBounds,
         "request_id begins with a timestamp that is ahead",
     ),
-    "a key-value operation that does nothing": (
-        lambda wire: wire.kv.Batch(kv_pb2.KvBatchRequest(namespace="n", operations=[kv_pb2.KvOperation()])),
+    "a pair without a key in a batch": (
+        lambda wire: wire.commit(common_pb2.Operation(put_pair=common_pb2.KvPut(namespace="n"))),
         errors.InvalidArgument,
-        "operations[0]: must set one of put and delete",
+        "operations[0].key: must not be empty",
     ),
     # --- schemas
     "a schema that is none": (
@@ -315,9 +313,7 @@ CASES: dict[str, tuple[Callable[[Wire], Any], type[CortadoError], str]] = {
         "columns: leads through next, of type R, which may hold itself",
     ),
     "a batch of too many operations": (
-        lambda wire: wire.documents.Batch(
-            documents_pb2.BatchRequest(database="db", operations=[documents_pb2.BatchOperation(table="t")] * 10_001)
-        ),
+        lambda wire: wire.commit(*[common_pb2.Operation()] * 10_001),
         errors.TooLarge,
         "operations: must be at most 10000 (got 10001)",
     ),

@@ -27,6 +27,7 @@ from cortado.proto.v1 import (
     kv_pb2,
     schemas_pb2,
     tables_pb2,
+    transactions_pb2,
 )
 from cortado.store.client import Client
 from cortado.store.client.blocking.drive import run
@@ -113,7 +114,7 @@ SAME = {
         "KeyValue/Put",
         kv_pb2.KvPutRequest(namespace=NAMESPACE, key=b"k", request_id=b"short"),
     ),
-    "an empty operation": ("KeyValue/Batch", kv_pb2.KvBatchRequest(namespace=NAMESPACE, operations=[{}])),
+    "an empty operation": ("Transactions/Commit", transactions_pb2.CommitRequest(operations=[{}])),
     "a database that is not there": ("Documents/Get", documents_pb2.GetDocumentRequest(table=TABLE, key=KEY)),
     "a schema that is none": ("Schemas/Check", schemas_pb2.CheckSchemaRequest(subject="s", schema="{")),
     "a subject that is not there": ("Schemas/ListVersions", schemas_pb2.ListVersionsRequest(subject="nothing")),

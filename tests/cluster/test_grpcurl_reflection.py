@@ -120,7 +120,8 @@ def test_the_session_of_the_page_works_by_reflection(grpcurl: Grpcurl) -> None:
 
 def test_reflection_lists_every_service(grpcurl: Grpcurl) -> None:
     ours = {
-        f"cortado.v1.{name}" for name in ("Calls", "Cluster", "Documents", "KeyValue", "Schemas", "Tables", "Watch")
+        f"cortado.v1.{name}"
+        for name in ("Calls", "Cluster", "Documents", "KeyValue", "Schemas", "Tables", "Transactions", "Watch")
     }
     assert ours | {"grpc.health.v1.Health"} <= grpcurl.services()
 

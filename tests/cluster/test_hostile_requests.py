@@ -20,6 +20,7 @@ from cortado.proto import message_class, streams_of
 from cortado.proto.v1 import (
     calls_pb2,
     cluster_pb2,
+    common_pb2,
     documents_pb2,
     inspect_pb2,
     kv_pb2,
@@ -27,6 +28,7 @@ from cortado.proto.v1 import (
     settings_pb2,
     statistics_pb2,
     tables_pb2,
+    transactions_pb2,
     watch_pb2,
 )
 from cortado.store.server.config import MESSAGE_BYTES_MAX
@@ -37,7 +39,7 @@ pytestmark = pytest.mark.process
 
 MODULES: list[Any] = [
     calls_pb2, cluster_pb2, documents_pb2, inspect_pb2, kv_pb2, schemas_pb2, settings_pb2, statistics_pb2, tables_pb2,
-    watch_pb2, health_pb2, reflection_pb2,
+    transactions_pb2, watch_pb2, health_pb2, reflection_pb2,
 ]  # fmt: skip
 METHODS: dict[str, MethodDescriptor] = {
     method.full_name: method
@@ -163,15 +165,22 @@ def test_every_method_refuses_eight_mib_of_nothing_but_items(channel: grpc.Chann
             assert "got" in details
 
 
+def packed_pairs(**lengths: bytes) -> bytes:
+    """A commit of one operation with these lengths, and nothing that they measure."""
+    packed = common_pb2.KvPackedOperations(namespace="n", **lengths)
+    operation = common_pb2.Operation(packed_pairs=packed)
+    return transactions_pb2.CommitRequest(operations=[operation]).SerializeToString()
+
+
 ATTACKS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "two million operations": (
-        "cortado.v1.KeyValue.Batch",
-        lambda: b"\x12\x00" * 2_000_000,
+        "cortado.v1.Transactions.Commit",
+        lambda: b"\x1a\x00" * 2_000_000,
         "operations: must be at most 10000 (got more than 10000)",
     ),
     "as many as a few over the limit": (
-        "cortado.v1.KeyValue.Batch",
-        lambda: b"\x12\x00" * 10_001,
+        "cortado.v1.Transactions.Commit",
+        lambda: b"\x1a\x00" * 10_001,
         "operations: must be at most 10000 (got 10001)",
     ),
     "two million indexes": (
@@ -189,10 +198,25 @@ ATTACKS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         lambda: b"\x12\x00" * 2_000_000,
         "keys: must be at most 10000 (got more than 10000)",
     ),
-    "eight million deletes, packed": (
-        "cortado.v1.KeyValue.Batch",
-        lambda: kv_pb2.KvBatchRequest(packed=kv_pb2.KvPackedOperations(deletes=[1] * 8_000_000)).SerializeToString(),
-        "packed.deletes: must be at most 10000 (got 8000000)",
+    "two million pairs, packed": (
+        "cortado.v1.Transactions.Commit",
+        lambda: packed_pairs(key_lengths=bytes(4 * 2_000_000)),
+        "operations: a transaction may have 10000 operations (got 2000000)",
+    ),
+    "two million deletes, packed": (
+        "cortado.v1.Transactions.Commit",
+        lambda: packed_pairs(deletes=bytes(4 * 2_000_000)),
+        "operations: must not be empty",
+    ),
+    "two million footprints": (
+        "cortado.v1.Transactions.Commit",
+        lambda: b"\x22\x00" * 2_000_000,
+        "footprints: must be at most 21000 (got more than 21000)",
+    ),
+    "two million own writes": (
+        "cortado.v1.KeyValue.Get",
+        lambda: b"\x1a" + varint(4_000_000) + b"\x22\x00" * 2_000_000,
+        "at.own_writes: must be at most 10000 (got more than 10000)",
     ),
     "four million calls on one stream": (
         "cortado.v1.Calls.Exchange",
@@ -222,7 +246,7 @@ def test_a_message_of_millions_is_refused_with_its_field_count_and_limit(channel
 
 def test_a_call_on_the_shared_stream_is_bounded_as_one_of_its_own(channel: grpc.Channel) -> None:
     batch = calls_pb2.CallBatch()
-    batch.calls.add(id=7, method="cortado.v1.KeyValue/Batch", request=b"\x12\x00" * 2_000_000)
+    batch.calls.add(id=7, method="cortado.v1.Transactions/Commit", request=b"\x1a\x00" * 2_000_000)
     exchange = channel.stream_stream("/cortado.v1.Calls/Exchange")(iter([batch.SerializeToString()]), timeout=10)
     (reply,) = [each for message in exchange for each in calls_pb2.ReplyBatch.FromString(message).replies]
     assert reply.id == 7

@@ -14,7 +14,7 @@ from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import cluster_pb2, documents_pb2, kv_pb2, tables_pb2
 from cortado.store.rpc_errors import from_rpc_error, was_answered
 from support.server_process import running_server, wait_until
-from support.wire import Wire, refused, table_name
+from support.wire import Wire, put_pair, refused, table_name
 
 pytestmark = pytest.mark.process
 
@@ -49,11 +49,7 @@ def test_past_the_bound_of_scans_another_one_is_refused(tmp_path: Path) -> None:
     with running_server(tmp_path / "data", "--limit.scans-max", "2") as server:
         wire = Wire(server.endpoint)
         for start in range(0, 4_000, 1_000):
-            operations = [
-                kv_pb2.KvOperation(put=kv_pb2.KvWrite(key=b"%06d" % i, value=bytes(4_000)))
-                for i in range(start, start + 1_000)
-            ]
-            wire.kv.Batch(kv_pb2.KvBatchRequest(namespace="t", operations=operations))
+            wire.commit(*(put_pair("t", b"%06d" % i, bytes(4_000)) for i in range(start, start + 1_000)))
         scans = [wire.kv.Scan(kv_pb2.KvScanRequest(namespace="t")) for _ in range(2)]
         for each in scans:
             next(each)
@@ -70,11 +66,7 @@ def test_a_deadline_ends_a_scan_and_the_server_stops_working_on_it(tmp_path: Pat
     with running_server(tmp_path / "data") as server:
         wire = Wire(server.endpoint)
         for start in range(0, 8_000, 1_000):
-            operations = [
-                kv_pb2.KvOperation(put=kv_pb2.KvWrite(key=b"%06d" % i, value=bytes(4_000)))
-                for i in range(start, start + 1_000)
-            ]
-            wire.kv.Batch(kv_pb2.KvBatchRequest(namespace="t", operations=operations))
+            wire.commit(*(put_pair("t", b"%06d" % i, bytes(4_000)) for i in range(start, start + 1_000)))
         began = time.monotonic()
         with pytest.raises(grpc.RpcError) as ended:
             for _ in wire.kv.Scan(kv_pb2.KvScanRequest(namespace="t"), timeout=0.3):

@@ -15,7 +15,18 @@ from cortado.proto.v1.calls_pb2_grpc import CallsStub
 from cortado.proto.v1.kv_pb2_grpc import KeyValueStub
 from cortado.store.api_level import API_LEVEL
 from support.server_process import running_server, wait_until
-from support.wire import Wire, int_key, json_document, refused, table_name, timestamp_of
+from support.wire import (
+    Wire,
+    delete_document,
+    int_key,
+    json_document,
+    put_document,
+    put_pair,
+    refused,
+    table_name,
+    timestamp_of,
+    update_document,
+)
 
 pytestmark = pytest.mark.process
 
@@ -120,21 +131,16 @@ def test_an_update_by_mask_and_the_document_as_it_was(users: Wire) -> None:
 
 def test_a_batch_is_all_or_nothing_and_a_read_at_a_wall_time_sees_it(users: Wire) -> None:
     operations = [
-        documents_pb2.BatchOperation(
-            table="users", put=documents_pb2.BatchPut(document=json_document({"id": 50, "name": "new"}))
-        ),
-        documents_pb2.BatchOperation(
-            table="users", update=documents_pb2.BatchUpdate(key=int_key(2), changes_json='{"name": "changed"}')
-        ),
+        put_document("shop.users", {"id": 50, "name": "new"}),
+        update_document("shop.users", int_key(2), {"name": "changed"}),
     ]
-    written = users.documents.Batch(documents_pb2.BatchRequest(database="shop", operations=operations))
+    written = users.commit(*operations)
     at = common_pb2.ReadAt(wall_ms=written.header.timestamp.wall_ms)
     many = documents_pb2.MultiGetRequest(table=USERS, keys=[int_key(50), int_key(2)], at=at, format=JSON)
     found = users.documents.MultiGet(many).found
     assert [json.loads(each.document.json)["name"] for each in found] == ["new", "changed"]
     assert {each.etag for each in found} == {written.etag}
-    removal = documents_pb2.BatchOperation(table="users", delete=documents_pb2.BatchDelete(key=int_key(50)))
-    users.documents.Batch(documents_pb2.BatchRequest(database="shop", operations=[removal]))
+    users.commit(delete_document("shop.users", int_key(50)))
 
 
 def test_a_bulk_stream_answers_every_chunk_and_every_bad_row(users: Wire) -> None:
@@ -217,12 +223,8 @@ def test_listings_come_in_pages(users: Wire) -> None:
 
 
 def test_a_scan_that_nobody_reads_any_more_stops(users: Wire) -> None:
-    values = [kv_pb2.KvWrite(key=b"%05d" % i, value=bytes(4_000)) for i in range(1000)]
-    for _ in range(8):
-        operations = [kv_pb2.KvOperation(put=each) for each in values]
-        users.kv.Batch(kv_pb2.KvBatchRequest(namespace="big", operations=operations))
-        for each in values:
-            each.key = each.key + b"x"
+    for start in range(0, 8_000, 1_000):
+        users.commit(*(put_pair("big", b"%05d" % i, bytes(4_000)) for i in range(start, start + 1_000)))
     scan = users.kv.Scan(kv_pb2.KvScanRequest(namespace="big"))
     next(scan)
 

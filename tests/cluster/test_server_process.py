@@ -224,7 +224,9 @@ def test_health_says_serving_for_each_service_and_reflection_lists_them(tmp_path
 
         database = ProtoReflectionDescriptorDatabase(channel)
         services = set(database.get_services())
-        assert {f"cortado.v1.{name}" for name in ("KeyValue", "Documents", "Schemas", "Tables", "Cluster")} <= services
+        assert {
+            f"cortado.v1.{name}" for name in ("KeyValue", "Documents", "Schemas", "Tables", "Transactions", "Cluster")
+        } <= services
         scan = DescriptorPool(database).FindServiceByName("cortado.v1.Documents").FindMethodByName("Scan")
         assert scan.server_streaming
 

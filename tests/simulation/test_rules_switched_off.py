@@ -159,7 +159,7 @@ def evaluate_before_the_own_entry(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_what_was_answered(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StateMachine, "remembered", lambda self, request_id, request_hash: None)
+    patch.setattr(StateMachine, "remembered", lambda self, request_id: None)
 
 
 def execute_below_the_floor(patch: pytest.MonkeyPatch) -> None:

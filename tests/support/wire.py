@@ -20,6 +20,8 @@ from cortado.proto.v1 import (
     schemas_pb2_grpc,
     tables_pb2,
     tables_pb2_grpc,
+    transactions_pb2,
+    transactions_pb2_grpc,
 )
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.rpc_errors import from_rpc_error, was_answered
@@ -36,6 +38,7 @@ class Wire:
         self.documents: Any = documents_pb2_grpc.DocumentsStub(self.channel)
         self.schemas: Any = schemas_pb2_grpc.SchemasStub(self.channel)
         self.tables: Any = tables_pb2_grpc.TablesStub(self.channel)
+        self.transactions: Any = transactions_pb2_grpc.TransactionsStub(self.channel)
 
     def register(self, subject: str, *fields: dict[str, Any]) -> int:
         """A record of these fields as the subject's next version; its id."""
@@ -47,6 +50,11 @@ class Wire:
         parts = [tables_pb2.KeyPart(path=path) for path in key]
         request = tables_pb2.CreateTableRequest(database=database, name=name, key=parts, indexes=indexes)
         self.tables.CreateTable(request, timeout=10)
+
+    def commit(self, *operations: common_pb2.Operation, **more: Any) -> Any:
+        """All of ``operations`` at one timestamp; ``more`` are other fields of the request."""
+        request = transactions_pb2.CommitRequest(operations=operations, **more)
+        return self.transactions.Commit(request, timeout=30)
 
 
 def refused(call: Callable[[], Any]) -> CortadoError:
@@ -70,6 +78,30 @@ def int_key(*values: int) -> common_pb2.Key:
 
 def json_document(value: object) -> common_pb2.Document:
     return common_pb2.Document(json=json.dumps(value))
+
+
+def put_pair(namespace: str, key: bytes, value: bytes = b"", **more: Any) -> common_pb2.Operation:
+    return common_pb2.Operation(put_pair=common_pb2.KvPut(namespace=namespace, key=key, value=value, **more))
+
+
+def put_document(full_name: str, value: object, **more: Any) -> common_pb2.Operation:
+    """Of a JSON document."""
+    put = common_pb2.DocumentPut(**_names(full_name), document=json_document(value), **more)
+    return common_pb2.Operation(put=put)
+
+
+def update_document(full_name: str, key: common_pb2.Key, changes: object, **more: Any) -> common_pb2.Operation:
+    update = common_pb2.DocumentUpdate(**_names(full_name), key=key, changes_json=json.dumps(changes), **more)
+    return common_pb2.Operation(update=update)
+
+
+def delete_document(full_name: str, key: common_pb2.Key, **more: Any) -> common_pb2.Operation:
+    return common_pb2.Operation(delete=common_pb2.DocumentDelete(**_names(full_name), key=key, **more))
+
+
+def _names(full_name: str) -> dict[str, str]:
+    database, _, table = full_name.partition(".")
+    return {"database": database, "table": table}
 
 
 def timestamp_of(message: common_pb2.Timestamp) -> Timestamp:
