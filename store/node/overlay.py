@@ -27,6 +27,9 @@ from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, check_deleted, suffix_of, timestamp_of
 from cortado.store.node.changefeed.recent import RecentChanges
 
+# Of more keys than these it is asked whether what changed is among them, not what became of each.
+_MANY_KEYS = 64
+
 
 class Layer:
     """The effects of one batch that is not applied yet: the newest version of each key that it wrote."""
@@ -157,6 +160,11 @@ class OverlayReader:
         self, keys: Sequence[LogicalKey], ranges: Sequence[tuple[LogicalKey, LogicalKey]], ts: Timestamp
     ) -> Changed | None:
         since = suffix_of(ts)
+        changes = None
+        if self._recent is not None and len(keys) > _MANY_KEYS:
+            changes = self._recent.all_since(ts)
+        if changes is not None:
+            return self._changed_among(set(keys), changes, since) or self.changed_since((), ranges, ts)
         stored: list[LogicalKey] = []
         for key in keys:
             found = self._find(key)
@@ -174,6 +182,20 @@ class OverlayReader:
         if self._recent is None or not ranges:
             return self._base.changed_since(stored, ranges, ts)
         return self._base.changed_since(stored, (), ts) or self._changed_of_late(self._recent, ranges, ts, since)
+
+    def _changed_among(self, keys: set[LogicalKey], changes: Sequence[Sequence[Item]], since: bytes) -> Changed | None:
+        """As :meth:`changed_since`, from what changed: far less than a search for each key."""
+        for layer in self._layers:
+            for key in keys & layer.versions.keys():
+                if suffix_from(layer.versions[key][0]) < since:
+                    return _changed(layer.versions[key])
+        for items in changes:
+            engine_keys = [key for key, _ in items]
+            if not keys.isdisjoint(map(logical_of, engine_keys)):
+                for item in items:
+                    if logical_of(item[0]) in keys and suffix_from(item[0]) < since:
+                        return _changed(item)
+        return None
 
     def _changed_of_late(
         self,

@@ -40,9 +40,11 @@ def documents_of(messages: Sequence[common_pb2.Operation]) -> dict[int, tuple[st
     }
 
 
-def operations_of(catalog: Catalog, messages: Sequence[common_pb2.Operation], field: str) -> list[Operation]:
-    """Raises InvalidArgument naming the operation, NotFound for its table."""
-    return [_operation(catalog, each, f"{field}[{place}]") for place, each in enumerate(messages)]
+def operations_of(
+    catalog: Catalog, messages: Sequence[common_pb2.Operation], field: str, first: int = 0
+) -> list[Operation]:
+    """Raises InvalidArgument naming the operation, counted from ``first``; NotFound for its table."""
+    return [_operation(catalog, each, f"{field}[{place}]") for place, each in enumerate(messages, first)]
 
 
 def _operation(catalog: Catalog, message: common_pb2.Operation, field: str) -> Operation:

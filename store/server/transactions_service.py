@@ -15,10 +15,12 @@ from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import VALIDATION, Reader
+from cortado.store.mvcc.seen import Seen
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.operation_messages import documents_of, operation_count, operations_of
 from cortado.store.server.service import Service
-from cortado.store.transactions.commit import check_operations, evaluate_commit
+from cortado.store.transactions.ahead import AHEAD_FROM, PIECE_OPERATIONS, Ahead
+from cortado.store.transactions.commit import NOTHING_PREPARED, check_operations, evaluate_commit
 from cortado.store.transactions.footprint import Footprint, Range, join_footprints
 from cortado.store.transactions.operations import Commit, Committed, Isolation
 
@@ -26,7 +28,7 @@ _ISOLATIONS: Final = {
     transactions_pb2.ISOLATION_SNAPSHOT: Isolation.SNAPSHOT,
     transactions_pb2.ISOLATION_SERIALIZABLE: Isolation.SERIALIZABLE,
 }
-_VALIDATIONS_MAX: Final = 3
+_ATTEMPTS: Final = 3
 
 
 class TransactionsService(Service):
@@ -35,10 +37,14 @@ class TransactionsService(Service):
     async def commit(self, request: transactions_pb2.CommitRequest) -> bytes:
         check_operations(operation_count(request.operations))
         start, isolation, footprint = _begun(request)
-        prepared = await self.prepare(request, documents_of(request.operations))
+        is_large = len(request.operations) > AHEAD_FROM
+        prepared = NOTHING_PREPARED if is_large else await self.prepare(request, documents_of(request.operations))
         unchanged_to: Timestamp | None = None
+        ahead: Ahead | None = None
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            if ahead is not None:
+                return ahead.evaluate(reader, commit_ts, unchanged_to)
             catalog = self.host.meta.catalog(reader)
             operations = operations_of(catalog, request.operations, "operations")
             commit = Commit(operations, start, isolation, footprint, unchanged_to)
@@ -48,15 +54,43 @@ class TransactionsService(Service):
             assert isinstance(value, Committed)
             return transactions_pb2.CommitResponse(header=self.header(ts), etag=str(ts), sums=value.sums)
 
-        for _ in range(_VALIDATIONS_MAX):
+        for _ in range(_ATTEMPTS):
+            if is_large:
+                ahead = await self._ahead(request, start, footprint)
             try:
                 return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
             except ResourceExhausted as refusal:
                 if refusal.resource != VALIDATION:
                     raise
-            assert start is not None
-            unchanged_to = await self._search(footprint.ranges, start, unchanged_to or start)
+            if start is not None and footprint.ranges:
+                unchanged_to = await self._search(footprint.ranges, start, unchanged_to or start)
+        # Others are always faster: in its turn it is.
+        ahead = None
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+    async def _ahead(
+        self,
+        request: transactions_pb2.CommitRequest,
+        start: Timestamp | None,
+        footprint: Footprint,
+    ) -> Ahead:
+        """Evaluate beside the loop, against what is applied."""
+        replica = self.host.meta
+        replica.check_serving()
+        # What is in flight would be a change since then, before it has begun.
+        await replica.reads.applied_to(replica.read_ts())
+        seen = Seen()
+        reader = replica.store.snapshot(replica.applied.last_ts, seen)
+        catalog = replica.catalog(reader)
+        ahead = Ahead(reader, seen, catalog, start, footprint)
+        with self.host.scans.place():
+            for first in range(0, len(request.operations), PIECE_OPERATIONS):
+                piece = request.operations[first : first + PIECE_OPERATIONS]
+                operations = partial(operations_of, catalog, piece, "operations", first)
+                if not await self.host.scan(partial(ahead.take, operations)):
+                    break
+            await self.host.scan(ahead.finish)
+        return ahead
 
     async def settle(self, request: transactions_pb2.SettleRequest) -> Message:
         result = await self.host.meta.settle(request.request_id)

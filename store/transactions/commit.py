@@ -44,6 +44,7 @@ from cortado.store.tables.operations import Operation as RowOperation
 from cortado.store.tables.prepared import PreparedDocument
 from cortado.store.tables.stage import RowStage
 from cortado.store.tables.view import TableView
+from cortado.store.transactions.footprint import Footprint
 from cortado.store.transactions.operations import (
     BYTES_MAX,
     OPERATIONS_MAX,
@@ -68,14 +69,13 @@ def evaluate_commit(
     :meth:`Reader.changed_since` does.
     """
     check_operations(count_of(commit.operations))
-    origin = Origin(reader, commit.start)
     if commit.start is not None:
-        _check_start(commit.start, commit_ts)
-        _check_footprint(reader, commit, commit.start)
-    staged = Staged(origin, catalog)
+        check_start(commit.start, commit_ts)
+        check_keys(reader, commit.footprint, commit.start)
+        check_ranges(reader, commit.footprint, commit.start, commit.ranges_unchanged_to)
+    staged = Staged(Origin(reader, commit.start), catalog)
     staged.run(commit.operations, prepared)
-    if commit.start is not None:
-        _conflict(reader.changed_since(list(staged.written), (), commit.start), commit.start, "write")
+    staged.check_written()
     return Evaluation(staged.mutations(), Committed(commit_ts, tuple(staged.sums)))
 
 
@@ -87,17 +87,22 @@ def check_operations(count: int, field: str = "operations") -> None:
         raise TooLarge(field, f"a transaction may have {OPERATIONS_MAX} operations", str(count), count, OPERATIONS_MAX)
 
 
-def _check_start(start: Timestamp, commit_ts: Timestamp) -> None:
-    # Of a time to come nothing could be newer, and nothing a conflict.
+def check_start(start: Timestamp, commit_ts: Timestamp) -> None:
+    """Raises TimestampInFuture: of a time to come nothing could be newer, and nothing a conflict."""
     if start >= commit_ts:
         raise TimestampInFuture("start", "is a timestamp that no read here has had", str(start), str(commit_ts))
 
 
-def _check_footprint(reader: Reader, commit: Commit, start: Timestamp) -> None:
-    _conflict(reader.changed_since(commit.footprint.keys, (), start), start, "read")
-    if commit.footprint.ranges:
-        since = start if commit.ranges_unchanged_to is None else max(start, commit.ranges_unchanged_to)
-        _conflict(reader.changed_since((), commit.footprint.ranges, since), start, "range")
+def check_keys(reader: Reader, footprint: Footprint, start: Timestamp) -> None:
+    """T4. Raises WriteConflict."""
+    _conflict(reader.changed_since(footprint.keys, (), start), start, "read")
+
+
+def check_ranges(reader: Reader, footprint: Footprint, start: Timestamp, unchanged_to: Timestamp | None) -> None:
+    """T5; up to ``unchanged_to`` the ranges were searched. Raises WriteConflict, ResourceExhausted."""
+    if footprint.ranges:
+        since = start if unchanged_to is None else max(start, unchanged_to)
+        _conflict(reader.changed_since((), footprint.ranges, since), start, "range")
 
 
 def _conflict(changed: Changed | None, start: Timestamp, kind: str) -> None:
@@ -117,21 +122,20 @@ class Staged:
         self._pairs = PairStage(origin)
         self._views: dict[tuple[str, str], TableView] = {}
         self._size_bytes = 0
+        self._place = self._row = 0
         self.written: dict[LogicalKey, None] = {}
         """The keys of all rows and pairs that were put, updated or deleted, whatever came of it."""
         self.sums: list[int] = []
 
     def run(self, operations: Sequence[Operation], prepared: Prepared = NOTHING_PREPARED) -> None:
-        """Raises as :func:`evaluate_commit`, TooLarge above BYTES_MAX."""
-        row = 0
-        for place, operation in enumerate(operations):
+        """All of them, or the next ones. Raises as :func:`evaluate_commit`, TooLarge above BYTES_MAX."""
+        for operation in operations:
+            row = self._row
             try:
                 if isinstance(operation, OnPairs):
                     self._on_pairs(operation, row)
-                    row += operation.count
                 else:
-                    self._on_rows(operation, row, prepared.get(place))
-                    row += 1
+                    self._on_rows(operation, row, prepared.get(self._place))
             except InvalidArgument as error:
                 place_of = "" if error.field.startswith("[") else f"[{row}]."
                 joined = f"{self._field}{place_of}{error.field}".rstrip(".")
@@ -139,6 +143,14 @@ class Staged:
             if self._size_bytes > BYTES_MAX:
                 problem = f"a transaction may write {BYTES_MAX} bytes of documents, keys and values"
                 raise TooLarge(self._field, problem, f"more at operation {row}", self._size_bytes, BYTES_MAX)
+            self._place += 1
+            self._row += operation.count if isinstance(operation, OnPairs) else 1
+
+    def check_written(self) -> None:
+        """T1. Raises WriteConflict."""
+        start = self._origin.start
+        if start is not None:
+            _conflict(self._origin.reader.changed_since(list(self.written), (), start), start, "write")
 
     def mutations(self) -> Mutations:
         """The net change. Raises UniqueViolation, WriteConflict, KeyTooLong."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass
+from itertools import takewhile
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.versions import Item
@@ -50,16 +51,21 @@ class RecentChanges:
         self.size_bytes = 0
         self.floor = position
 
-    def since(self, after: Timestamp, start: bytes, end: bytes) -> list[list[Item]] | None:
-        """What the entries that end above ``after`` changed in ``[start, end)``, each in key order, oldest first; the
-        first may hold changes at or below ``after``, too. None where ``after`` is below the floor."""
+    def all_since(self, after: Timestamp) -> list[list[Item]] | None:
+        """What the entries that end above ``after`` changed, each in key order, newest first; the last may hold changes
+        at or below ``after``, too. None where ``after`` is below the floor."""
         if after < self.floor:
             return None
+        newer = takewhile(lambda entry: entry[0].last_ts > after, reversed(self._entries))
+        return [applied.items for applied, _ in newer]
+
+    def since(self, after: Timestamp, start: bytes, end: bytes) -> list[list[Item]] | None:
+        """As :meth:`all_since`, in ``[start, end)`` alone, and oldest first."""
+        entries = self.all_since(after)
+        if entries is None:
+            return None
         found: list[list[Item]] = []
-        for applied, _ in reversed(self._entries):
-            if applied.last_ts <= after:
-                break
-            items = applied.items
+        for items in entries:
             begin = bisect_left(items, start, key=engine_key)
             changed = items[begin : bisect_left(items, end, begin, key=engine_key)]
             if changed:

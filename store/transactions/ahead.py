@@ -1,0 +1,91 @@
+"""A large commit, evaluated before its turn (T14).
+
+Thousands of operations take hundreds of milliseconds, and where a commit is appended nothing may take long. So they are
+evaluated beside that, in pieces, against what is applied at a time ``at``, with notes of all that was read. When its
+turn comes, one question is left: has anything changed since ``at`` that was read, is written, or is in the footprint?
+Mostly nothing has, and what was worked out, refusals too, is what it would come to now::
+
+    evaluated at V, in pieces ──► in line ──► changed since V? ── no ──► its mutations, or its refusal
+           ▲                                       │ yes
+           └───────────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cortado.errors import CortadoError, ResourceExhausted
+from cortado.invariants import invariant
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import VALIDATION, Reader
+from cortado.store.mvcc.seen import Seen
+from cortado.store.mvcc.transacting import Origin
+from cortado.store.transactions.commit import Staged, check_keys, check_ranges, check_start
+from cortado.store.transactions.footprint import Footprint
+from cortado.store.transactions.operations import Committed, Operation
+
+AHEAD_FROM = 100
+"""Operations of a commit from which on it is evaluated ahead."""
+PIECE_OPERATIONS = 200
+
+
+class Ahead:
+    """One commit, made ready in pieces on any thread; :meth:`evaluate` is its turn."""
+
+    def __init__(
+        self, reader: Reader, seen: Seen, catalog: Catalog, start: Timestamp | None, footprint: Footprint
+    ) -> None:
+        """``reader`` is one of what is applied, and ``seen`` has its notes."""
+        self._at = reader.read_ts
+        self._reader = reader
+        self._seen = seen
+        self._start = start
+        self._footprint = footprint
+        self._staged = Staged(Origin(reader, start), catalog)
+        self._mutations = Mutations()
+        self._keys: Sequence[LogicalKey] = ()
+        self._refusal: CortadoError | None = None
+
+    def take(self, operations: Callable[[], Sequence[Operation]]) -> bool:
+        """The next operations; False where the commit is refused."""
+        return self._unless_refused(lambda: self._staged.run(operations()))
+
+    def finish(self) -> None:
+        """After the last operations, or the one that is refused."""
+        if self._refusal is None:
+            self._unless_refused(self._work_out)
+        invariant(not self._seen.ranges, "operations look keys up, and read no ranges", len(self._seen.ranges))
+        own = () if self._start is None else self._staged.written
+        self._keys = list(dict.fromkeys([*self._seen.versions, *own, *self._footprint.keys]))
+
+    def _work_out(self) -> None:
+        if self._start is not None:
+            check_keys(self._reader, self._footprint, self._start)
+            self._staged.check_written()
+        self._mutations = self._staged.mutations()
+
+    def _unless_refused(self, work: Callable[[], None]) -> bool:
+        try:
+            work()
+        except CortadoError as refusal:
+            self._refusal = refusal
+            return False
+        return True
+
+    def evaluate(self, reader: Reader, commit_ts: Timestamp, unchanged_to: Timestamp | None) -> Evaluation:
+        """Reply: :class:`Committed`. Raises as ``evaluate_commit``, and ResourceExhausted, its resource being
+        VALIDATION, where something has changed since."""
+        if self._start is not None:
+            check_start(self._start, commit_ts)
+            check_ranges(reader, self._footprint, self._start, unchanged_to)
+        changed = reader.changed_since(self._keys, (), self._at)
+        if changed is not None:
+            problem = f"what the commit was worked out from changed at {changed.ts}, after {self._at}"
+            raise ResourceExhausted(problem, resource=VALIDATION)
+        if self._refusal is not None:
+            raise self._refusal
+        return Evaluation(self._mutations, Committed(commit_ts, tuple(self._staged.sums)))
