@@ -26,6 +26,7 @@ from cortado.store.mvcc.reader import VALIDATION, Changed, Reader, Version, logi
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, check_deleted, suffix_of, timestamp_of
 from cortado.store.node.changefeed.recent import RecentChanges
+from cortado.store.node.in_flight import InFlight
 
 # Of more keys than these it is asked whether what changed is among them, not what became of each.
 _MANY_KEYS = 64
@@ -35,30 +36,42 @@ class Layer:
     """The effects of one batch that is not applied yet: the newest version of each key that it wrote."""
 
     def __init__(self) -> None:
-        self.versions: dict[LogicalKey, Item] = {}
+        self.writes: list[tuple[Sequence[LogicalKey], Sequence[Item]]] = []
+        """Each command's effects: what it changes, and what the engine will hold of each."""
+        self._versions: dict[LogicalKey, Item] = {}
+        self._entered = 0
         self._sorted: list[LogicalKey] | None = None
 
     def add(self, keys: Sequence[LogicalKey], items: Sequence[Item]) -> None:
-        """Take a command's effects: what it changes, and what the engine will hold of each."""
-        self.versions.update(zip(keys, items, strict=True))
-        self._sorted = None
+        """Take the next command's effects."""
+        self.writes.append((keys, items))
+
+    @property
+    def versions(self) -> dict[LogicalKey, Item]:
+        """The newest version of each key. Made when somebody asks: of most batches nobody does."""
+        if self._entered < len(self.writes):
+            for keys, items in islice(self.writes, self._entered, None):
+                self._versions.update(zip(keys, items, strict=True))
+            self._entered, self._sorted = len(self.writes), None
+        return self._versions
 
     def keys_between(self, start: LogicalKey, end: LogicalKey) -> list[LogicalKey]:
         """The keys in ``[start, end)``, ascending."""
+        versions = self.versions
         if self._sorted is None:
-            self._sorted = sorted(self.versions)
+            self._sorted = sorted(versions)
         return self._sorted[bisect_left(self._sorted, start) : bisect_left(self._sorted, end)]
 
 
 class Layers:
-    """The layers of all batches that are not applied, oldest first, and of each key the ``newest`` version in them: one
-    look finds what is in flight, however many batches wait to be applied."""
+    """The layers of all batches that are not applied, oldest first, and the ``newest`` version of each key in them."""
 
-    def __init__(self, layers: Iterable[Layer]) -> None:
+    def __init__(self, layers: Iterable[Layer], newest: InFlight | None = None) -> None:
         self.all = list(layers)
-        self.newest: dict[LogicalKey, Item] = {}
+        self.newest = InFlight() if newest is None else newest
         for layer in self.all:
-            self.newest.update(layer.versions)
+            for keys, items in layer.writes:
+                self.newest.wrote(keys, items)
 
     def push(self, layer: Layer) -> None:
         """The next batch's, which is empty."""
@@ -66,14 +79,12 @@ class Layers:
 
     def wrote(self, keys: Sequence[LogicalKey], items: Sequence[Item]) -> None:
         """What the last layer took."""
-        self.newest.update(zip(keys, items, strict=True))
+        self.newest.wrote(keys, items)
 
     def pop_oldest(self) -> None:
         """Its batch is applied: the engine has what it wrote."""
-        newest = self.newest
-        for key, item in self.all.pop(0).versions.items():
-            if newest.get(key) is item:
-                del newest[key]
+        for keys, items in self.all.pop(0).writes:
+            self.newest.applied(keys, items)
 
 
 class OverlayReader:
@@ -85,7 +96,7 @@ class OverlayReader:
         layers: Sequence[Layer],
         seen: Seen | None = None,
         *,
-        newest: dict[LogicalKey, Item] | None = None,
+        newest: InFlight | None = None,
         recent: RecentChanges | None = None,
         has_open_layer: bool = True,
     ) -> None:
@@ -125,8 +136,9 @@ class OverlayReader:
             self._seen.note(key, suffix_from(found[0]))
 
     def _has_one_of(self, keys: Sequence[LogicalKey]) -> bool:
-        in_flight = [layer.versions for layer in self._layers] if self._newest is None else [self._newest]
-        return not all(each.keys().isdisjoint(keys) for each in in_flight)
+        if self._newest is not None:
+            return self._newest.has_one_of(keys)
+        return not all(layer.versions.keys().isdisjoint(keys) for layer in self._layers)
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
         versions = self._base.get_many(keys, max_bytes=max_bytes)

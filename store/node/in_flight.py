@@ -1,0 +1,85 @@
+"""Of each key the newest version in flight: one look finds it, however many batches wait to be applied.
+
+A chunk of a bulk load writes thousands of keys, and nobody asks for nearly all of them before they are applied: the
+next chunk has other keys. To enter each, and to take it out again, would cost as much as a tenth of the load. So what
+such a command wrote is kept as it came, with the bounds of its keys, and is entered when something within these is
+asked for::
+
+    runs        [low .. high] keys, items      oldest first, not entered yet
+    versions    {key: item}                    of a key within a run's bounds: older than what the run has
+
+What is entered, or written by a small command, within the bounds of a run comes after all runs are entered: so the
+newest stands.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.versions import Item
+
+RUN_KEYS_MIN: Final = 64
+"""A command that writes fewer keys is entered at once."""
+
+
+class _Run(NamedTuple):
+    low: LogicalKey
+    high: LogicalKey
+    keys: Sequence[LogicalKey]
+    items: Sequence[Item]
+
+
+class InFlight:
+    """What all batches write that are not applied."""
+
+    def __init__(self, run_keys_min: int = RUN_KEYS_MIN) -> None:
+        self._run_keys_min = run_keys_min
+        self._versions: dict[LogicalKey, Item] = {}
+        self._runs: deque[_Run] = deque()
+        # No run's bounds reach beyond these.
+        self._low = self._high = LogicalKey(b"")
+
+    def wrote(self, keys: Sequence[LogicalKey], items: Sequence[Item]) -> None:
+        """The next command's effects: what it changes, and what the engine will hold of each."""
+        if len(keys) < self._run_keys_min:
+            if self._runs and keys:
+                self._enter_within(min(keys), max(keys))
+            self._versions.update(zip(keys, items, strict=True))
+            return
+        run = _Run(min(keys), max(keys), keys, items)
+        self._low, self._high = (min(self._low, run.low), max(self._high, run.high)) if self._runs else run[:2]
+        self._runs.append(run)
+
+    def applied(self, keys: Sequence[LogicalKey], items: Sequence[Item]) -> None:
+        """What the oldest command wrote, that is still here, is in the engine."""
+        if self._runs and self._runs[0].items is items:
+            self._runs.popleft()
+            return
+        versions = self._versions
+        for key, item in zip(keys, items, strict=True):
+            if versions.get(key) is item:
+                del versions[key]
+
+    def get(self, key: LogicalKey) -> Item | None:
+        """The newest version of ``key``; None where nothing in flight writes it."""
+        if self._runs:
+            self._enter_within(key, key)
+        return self._versions.get(key)
+
+    def has_one_of(self, keys: Sequence[LogicalKey]) -> bool:
+        """Whether something in flight writes one of these."""
+        if self._runs and keys:
+            self._enter_within(min(keys), max(keys))
+        return bool(self._versions) and not self._versions.keys().isdisjoint(keys)
+
+    def _enter_within(self, low: LogicalKey, high: LogicalKey) -> None:
+        """Enter all runs, if a key in ``[low, high]`` may be in one of them."""
+        if self._high < low or high < self._low:
+            return
+        if any(run.low <= high and low <= run.high for run in self._runs):
+            for run in self._runs:
+                self._versions.update(zip(run.keys, run.items, strict=True))
+            self._runs.clear()
