@@ -124,6 +124,12 @@ def test_points_are_the_twins(engine: Engine, history: list, read_ts: Timestamp,
     assert [store.get(key, read_ts) for key in asked] == expected
     assert [snapshot.get(key) for key in asked] == expected
     assert snapshot.get_many(asked) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_module, "_MANY_KEYS", 1)
+        assert snapshot.get_many(asked) == expected
+        for place, key in enumerate(asked):
+            assert snapshot.get_many(asked[place:]) == expected[place:]
+            assert snapshot.get_many([key]) == expected[place : place + 1]
 
 
 @given(

@@ -358,6 +358,33 @@ def test_whoever_repairs_hears_of_each_damaged_version_by_its_key(engine: Engine
     assert reported == [Damage.at(Space.DATA, key(number) + suffix_of(at(1))) for number in numbers]
 
 
+@pytest.mark.parametrize("beside", [9, 40, None])
+def test_that_nothing_is_between_two_keys_is_said_where_both_of_its_neighbours_are_whole(
+    engine: Engine, beside: int | None
+) -> None:
+    store = VersionStore(engine)
+    put(engine, store, at(5), **{f"k{number}": b"payload" for number in (8, 9, 40, 41)})
+    if beside is not None:
+        damage(engine, beside, FLIPS["payload"], at(5))
+    assert store.has_none_between(key(10), key(39), at(9)) == (beside is None)
+    assert not store.has_none_between(key(10), key(40), at(9))
+    assert not store.has_none_between(key(9), key(39), at(9))
+    assert not store.has_none_between(key(9), key(39), at(4)), "what is not visible yet is there"
+    assert store.snapshot(at(9)).get_many([key(number) for number in range(10, 40)]) == [None] * 30
+
+
+def test_where_something_is_suspect_each_key_is_searched_for(engine: Engine) -> None:
+    store = VersionStore(engine)
+    assert store.has_none_between(key(10), key(39), at(9)), "nothing is stored at all"
+    store.distrust(Damage(Space.DATA, key(20), key(21), "k20, which lies elsewhere"))
+    assert not store.has_none_between(key(10), key(39), at(9))
+    with pytest.raises(DataLoss):
+        store.snapshot(at(9)).get_many([key(number) for number in range(10, 40)])
+    store.safepoint = at(8)
+    with pytest.raises(SnapshotTooOld):
+        store.has_none_between(key(10), key(39), at(7))
+
+
 class _RepairedMeanwhile:
     """An engine beside whose every read a repair ends: what was missing is there, and its range is trusted again."""
 
