@@ -142,6 +142,11 @@ def _writes_and_reads(sources: Sources) -> Iterator[Found]:
     yield "writes_in_line", (), in_line
     yield "write_wait_seconds", (), writes.waiting
     yield "rounds_total", (), driver.measures.rounds
+    yield "commits_total", ("committed",), writes.commits.committed
+    yield "commits_total", ("refused",), writes.commits.refused
+    for kind, count in writes.commits.conflicts.items():
+        yield "commits_total", (f"{kind} conflict",), count
+    yield "commits_evaluated_again_total", (), writes.commits.evaluated_again
     yield "entry_commands", (), writes.commands
     yield "entry_bytes", (), writes.bytes
     yield "entry_evaluate_seconds", (), writes.evaluating

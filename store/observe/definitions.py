@@ -118,6 +118,16 @@ PARTS: Final = (
             _counter(
                 "rounds_total", "Iterations of the node's main loop; each handles what arrived, was stored, or was due."
             ),
+            _counter(
+                "commits_total",
+                "Commits of transactions and batches, by outcome: committed; refused; or a conflict with a key that it "
+                "wrote, a key that it read, or a range that it read.",
+                "outcome",
+            ),
+            _counter(
+                "commits_evaluated_again_total",
+                "Large commits that were evaluated again, since something that they read changed before their turn.",
+            ),
             _histogram("entry_commands", "Writes in one entry."),
             _histogram("entry_bytes", "Approximate size of an entry."),
             _histogram("entry_evaluate_seconds", "Time to evaluate all writes of an entry."),

@@ -83,6 +83,18 @@ class WriteMeasures:
     applying: Histogram = field(default_factory=Histogram)
     commands: Histogram = field(default_factory=lambda: Histogram(COUNTS))
     bytes: Histogram = field(default_factory=lambda: Histogram(BYTES))
+    commits: CommitOutcomes = field(default_factory=lambda: CommitOutcomes())
+
+
+@dataclass(slots=True, eq=False)
+class CommitOutcomes:
+    """Commits of transactions by their outcome, and how often one was evaluated again, since something that it read had
+    changed before its turn."""
+
+    committed: int = 0
+    refused: int = 0
+    conflicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("write", "read", "range"), 0))
+    evaluated_again: int = 0
 
 
 @dataclass(slots=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from cortado.errors import InvalidArgument, ResourceExhausted, WriteConflict
+from cortado.errors import Conflict, DidNotHappen, InvalidArgument, ResourceExhausted, WriteConflict
 from cortado.proto.v1 import transactions_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.dump import dump
@@ -16,6 +16,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import VALIDATION, Reader
 from cortado.store.mvcc.seen import Seen
+from cortado.store.observe.measures import CommitOutcomes
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.operation_messages import documents_of, operation_count, operations_of
 from cortado.store.server.service import Service
@@ -35,6 +36,19 @@ class TransactionsService(Service):
     """All tables and namespaces are in one group, so a commit is one entry of its log."""
 
     async def commit(self, request: transactions_pb2.CommitRequest) -> bytes:
+        measures = self.host.meta.driver.pipeline.measures.commits
+        try:
+            reply = await self._commit(request, measures)
+        except WriteConflict as conflict:
+            measures.conflicts[conflict.kind] += 1
+            raise
+        except (DidNotHappen, Conflict):
+            measures.refused += 1
+            raise
+        measures.committed += 1
+        return reply
+
+    async def _commit(self, request: transactions_pb2.CommitRequest, measures: CommitOutcomes) -> bytes:
         check_operations(operation_count(request.operations))
         start, isolation, footprint = _begun(request)
         is_large = len(request.operations) > AHEAD_FROM
@@ -62,6 +76,7 @@ class TransactionsService(Service):
             except ResourceExhausted as refusal:
                 if refusal.resource != VALIDATION:
                     raise
+                measures.evaluated_again += is_large
             if start is not None and footprint.ranges:
                 unchanged_to = await self._search(footprint.ranges, start, unchanged_to or start)
         # Others are always faster: in its turn it is.
