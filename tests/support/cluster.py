@@ -23,6 +23,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -62,6 +63,7 @@ class Cluster:
         self._options = options
         self._data_dirs = data_dirs or {}
         self._under = under or {}
+        self._channels: dict[str, grpc.Channel] = {}
         self.addresses: dict[str, str] = {}
         self.nodes: dict[str, ServerProcess] = {}
         for number in range(1, count + 1):
@@ -118,11 +120,9 @@ class Cluster:
 
     def _is_promoted(self, name: str) -> bool:
         address = self.addresses[self.leader()]
+        request = cluster_pb2.PromoteMemberRequest(node_id=name)
         try:
-            with grpc.insecure_channel(address, options=_LOCAL_POOL) as channel:
-                cluster_pb2_grpc.ClusterStub(channel).PromoteMember(
-                    cluster_pb2.PromoteMemberRequest(node_id=name), timeout=10
-                )
+            self._stub(address).PromoteMember(request, timeout=10)
         except grpc.RpcError as error:
             assert error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.FAILED_PRECONDITION), error
             return False
@@ -134,11 +134,28 @@ class Cluster:
         """What one node says; None where it does not answer."""
         if not self.nodes[name].is_running:
             return None
+        address = self.addresses[name]
+        is_kept = address in self._channels
         try:
-            with grpc.insecure_channel(self.addresses[name], options=_LOCAL_POOL) as channel:
-                return cluster_pb2_grpc.ClusterStub(channel).Status(cluster_pb2.StatusRequest(), timeout=timeout_s)
-        except grpc.RpcError:
+            return self._stub(address).Status(cluster_pb2.StatusRequest(), timeout=timeout_s)  # type: ignore[no-any-return]
+        except grpc.RpcError as error:
+            self._hang_up(address)
+            if is_kept and error.code() is grpc.StatusCode.UNAVAILABLE:
+                # The connection was to an earlier process of the node.
+                return self.status(name, timeout_s)
             return None
+
+    def _stub(self, address: str) -> Any:
+        """On one connection as long as the node answers: it is asked hundreds of times while a test waits."""
+        if address not in self._channels:
+            self._channels[address] = grpc.insecure_channel(address, options=_LOCAL_POOL)
+        return cluster_pb2_grpc.ClusterStub(self._channels[address])
+
+    def _hang_up(self, address: str) -> None:
+        """The next question makes a connection anew, at once: gRPC waits longer and longer with that by itself."""
+        channel = self._channels.pop(address, None)
+        if channel is not None:
+            channel.close()
 
     def statuses(self, besides: Sequence[str] = ()) -> dict[str, cluster_pb2.StatusResponse]:
         """Of every node that answers, but for those ``besides``."""
@@ -257,6 +274,8 @@ class Cluster:
 
     def end(self) -> None:
         """Kill everything that runs."""
+        for address in list(self._channels):
+            self._hang_up(address)
         self.kill(*self.nodes)
 
     # --- what one replica holds --------------------------------------------------------------------------------

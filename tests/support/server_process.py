@@ -21,6 +21,7 @@ from support.zygote import Forked, Zygote
 
 READY_S = 30.0
 STOP_S = 20.0
+_POLL_S_MIN, _POLL_S_MAX = 0.005, 0.025
 CORTADO = (sys.executable, "-m", "cortado.store.cli")
 """The command line of this environment and tree."""
 
@@ -41,11 +42,14 @@ def _kill_leftovers() -> None:
 
 
 def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 10.0) -> None:
-    """Returns once ``condition`` holds. Raises AssertionError naming ``what`` after ``timeout_s``."""
-    deadline_s = time.monotonic() + timeout_s
+    """Returns once ``condition`` holds. Raises AssertionError naming ``what`` after ``timeout_s``.
+
+    The longer it has waited, the seldomer it asks: what is waited for wants the processor, too."""
+    began_s = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline_s, f"{what}: not within {timeout_s} s"
-        time.sleep(0.005)
+        waited_s = time.monotonic() - began_s
+        assert waited_s < timeout_s, f"{what}: not within {timeout_s} s"
+        time.sleep(min(max(_POLL_S_MIN, waited_s / 20), _POLL_S_MAX))
 
 
 def peer_address_of(address: str) -> str:
