@@ -56,6 +56,8 @@ from enum import Enum, IntEnum
 from typing import Final
 
 import google_crc32c
+import numpy as np
+import numpy.typing as npt
 
 from cortado.raft.log import LogRecord, RecordKind
 
@@ -69,8 +71,8 @@ _PIECE_BYTES: Final = SECTOR_BYTES - STAMP_BYTES
 _STRIDE: Final = 0x9E37_79B1
 _PLACE: Final = struct.Struct(">QQ")
 _BODY_HEAD: Final = struct.Struct(">BQ")
-BODY_HEAD_BYTES: Final = _BODY_HEAD.size
 _RECORD_HEAD: Final = struct.Struct(">BIQQI")
+_LARGE_BODY_BYTES: Final = 8 << 10
 _KINDS: Final = {int(kind): kind for kind in RecordKind}
 
 
@@ -106,12 +108,13 @@ class Tail(Enum):
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
-def encode_body(purpose: Purpose, oldest: int, records: bytes = b"") -> bytes:
-    return _BODY_HEAD.pack(purpose, oldest) + records
+def length_of_body(records: Sequence[LogRecord]) -> int:
+    """How many bytes the body of a frame with these has."""
+    return _BODY_HEAD.size + _RECORD_HEAD.size * len(records) + sum([len(each.payload) for each in records])
 
 
-def encode_records(records: Sequence[LogRecord]) -> bytes:
-    parts, pack = list[bytes](), _RECORD_HEAD.pack
+def encode_body(purpose: Purpose, oldest: int, records: Sequence[LogRecord] = ()) -> bytes:
+    parts, pack = [_BODY_HEAD.pack(purpose, oldest)], _RECORD_HEAD.pack
     for each in records:
         payload = each.payload
         parts += (pack(each.kind, each.group_id, each.index, each.term, len(payload)), payload)
@@ -132,6 +135,8 @@ def encode_frame(segment: int, offset: int, body: bytes) -> bytes:
     place = google_crc32c.value(_PLACE.pack(segment, offset))
     head = MARK + len(body).to_bytes(4, "big") + google_crc32c.extend(place, body).to_bytes(4, "little")
     head += google_crc32c.extend(place, head).to_bytes(4, "little")
+    if len(body) >= _LARGE_BODY_BYTES:
+        return _cut_large(head, body, offset, place)
     return _cut(head + body, offset, place)
 
 
@@ -145,12 +150,38 @@ def _cut(content: bytes, offset: int, place: int) -> bytes:
     return b"".join([part for piece in zip(pieces, stamps, strict=True) for part in piece])
 
 
+def _cut_large(head: bytes, body: bytes, offset: int, place: int) -> bytes:
+    """As :func:`_cut`, of more than two sectors: those between the first and the last are copied all at once."""
+    frame = bytearray(stored_bytes(offset, len(body)))
+    # What the first sector has, and what the last one; whole sectors are between.
+    begins = SECTOR_BYTES - offset % SECTOR_BYTES
+    in_first = begins - STAMP_BYTES - HEAD_BYTES
+    sectors, in_last = divmod(len(body) - in_first - 1, _PIECE_BYTES)
+    in_last += 1
+    ends = begins + sectors * SECTOR_BYTES
+    frame[:HEAD_BYTES] = head
+    frame[HEAD_BYTES : HEAD_BYTES + in_first] = memoryview(body)[:in_first]
+    frame[ends : ends + in_last] = memoryview(body)[-in_last:]
+    stamps = _many_stamps(place, offset // SECTOR_BYTES, sectors + 2)
+    frame[begins - STAMP_BYTES : begins], frame[-STAMP_BYTES:] = stamps[0].tobytes(), stamps[-1].tobytes()
+    between = np.frombuffer(frame, np.uint8, sectors * SECTOR_BYTES, begins).reshape(sectors, SECTOR_BYTES)
+    pieces = np.frombuffer(body, np.uint8, sectors * _PIECE_BYTES, in_first).reshape(sectors, _PIECE_BYTES)
+    between[:, :_PIECE_BYTES], between[:, _PIECE_BYTES:] = pieces, stamps[1:-1]
+    return bytes(frame)
+
+
 def _stamps(place: int, sector: int, count: int) -> list[bytes]:
     """Of ``count`` sectors. None is zeros at either end, whatever the checksum of the frame's place is."""
     start = place + sector * _STRIDE
     numbers = [each & 0xFFFF_FFFF | 0x8000_0001 for each in range(start, start + count * _STRIDE, _STRIDE)]
     packed = struct.pack(f">{count}I", *numbers)
     return [packed[at : at + STAMP_BYTES] for at in range(0, len(packed), STAMP_BYTES)]
+
+
+def _many_stamps(place: int, sector: int, count: int) -> npt.NDArray[np.uint8]:
+    """As :func:`_stamps`, a row of bytes for each."""
+    numbers = np.uint64(place + sector * _STRIDE) + np.arange(count, dtype=np.uint64) * np.uint64(_STRIDE)
+    return (numbers | np.uint64(0x8000_0001)).astype(np.uint32).astype(">u4").view(np.uint8).reshape(-1, STAMP_BYTES)
 
 
 def _first_piece_bytes(offset: int) -> int:

@@ -40,11 +40,10 @@ from cortado.store.engine.failures import StorageFailed
 from cortado.store.log_files.files import LogDirectory
 from cortado.store.log_files.frames import (
     ALIGNMENT,
-    BODY_HEAD_BYTES,
     Purpose,
     encode_body,
     encode_frame,
-    encode_records,
+    length_of_body,
     stored_bytes,
 )
 from cortado.store.log_files.ledger import Change, Held, Ledger
@@ -161,10 +160,9 @@ class LogFiles:
         change = self._followed(records)
         with self._failures():
             self._remove_refused()
-            encoded = encode_records(records)
-            self._make_room(BODY_HEAD_BYTES + len(encoded))
+            self._make_room(length_of_body(records))
             oldest = self._ledger.oldest_needed(change)
-            body = encode_body(Purpose.APPEND, oldest, encoded)
+            body = encode_body(Purpose.APPEND, oldest, records)
             self._write_frame(encode_frame(self._ledger.segments[-1].number, self._end, body))
             self._ledger.make(change)
             self._oldest = oldest
@@ -235,7 +233,7 @@ class LogFiles:
         segments = self._ledger.segments
         number = segments[-1].number + 1 if segments else 1
         oldest = self._ledger.oldest_needed(_NO_CHANGE) or number
-        state = encode_body(Purpose.STATE, oldest, encode_records(self._ledger.state()))
+        state = encode_body(Purpose.STATE, oldest, self._ledger.state())
         end = beginning_bytes(state)
         needed = -(-(end + stored_bytes(end, body_bytes) + END_BYTES) // _BLOCK_BYTES) * _BLOCK_BYTES
         usual = min(2 * segments[-1].size_bytes, self._segment_bytes_max) if segments else FIRST_SEGMENT_BYTES

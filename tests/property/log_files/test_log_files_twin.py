@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortado.errors import ResourceExhausted
+from cortado.store.log_files import frames
 from cortado.store.log_files.frames import Tail, body_at, encode_frame, frame_end, judge_tail, stored_bytes
 from support.log_disk import LogDisk, full_from
 from support.log_histories import drawn_history, opened, states_of
@@ -48,6 +52,17 @@ def test_a_frame_is_read_as_it_was_written_wherever_it_stands(
     assert body_at(content + bytes(64), segment, offset) == body
     assert body_at(content, segment + 1, offset) is None
     assert body_at(bytes(32) + content, segment, offset + 32) is None
+
+
+@given(st.integers(0, 1 << 40), st.integers(0, 1 << 20), st.integers(500, 1 << 16), st.randoms(use_true_random=False))
+def test_a_large_frame_is_cut_as_a_small_one(segment: int, place: int, body_bytes: int, random: Random) -> None:
+    offset, body = 32 * place, random.randbytes(body_bytes)
+    stored = []
+    for large_bytes in (500, 1 << 30):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(frames, "_LARGE_BODY_BYTES", large_bytes)
+            stored.append(encode_frame(segment, offset, body))
+    assert stored[0] == stored[1]
 
 
 @given(st.integers(0, 63), st.binary(max_size=40), st.integers(0, 100), st.integers(1, 30), st.data())

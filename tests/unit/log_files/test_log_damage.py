@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from cortado.errors import DataLoss
-from cortado.store.log_files.frames import Purpose, Tail, encode_body, encode_frame, encode_records, judge_tail
+from cortado.store.log_files.frames import Purpose, Tail, encode_body, encode_frame, judge_tail
 from cortado.store.log_files.log_files import LogFiles
 from cortado.store.log_files.segments import encode_beginning, encode_header, segment_name, segment_numbers
 from cortado.store.log_files.walk import walk
@@ -245,9 +245,9 @@ def test_entries_that_no_segment_holds_are_missed() -> None:
     for further, problem in (([], "entries 4 to 8 of group 1"), ([truncate(1, 7)], "entries 4 to 6 of group 1")):
         disk = LogDisk()
         disk.create(segment_name(5), SMALL)
-        beginning = encode_beginning(5, SMALL, encode_body(Purpose.STATE, 5, encode_records(state)))
+        beginning = encode_beginning(5, SMALL, encode_body(Purpose.STATE, 5, state))
         disk.put(segment_name(5), 0, beginning)
-        body = encode_body(Purpose.APPEND, 5, encode_records(further))
+        body = encode_body(Purpose.APPEND, 5, further)
         disk.put(segment_name(5), len(beginning), encode_frame(5, len(beginning), body))
         disk.steps.clear()
         with pytest.raises(DataLoss, match=f"log file {4:016d}.*missing, with the {problem}"):
@@ -344,14 +344,14 @@ def test_entries_with_a_gap_between_them_are_refused() -> None:
         ([hard_state(1, 2), hard_state(1, 1)], "HARD_STATE 1 of group 1 goes back behind 2"),
     ):
         image = disk.killed()
-        image.put(name, end, encode_frame(1, end, encode_body(Purpose.APPEND, 1, encode_records(records))))
+        image.put(name, end, encode_frame(1, end, encode_body(Purpose.APPEND, 1, records)))
         with pytest.raises(DataLoss, match=f"byte {end}: {problem}"):
             opened(image)
     image = disk.killed()
     image.put(
         name,
         end,
-        encode_frame(1, end, encode_body(Purpose.APPEND, 1, encode_records([hard_state(1, 9), entry(1, 10)]))),
+        encode_frame(1, end, encode_body(Purpose.APPEND, 1, [hard_state(1, 9), entry(1, 10)])),
     )
     assert read_back(image)[1] == (hard_state(1, 9), [entry(1, 10)])
 
