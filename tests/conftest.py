@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -30,6 +31,9 @@ for _name in [name for name in os.environ if name.startswith("CORTADO_SERVER_") 
     del os.environ[_name]
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 
+# Nothing that is collected becomes garbage, and each worker collects nine thousand tests.
+gc.disable()
+
 # The same examples in every run: a property that fails once fails again. Raise HYPOTHESIS_EXAMPLES to search longer.
 settings.register_profile(
     "repeatable",
@@ -39,6 +43,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
+
+
+def pytest_collection_finish() -> None:
+    """From here on the collector looks at what tests make, and not at all tests and modules each time."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

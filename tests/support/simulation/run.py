@@ -120,7 +120,7 @@ def simulate(
     seed: int, *, plan: Plan | None = None, prepare: Callable[[Cluster, Nemesis], None] | None = None
 ) -> Outcome:
     """Run one seed. ``prepare`` may change the cluster before it begins."""
-    was_collecting = gc.isenabled()
+    was_collecting, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     # The collector comes when it likes, and closes abandoned coroutines where it stands: only between runs, then.
     gc.disable()
     gc.freeze()
@@ -133,7 +133,8 @@ def simulate(
             # Of coroutines that a crash kept from ever being started.
             warnings.simplefilter("ignore", RuntimeWarning)
             gc.collect()
-        gc.unfreeze()
+        if not was_frozen:
+            gc.unfreeze()
         if was_collecting:
             gc.enable()
 
