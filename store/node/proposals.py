@@ -10,10 +10,11 @@ from typing import Protocol, TypeAlias
 from cortado.errors import CortadoError, Internal
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, Evaluate, Evaluation, RaiseCeiling
+from cortado.store.mvcc.many_versions import encode_many
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import NO_READS, Seen
-from cortado.store.mvcc.versions import Item, encode_version, encode_versions
+from cortado.store.mvcc.versions import Item, encode_version
 from cortado.store.node.log_entry import READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
 from cortado.store.node.request_table.floor import NOTHING_FORGOTTEN, Forgotten
@@ -157,7 +158,7 @@ class Batch:
         if len(keys) == 1:
             items = [encode_version(keys[0], mutations.payloads[0], ts)]
         else:
-            items = encode_versions(keys, mutations.payloads, ts)
+            items = encode_many(keys, mutations.payloads, ts)
         self.items += items
         self.layer.add(keys, items)
         match control:

@@ -1,0 +1,105 @@
+"""The bytes of many versions at once (needs numpy): :func:`~cortado.store.mvcc.versions.encode_versions`, by columns.
+
+A CRC-32C goes on over a byte by a look into a table, and over four bytes by four looks, so numpy takes it over what
+follows each of many checksums in some calls. One by one there is only a call for each key, and one for each payload::
+
+    key        checksum, a call each        -> of the key
+    kind       a look                       -> of key and kind
+    payload    going on, a call each; none where it is empty, as in entries of an index that is not unique
+    of the key four looks                   -> the value's own
+
+Source: *A Systematic Approach to Building High Performance, Software-based, CRC Generators* (Kounavis & Berry, 2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import google_crc32c
+import numpy as np
+import numpy.typing as npt
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.versions import DELETE_KIND, PUT_KIND, Item, checksum, encode_versions, suffix_of
+
+Checksums: TypeAlias = npt.NDArray[np.uint32]
+
+MANY: Final = 64
+"""From so many on it costs less than one by one."""
+
+_POLYNOMIAL: Final = 0x82F6_3B78
+_TAIL_BYTES: Final = 8
+_LITTLE: Final = np.dtype("<u4")
+
+
+def encode_many(keys: Sequence[LogicalKey], payloads: Sequence[bytes | None], ts: Timestamp) -> list[Item]:
+    """Exactly what ``encode_versions`` returns."""
+    if len(keys) < MANY:
+        return encode_versions(keys, payloads, ts)
+    suffix = suffix_of(ts)
+    engine_keys = [key + suffix for key in keys]
+    of_keys = np.fromiter(map(checksum, engine_keys), np.uint32, len(engine_keys))
+    kinds = np.full(len(keys), PUT_KIND, np.uint8)
+    if None in payloads:
+        kinds[[payload is None for payload in payloads]] = DELETE_KIND
+    contents = [payload or b"" for payload in payloads[: _filled(payloads)]]
+    filled = len(contents)
+    of_bodies = _over_kinds(of_keys, kinds)
+    before = of_bodies[:filled].tolist()
+    of_bodies[:filled] = np.fromiter(map(google_crc32c.extend, before, contents), np.uint32, filled)
+    ends = np.empty((len(keys), 1 + _TAIL_BYTES), np.uint8)
+    ends[:, 0] = kinds
+    ends[:, 1:5] = _bytes_of(of_keys)
+    ends[:, 5:] = _bytes_of(_over_checksums(of_bodies, of_keys))
+    heads, tails = _cut(ends[:filled, :1]), _cut(ends[:filled, 1:])
+    values = list(map(b"".join, zip(heads, contents, tails, strict=True)))
+    return list(zip(engine_keys, values + _cut(ends[filled:]), strict=True))
+
+
+def _filled(payloads: Sequence[bytes | None]) -> int:
+    """From where on all are empty."""
+    try:
+        first = payloads.index(b"")
+    except ValueError:
+        return len(payloads)
+    return len(payloads) if any(payloads[first:]) else first
+
+
+def _over_kinds(before: Checksums, kinds: npt.NDArray[np.uint8]) -> Checksums:
+    """The CRC of what has the CRC ``before``, followed by a byte, for each of many."""
+    register = ~before
+    looked: Checksums = _TABLES[0][(register ^ kinds) & np.uint32(0xFF)]
+    return ~(looked ^ (register >> np.uint32(8)))
+
+
+def _over_checksums(before: Checksums, followed_by: Checksums) -> Checksums:
+    """The CRC of what has the CRC ``before``, followed by four bytes, for each of many."""
+    lanes = _bytes_of(~before ^ followed_by)
+    after: Checksums = _TABLES[3][lanes[:, 0]]
+    for byte in (1, 2, 3):
+        after ^= _TABLES[3 - byte][lanes[:, byte]]
+    return ~after
+
+
+def _bytes_of(checksums: Checksums) -> npt.NDArray[np.uint8]:
+    return checksums.astype(_LITTLE, copy=False).view(np.uint8).reshape(-1, 4)
+
+
+def _cut(rows: npt.NDArray[np.uint8]) -> list[bytes]:
+    return np.ascontiguousarray(rows).view(f"V{rows.shape[1]}").ravel().tolist()
+
+
+def _make_tables() -> Checksums:
+    """What a byte does to the register, alone and with one, two and three bytes of zeros behind it."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = (table >> np.uint32(1)) ^ np.where(table & np.uint32(1), np.uint32(_POLYNOMIAL), np.uint32(0))
+    tables = [table]
+    for _ in range(3):
+        tables.append(table[tables[-1] & np.uint32(0xFF)] ^ (tables[-1] >> np.uint32(8)))
+    return np.stack(tables)
+
+
+_TABLES: Final = _make_tables()

@@ -1,0 +1,36 @@
+"""Versions that are encoded all at once are those that are encoded one by one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc import many_versions
+from cortado.store.mvcc.many_versions import encode_many
+from cortado.store.mvcc.versions import encode_versions
+
+PAYLOADS = st.none() | st.just(b"") | st.binary(max_size=40)
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=40), PAYLOADS), max_size=20),
+    st.lists(st.tuples(st.binary(max_size=40), st.sampled_from([b"", None])), max_size=20),
+    st.builds(Timestamp, st.integers(0, 9), st.integers(0, 1 << 47), st.integers(0, 9)),
+)
+def test_all_at_once_they_are_what_they_are_one_by_one(
+    first: list[tuple[bytes, bytes | None]], empty: list[tuple[bytes, bytes | None]], ts: Timestamp
+) -> None:
+    keys = [LogicalKey(key) for key, _ in first + empty]
+    payloads = [payload for _, payload in first + empty]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(many_versions, "MANY", 1)
+        assert encode_many(keys, payloads, ts) == encode_versions(keys, payloads, ts)
+
+
+def test_deletes_among_many_puts_are_deletes() -> None:
+    keys, ts = [LogicalKey(b"%d" % number) for number in range(200)], Timestamp(0, 7, 0)
+    payloads = [None if number % 3 else b"payload" for number in range(200)]
+    assert encode_many(keys, payloads, ts) == encode_versions(keys, payloads, ts)
