@@ -66,6 +66,8 @@ class LogEntry:
     request_floor: bytes = b""
     controls: Sequence[Control] = ()
     reads: Reads = NO_READS
+    size_bytes: int = field(default=0, compare=False)
+    """About how much memory it takes. Not part of what it says."""
 
     def encode(self) -> bytes:
         keys, key_lengths = join([key for key, _ in self.items])
@@ -118,12 +120,13 @@ class LogEntry:
             message.request_floor,
             [_control(each) for each in message.controls] if message.controls else (),
             _reads(message) if message.read_key_lengths or message.read_range_lengths else NO_READS,
+            len(encoded),
         )
 
 
 def command_bytes(mutations: Mutations, reply: bytes = b"") -> int:
     """About how many bytes a command with these mutations takes in an entry."""
-    payload_bytes = sum([len(payload) for payload in mutations.payloads if payload is not None])
+    payload_bytes = sum(map(len, filter(None, mutations.payloads)))
     key_bytes = sum(map(len, mutations.keys))
     return (
         COMMAND_OVERHEAD_BYTES + key_bytes + payload_bytes + len(reply) + MUTATION_OVERHEAD_BYTES * len(mutations.keys)

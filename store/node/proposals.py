@@ -199,4 +199,5 @@ class Batch:
             self.forgotten.floor,
             self._controls(),
             NO_READS if self.seen is None else self.seen.reads(READS_BYTES_MAX),
+            self.size_bytes,
         )

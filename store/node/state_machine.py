@@ -164,7 +164,7 @@ class StateMachine:
         log_entry = payload if isinstance(payload, LogEntry) else LogEntry.decode(payload.encode())
         _check_follows(log_entry, state)
         self._versions.put_all(txn, log_entry.items)
-        self.newly_applied.append(Applied(log_entry.last_ts, log_entry.items))
+        self.newly_applied.append(Applied(log_entry.last_ts, log_entry.items, log_entry.size_bytes))
         for control in log_entry.controls:
             state = self._control(txn, state, control, log_entry.last_ts)
         if log_entry.results:

@@ -14,15 +14,17 @@ from itertools import takewhile
 
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.versions import Item
-from cortado.store.node.changefeed.order import engine_key, size_of
+from cortado.store.node.changefeed.order import engine_key
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """One applied entry's changes, in key order; ``last_ts`` is its last commit's timestamp."""
+    """One applied entry's changes, in key order; ``last_ts`` is its last commit's timestamp, ``size_bytes`` about what
+    it takes of memory."""
 
     last_ts: Timestamp
     items: list[Item]
+    size_bytes: int
 
 
 class RecentChanges:
@@ -31,18 +33,17 @@ class RecentChanges:
     def __init__(self, position: Timestamp, *, entries_max: int, bytes_max: int) -> None:
         self._entries_max = entries_max
         self._bytes_max = bytes_max
-        self._entries: deque[tuple[Applied, int]] = deque()
+        self._entries: deque[Applied] = deque()
         self.size_bytes = 0
         self.floor = position
 
     def add(self, applied: Applied) -> None:
         """The next entry. Older ones go where there are too many."""
-        size_bytes = size_of(applied.items)
-        self._entries.append((applied, size_bytes))
-        self.size_bytes += size_bytes
+        self._entries.append(applied)
+        self.size_bytes += applied.size_bytes
         while len(self._entries) > self._entries_max or self.size_bytes > self._bytes_max:
-            oldest, oldest_bytes = self._entries.popleft()
-            self.size_bytes -= oldest_bytes
+            oldest = self._entries.popleft()
+            self.size_bytes -= oldest.size_bytes
             self.floor = oldest.last_ts
 
     def clear(self, position: Timestamp) -> None:
@@ -56,8 +57,8 @@ class RecentChanges:
         at or below ``after``, too. None where ``after`` is below the floor."""
         if after < self.floor:
             return None
-        newer = takewhile(lambda entry: entry[0].last_ts > after, reversed(self._entries))
-        return [applied.items for applied, _ in newer]
+        newer = takewhile(lambda applied: applied.last_ts > after, reversed(self._entries))
+        return [applied.items for applied in newer]
 
     def since(self, after: Timestamp, start: bytes, end: bytes) -> list[list[Item]] | None:
         """As :meth:`all_since`, in ``[start, end)`` alone, and oldest first."""

@@ -6,6 +6,7 @@ from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.keyspace import kv_range
 from cortado.store.mvcc.versions import Item, encode_version
 from cortado.store.node.changefeed.feed import ChangeFeed, WatchQueue
+from cortado.store.node.changefeed.order import size_of
 from cortado.store.node.changefeed.recent import Applied
 from cortado.store.node.limits import NodeLimits
 from support.nodes import key
@@ -22,7 +23,7 @@ def put(name: str, number: int, value: bytes = b"v") -> Item:
 
 
 def applied(*items: Item, last: int) -> Applied:
-    return Applied(at(last), sorted(items))
+    return Applied(at(last), sorted(items), size_of(items))
 
 
 def queue_of(feed: ChangeFeed, bounds: tuple[bytes, bytes] = ALL) -> WatchQueue:

@@ -239,6 +239,20 @@ def test_a_slow_watcher_catches_up_from_the_engine_and_misses_nothing() -> None:
     world.run(scenario)
 
 
+def test_entries_that_are_kept_in_memory_count_about_what_they_take_at_who_led_and_at_who_followed() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        nodes = await world.grow("n1", "n2")
+        before = [node.meta.driver.feed.recent.size_bytes for node in nodes]
+        result = await nodes[0].meta.write(put("large", b"v" * 100_000), size_bytes=100_000)
+        await world.until(lambda: all(node.meta.applied.last_ts >= result.ts for node in nodes), "both applied it")
+        for node, bytes_before in zip(nodes, before, strict=True):
+            assert 100_000 < node.meta.driver.feed.recent.size_bytes - bytes_before < 101_000
+
+    world.run(scenario)
+
+
 def test_there_is_a_bound_on_watches() -> None:
     world = World(limits=NodeLimits(watches_max=2))
 
