@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from cortado.errors import CortadoError, OutcomeUnknown, Unavailable
+from cortado.errors import CortadoError, OutcomeUnknown, TransactionAborted, Unavailable
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import PeerProgress
 from cortado.raft.registry import Member, Roster
@@ -42,7 +42,7 @@ from cortado.store.node.proposals import EncodeReply, Place, Proposal, WriteResu
 from cortado.store.node.read_timestamps import ReadPoints
 from cortado.store.node.repair.integrity import Integrity
 from cortado.store.node.repair.ranges import Answer, Ask, answer
-from cortado.store.node.request_table.lookup import KnownRequests, Submitted
+from cortado.store.node.request_table.lookup import Cancelling, KnownRequests, Submitted
 from cortado.store.node.request_table.records import CANCELLED_HASH
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
@@ -275,6 +275,9 @@ class Replica:
         """The second half of :meth:`write`: await it, once for each call of :meth:`submit`."""
         if isinstance(submitted, WriteResult):
             return submitted
+        if isinstance(submitted, Cancelling):
+            await self.answer(submitted.cancel)
+            raise TransactionAborted("settled")
         try:
             return await submitted.answer(self._loop)
         finally:

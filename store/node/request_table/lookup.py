@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from cortado.errors import ClockOutOfBounds, Unavailable
@@ -11,11 +12,26 @@ from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.driver import Driver
 from cortado.store.node.proposals import Proposal, WriteResult
-from cortado.store.node.request_table.records import Remembered, check_form, check_not_ahead, check_same_request
+from cortado.store.node.request_table.records import (
+    CANCELLED_HASH,
+    Remembered,
+    check_form,
+    check_not_ahead,
+    check_same_request,
+)
 from cortado.store.node.state_machine import StateMachine
 
-Submitted: TypeAlias = Proposal | WriteResult
-"""A write in line, or what it was answered before."""
+
+@dataclass(frozen=True, slots=True)
+class Cancelling:
+    """The record that uses a request's id up is in flight. Until it is committed, another leader may not know of it, so
+    the request is refused after that, and not before."""
+
+    cancel: Proposal
+
+
+Submitted: TypeAlias = Proposal | WriteResult | Cancelling
+"""A write in line, what it was answered before, or what it is refused after."""
 
 
 class KnownRequests:
@@ -34,6 +50,9 @@ class KnownRequests:
         first = self.first(request_id)
         if first is None:
             return None
+        if isinstance(first, Proposal) and first.request_hash == CANCELLED_HASH != request_hash:
+            first.waiters += 1
+            return Cancelling(first)
         check_same_request(request_hash, first.request_hash)
         if isinstance(first, Proposal):
             first.waiters += 1
