@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.kv import KeyValue
     from cortado.store.client.blocking.schemas import Schemas
     from cortado.store.client.blocking.table import Table
+    from cortado.store.client.blocking.transaction import Transaction
     from cortado.store.client.blocking.watch import Watch
     from cortado.store.client.bulk import BulkResult, RefusedRow
     from cortado.store.client.client import Client
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from cortado.store.client.schemas import AsyncSchemas, SchemaCheck, SchemaVersion, SubjectSummary
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import CheckProblem, CheckReport, Index
+    from cortado.store.client.transaction import AsyncTransaction
     from cortado.store.client.values import Stale
     from cortado.store.client.watch import AsyncWatch, Changed, Deleted, Resolved
 
@@ -108,6 +110,7 @@ __all__ = [
     "AsyncMembership",
     "AsyncSchemas",
     "AsyncTable",
+    "AsyncTransaction",
     "AsyncWatch",
     "Batch",
     "BulkResult",
@@ -140,6 +143,7 @@ __all__ = [
     "SubjectSummary",
     "Table",
     "Tls",
+    "Transaction",
     "Watch",
 ]
 
@@ -151,6 +155,7 @@ _HOMES: Final = {
     "AsyncMembership": "cluster",
     "AsyncSchemas": "schemas",
     "AsyncTable": "table",
+    "AsyncTransaction": "transaction",
     "AsyncWatch": "watch",
     "Batch": "blocking.batch",
     "BulkResult": "bulk",
@@ -166,7 +171,7 @@ _HOMES: Final = {
     "Deleted": "watch",
     "Document": "documents",
     "Index": "tables",
-    "KeyRange": "table",
+    "KeyRange": "scans",
     "KeyValue": "blocking.kv",
     "KvPair": "kv",
     "MemberStatus": "cluster",
@@ -184,6 +189,7 @@ _HOMES: Final = {
     "SubjectSummary": "schemas",
     "Table": "blocking.table",
     "Tls": "endpoints",
+    "Transaction": "blocking.transaction",
     "Watch": "blocking.watch",
 }
 

@@ -45,7 +45,7 @@ except ModuleNotFoundError as error:
     raise Unsupported(f"Arrow without {error.name}", "pip install 'cortado[spark]'") from None
 
 if TYPE_CHECKING:
-    from cortado.store.client.table import AsyncTable
+    from cortado.store.client.table_reads import TableReads
 
 BATCH_ROWS_MAX: Final = 1 << 31
 BYTES_PER_BATCH: Final = 16 << 20
@@ -56,7 +56,7 @@ BYTES_PER_BATCH: Final = 16 << 20
 
 
 async def scan_arrow(
-    table: AsyncTable[Any], scan: Scan, columns: Sequence[str] | None, batch_rows: int
+    table: TableReads[Any], scan: Scan, columns: Sequence[str] | None, batch_rows: int
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     """The rows of a scan as batches of one Arrow schema: :meth:`AsyncTable.scan_arrow`."""
     whole(batch_rows, "batch_rows", 1, BATCH_ROWS_MAX)

@@ -5,13 +5,14 @@ What tables and schemas need is imported when a table or a schema is asked for: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from cortado.errors import InvalidArgument
-from cortado.proto.v1 import cluster_pb2
+from cortado.proto.v1 import cluster_pb2, common_pb2
 from cortado.store.client.aio.runtime import AsyncioRuntime
 from cortado.store.client.arguments import whole
 from cortado.store.client.caches import SchemaCache, TableCache
@@ -20,7 +21,9 @@ from cortado.store.client.connection import Connection, ReadFrom, check_timeout
 from cortado.store.client.endpoints import Endpoints, Tls, parse_endpoints
 from cortado.store.client.kv import AsyncKeyValue
 from cortado.store.client.runtime import Environment, Runtime
+from cortado.store.client.transaction_runs import RetryBudget, T, run_transactions
 from cortado.store.client.values import At, at_to_proto, timestamp_of
+from cortado.store.client.views import Past, Snapshot, View
 from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -30,9 +33,12 @@ if TYPE_CHECKING:
     from cortado.store.client.schemas import AsyncSchemas
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import AsyncTables, CheckReport, Index
+    from cortado.store.client.transaction import AsyncTransaction, Isolation
 
 DEFAULT_ENDPOINT = "127.0.0.1:7621"
 _EPOCH_MAX = (1 << 16) - 1
+_STALE_MS_MAX = (1 << 32) - 1
+_ATTEMPTS_MAX = 1_000
 
 
 class AsyncClient:
@@ -98,6 +104,7 @@ class AsyncClient:
         self._endpoints = parse_endpoints(endpoint)
         self._schema_cache = SchemaCache()
         self._table_cache = TableCache()
+        self._retry_budget = RetryBudget()
         self._connection.on_other_cluster += [self._schema_cache.clear, self._table_cache.clear]
 
     def with_timeout(self, timeout_s: float) -> Self:
@@ -115,9 +122,24 @@ class AsyncClient:
         past = at_to_proto(at)
         if past is None:
             raise InvalidArgument("at", "must be given")
-        view = copy(self)
-        view._connection = self._connection.at(past)
-        return view
+        return self._through(Past(past))
+
+    def snapshot(self, *, stale_ms: int | None = None) -> Self:
+        """The same client, read-only, by which everything is read at one timestamp: that of its first read.
+
+        That read is linearizable, or with ``stale_ms`` one of any member, of a state that contains everything that was
+        acknowledged that many milliseconds ago or earlier. Otherwise as :meth:`at`.
+        """
+        self._connection.check_present("a snapshot")
+        first = common_pb2.ReadAt()
+        if stale_ms is not None:
+            first.stale_ms = whole(stale_ms, "stale_ms", 1, _STALE_MS_MAX)
+        return self._through(Snapshot(first, self._connection.runtime.lock()))
+
+    def _through(self, view: View) -> Self:
+        bound = copy(self)
+        bound._connection = self._connection.through(view)
+        return bound
 
     @property
     def endpoint(self) -> str:
@@ -184,6 +206,42 @@ class AsyncClient:
         from cortado.store.client.batch import AsyncBatch
 
         return AsyncBatch(self._connection, database, self.table, timeout_s=self._timeout_s)
+
+    # --- transactions ----------------------------------------------------------------------------------------
+
+    def transaction(self, *, isolation: Isolation = "snapshot") -> AsyncTransaction:
+        """A transaction on documents and pairs; a context manager that commits at its end.
+
+        Under "snapshot" isolation others may change what it has only read; under "serializable" that is a conflict.
+        Nothing is sent to begin it.
+        """
+        from cortado.store.client.transaction import AsyncTransaction
+        from cortado.store.client.transaction_view import TransactionView
+
+        self._connection.check_present("a transaction")
+        view = TransactionView(isolation)
+        return AsyncTransaction(self._through(view), self._connection, view, timeout_s=self._timeout_s)
+
+    async def run(
+        self,
+        fn: Callable[[AsyncTransaction], Awaitable[T]],
+        *,
+        isolation: Isolation = "snapshot",
+        attempts: int = 20,
+    ) -> T:
+        """Runs ``fn`` in a transaction, commits it, and returns what ``fn`` returned.
+
+        Where others were faster (WriteConflict, TransactionAborted), ``fn`` runs again in a new transaction, after a
+        pause of at most 500 ms; once also after SnapshotTooOld. So ``fn`` should do nothing but read and write through
+        its transaction. An exception of ``fn`` rolls back and is raised. The conflict is raised after ``attempts``, or
+        where this client's transactions conflict too often: it has 10 retries, and one more for 5 transactions that it
+        committed. Raises what :meth:`AsyncTransaction.commit` raises.
+        """
+        attempts = whole(attempts, "attempts", 1, _ATTEMPTS_MAX)
+        if not callable(fn):
+            raise InvalidArgument("fn", "must be a function of the transaction", type(fn).__name__)
+        begin = partial(self.transaction, isolation=isolation)
+        return await run_transactions(begin, fn, self._connection, self._retry_budget, attempts)
 
     # --- databases and tables --------------------------------------------------------------------------------
 

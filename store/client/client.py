@@ -17,6 +17,7 @@ from cortado.store.client.cluster import ClockReading, Status
 from cortado.store.client.connection import ReadFrom
 from cortado.store.client.endpoints import Endpoints, Tls
 from cortado.store.client.runtime import Environment
+from cortado.store.client.transaction_runs import T
 from cortado.store.client.values import At
 from cortado.store.clock.timestamp import Timestamp
 
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.batch import Batch
     from cortado.store.client.blocking.schemas import Schemas
     from cortado.store.client.blocking.table import Table
+    from cortado.store.client.blocking.transaction import Transaction
     from cortado.store.client.documents import D
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import CheckReport, Index
+    from cortado.store.client.transaction import AsyncTransaction, Isolation
 
 
 @forwards(AsyncClient)
@@ -71,6 +74,9 @@ class Client:
 
     def at(self, at: At) -> Self:
         return self._view(self._core.at(at))
+
+    def snapshot(self, *, stale_ms: int | None = None) -> Self:
+        return self._view(self._core.snapshot(stale_ms=stale_ms))
 
     def _view(self, core: AsyncClient) -> Self:
         view = copy(self)
@@ -123,6 +129,21 @@ class Client:
         from cortado.store.client.blocking.batch import Batch
 
         return Batch(self._core.batch(database))
+
+    # --- transactions ----------------------------------------------------------------------------------------
+
+    def transaction(self, *, isolation: Isolation = "snapshot") -> Transaction:
+        from cortado.store.client.blocking.transaction import Transaction
+
+        return Transaction(self._core.transaction(isolation=isolation))
+
+    def run(self, fn: Callable[[Transaction], T], *, isolation: Isolation = "snapshot", attempts: int = 20) -> T:
+        from cortado.store.client.blocking.transaction import Transaction
+
+        async def awaited(core: AsyncTransaction) -> T:
+            return fn(Transaction(core))
+
+        return run(self._core.run(awaited if callable(fn) else fn, isolation=isolation, attempts=attempts))
 
     # --- databases and tables --------------------------------------------------------------------------------
 

@@ -46,7 +46,8 @@ from cortado.store.client.retry import Attempts, Failed, Failure, before_a_write
 from cortado.store.client.route import Route
 from cortado.store.client.runtime import Runtime, Stream, WireClosed
 from cortado.store.client.stubs import Method, Stubs
-from cortado.store.client.values import timestamp_of
+from cortado.store.client.values import At, at_to_proto, timestamp_of
+from cortado.store.client.views import View, read_through, replies_through
 
 CONNECT_TIMEOUT_S: Final = 3.0
 TIMEOUT_S_MAX: Final = 24 * 3600.0
@@ -121,22 +122,40 @@ class Connection:
         self._tls = tls
         self._coalesce = flag(coalesce, "coalesce")
         self._reads_anywhere = read_from == "any"
-        self._past: common_pb2.ReadAt | None = None
+        self._view: View | None = None
+        self._base: Connection | None = None
         self._shared = _Shared(self.endpoint, runtime)
         self._route = Route(parsed, self._now_s)
         self._search = LeaderSearch(self._route, runtime, self._channel_to, self._forget_channel)
 
-    def at(self, past: common_pb2.ReadAt) -> Connection:
-        """The same connection, by which everything is read at that time, where a request does not say another, and
-        nothing is written."""
-        view = copy(self)
-        view._past = past
-        return view
+    def through(self, view: View) -> Connection:
+        """The same connection, whose reads and writes are ``view``'s."""
+        bound = copy(self)
+        bound._view, bound._base = view, self.base
+        return bound
 
     def check_present(self, doing: str) -> None:
-        """Raises Unsupported where everything is read in the past; ``doing`` is what can't be done there."""
-        if self._past is not None:
-            raise Unsupported(f"{doing} through a view of the past", "use the client that it was made of")
+        """Raises Unsupported where everything is read in the past, or in a transaction; ``doing`` is what can't be done
+        there."""
+        if self._view is not None:
+            raise self._view.refusal(doing)
+
+    @property
+    def base(self) -> Connection:
+        """The same connection without a view."""
+        return self if self._base is None else self._base
+
+    def read_at(self, at: At, *, validate: bool) -> common_pb2.ReadAt | None:
+        """When to read, as a message, and whether the commit that follows is to validate it. Raises InvalidArgument,
+        Unsupported where none follows."""
+        past = at_to_proto(at)
+        if not flag(validate, "validate"):
+            return past
+        if self._view is None or not self._view.commits:
+            raise Unsupported("validating a read outside of a transaction", "no commit follows")
+        past = common_pb2.ReadAt() if past is None else past
+        past.footprint = True
+        return past
 
     async def close(self) -> None:
         """Ends what is running with Cancelled. May be called again. Raises Unsupported where it may not be used."""
@@ -165,9 +184,10 @@ class Connection:
         the time runs, by default now. Who does not insist takes a leader's word that it can't be done now, and makes no
         second attempt where the first may have been made.
         """
+        if self._view is not None and method.is_read_at:
+            return await read_through(self._view, self.base, method, request, timeout_s)
         attempts = self.attempts(getattr(request, "request_id", b""), timeout_s, started_s)
         attempts.changes = changes
-        self._turn_to_past(method, request)
         encoded = request.SerializeToString()
         anywhere = method.is_read_at and self._may_go_anywhere(request)
         while True:
@@ -191,8 +211,10 @@ class Connection:
             await self.rest_after(attempts, failure, channel)
 
     async def write(self, method: Method, request: Any, *, timeout_s: float) -> Any:
-        """As :meth:`call`, under a new request id. Raises Unsupported where everything is read in the past."""
-        self.check_present("writing")
+        """As :meth:`call`, under a new request id. Raises Unsupported where everything is read in the past. In a
+        transaction the reply tells nothing yet."""
+        if self._view is not None:
+            return self._view.write(method, request)
         started_s = self._now_s()
         request.request_id = await self.new_request_id(timeout_s)
         try:
@@ -221,25 +243,24 @@ class Connection:
         except WireClosed:
             raise self._closed_channel() from None
 
-    def _turn_to_past(self, method: Method, request: Any) -> None:
-        if self._past is not None and method.is_read_at and not request.HasField("at"):
-            request.at.CopyFrom(self._past)
-
     def _may_go_anywhere(self, request: Any) -> bool:
-        if not request.HasField("at"):
-            return False
-        return self._reads_anywhere or request.at.WhichOneof("kind") == "stale_ms"
+        kind = request.at.WhichOneof("kind") if request.HasField("at") else None
+        return kind == "stale_ms" or (kind is not None and self._reads_anywhere)
 
     # --- one request, many replies ---------------------------------------------------------------------------
 
-    async def replies(self, method: Method, request: Any, *, timeout_s: float) -> AsyncGenerator[Any, None]:
+    def replies(self, method: Method, request: Any, *, timeout_s: float) -> AsyncGenerator[Any, None]:
         """The replies of a scan, which goes on where it was when its stream breaks.
 
         ``request`` has a ``page_token``, each reply a ``next_page_token`` from which the same request goes on, at the
         same timestamp; only the last reply has none. ``timeout_s`` bounds the wait for each reply. Closing the
         generator stops the server's work.
         """
-        self._turn_to_past(method, request)
+        if self._view is not None and method.is_read_at:
+            return replies_through(self._view, self.base, method, request, timeout_s)
+        return self._replies(method, request, timeout_s)
+
+    async def _replies(self, method: Method, request: Any, timeout_s: float) -> AsyncGenerator[Any, None]:
         attempts = self.attempts(b"", timeout_s)
         anywhere = method.is_read_at and self._may_go_anywhere(request)
         started = False

@@ -12,6 +12,7 @@ from cortado.errors import InvalidArgument
 from cortado.proto.v1 import common_pb2, kv_pb2, transactions_pb2
 from cortado.store.client.arguments import flag, sequence, shown, text
 from cortado.store.client.connection import Connection
+from cortado.store.client.operations import addition, required
 from cortado.store.client.streams import items
 from cortado.store.client.values import At, at_to_proto
 from cortado.store.client.watch import AsyncWatch, WatchOptions
@@ -55,7 +56,10 @@ Operation: TypeAlias = Put | Delete
 
 
 class AsyncKeyValue:
-    """One namespace. Raises InvalidArgument for a namespace that is not a name."""
+    """One namespace. Raises InvalidArgument for a namespace that is not a name.
+
+    The namespace of a transaction is this, too. Its writes wait for the commit, and return None.
+    """
 
     def __init__(self, connection: Connection, namespace: str, *, timeout_s: float) -> None:
         self.namespace = check_namespace(namespace)
@@ -66,9 +70,13 @@ class AsyncKeyValue:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.namespace!r})"
 
-    async def get(self, key: bytes, *, at: At = None) -> KvPair | None:
-        """The pair of ``key``, or None. ``at`` reads in the past."""
-        request = kv_pb2.KvGetRequest(namespace=self.namespace, key=_bytes(key, "key"), at=at_to_proto(at))
+    async def get(self, key: bytes, *, at: At = None, validate: bool = False) -> KvPair | None:
+        """The pair of ``key``, or None. ``at`` reads in the past.
+
+        In a transaction ``validate`` makes it a conflict if that has changed at the commit, whatever the isolation.
+        """
+        read_at = self._connection.read_at(at, validate=validate)
+        request = kv_pb2.KvGetRequest(namespace=self.namespace, key=_bytes(key, "key"), at=read_at)
         reply = await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
         return _pair(reply.pair) if reply.HasField("pair") else None
 
@@ -109,6 +117,32 @@ class AsyncKeyValue:
         reply = await self._connection.write(self._stub.Delete, request, timeout_s=self._timeout_s)
         existed: bool = reply.existed
         return existed
+
+    async def add(self, key: bytes, delta: int, *, min: int | None = None, max: int | None = None) -> int:
+        """Adds to the counter of ``key``, 8 bytes, signed and big-endian, or 0 where there is none; returns the sum.
+
+        It conflicts with no other add. Raises OutOfBounds where the sum would leave ``[min, max]`` or 64 bits,
+        InvalidArgument where the value is no counter.
+        """
+        add = common_pb2.KvAdd(namespace=self.namespace, key=_bytes(key, "key"), **addition("", delta, min, max))
+        total: int = (await self._commit([common_pb2.Operation(add_pair=add)])).sums[0]
+        return total
+
+    async def check(
+        self,
+        key: bytes,
+        *,
+        if_absent: bool = False,
+        if_present: bool = False,
+        if_match: str | None = None,
+        if_value: bytes | None = None,
+    ) -> None:
+        """Changes nothing; raises ConditionFailed where the condition does not hold, as :meth:`put`. In a transaction,
+        it must hold at the commit."""
+        asked = condition(if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value)
+        wanted = required(asked, "if_absent, if_present, if_match and if_value")
+        check = common_pb2.KvCheck(namespace=self.namespace, key=_bytes(key, "key"), condition=wanted)
+        await self._commit([common_pb2.Operation(check_pair=check)])
 
     async def delete_range(self, start: bytes = b"", end: bytes = b"", *, prefix: bytes | None = None) -> int:
         """Deletes ``[start, end)``, or all keys that begin with ``prefix``, at once; returns how many there were.
@@ -214,11 +248,13 @@ class AsyncKeyValue:
 
     async def batch(self, operations: Sequence[Operation]) -> str:
         """All or nothing, in their order; returns the etag of everything written. Raises ConditionFailed."""
-        request = transactions_pb2.CommitRequest(operations=_packed(self.namespace, sequence(operations, "operations")))
-        commit = self._connection.stubs.transactions.Commit
-        reply = await self._connection.write(commit, request, timeout_s=self._timeout_s)
-        etag: str = reply.etag
+        etag: str = (await self._commit(_packed(self.namespace, sequence(operations, "operations")))).etag
         return etag
+
+    async def _commit(self, operations: Iterable[common_pb2.Operation]) -> Any:
+        request = transactions_pb2.CommitRequest(operations=operations)
+        commit = self._connection.stubs.transactions.Commit
+        return await self._connection.write(commit, request, timeout_s=self._timeout_s)
 
 
 def condition(

@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, overload
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, overload
 
-from cortado.errors import CortadoError, InvalidArgument, InvalidDocument, NotFound, OutcomeUnknown
-from cortado.proto.v1 import common_pb2, documents_pb2
-from cortado.store.catalog.descriptors import TableDescriptor
-from cortado.store.client.arguments import callback, iterable, sequence, whole
+from cortado.errors import CortadoError, InvalidArgument, OutcomeUnknown
+from cortado.proto.v1 import common_pb2, documents_pb2, transactions_pb2
+from cortado.store.client.arguments import callback, iterable, text
 from cortado.store.client.bulk import BulkLoad, BulkResult
 from cortado.store.client.chunks import chunk_limits, chunks_of_batches, chunks_of_documents
-from cortado.store.client.connection import Connection
-from cortado.store.client.documents import AsyncDocumentCodec, D, Document, RowBatch, decoded, projection
+from cortado.store.client.documents import D, Document, RowBatch
+from cortado.store.client.kv import condition
+from cortado.store.client.operations import addition, required
 from cortado.store.client.put_mode import PutMode, put_mode
 from cortado.store.client.retry import before_a_write
-from cortado.store.client.scans import ARROW_BATCH_ROWS, KeyRange, Scan, ScanOptions, key_ranges
-from cortado.store.client.schemas import AsyncSchemas
-from cortado.store.client.streams import Rows, items, opened
-from cortado.store.client.tables import AsyncTables
+from cortado.store.client.streams import Rows
+from cortado.store.client.table_reads import TableReads
 from cortado.store.client.values import (
-    At,
-    Key,
     KeyLike,
-    at_to_proto,
     etag_condition,
-    key_to_proto,
-    range_to_proto,
-    timestamp_of,
     timestamp_to_proto,
 )
-from cortado.store.client.watch import AsyncWatch, WatchOptions
-from cortado.store.client.watch_sources import DocumentSource
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.keys.types import KeyPart
-from cortado.store.names import split_table_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,97 +34,17 @@ KEYS_MAX: Final = 10_000
 _UINT32_MAX: Final = (1 << 32) - 1
 
 
-class AsyncTable(Generic[D]):
+class AsyncTable(TableReads[D]):
     """A table. Made by ``client.table("database.table")``; holds no state but caches, and may be shared by threads.
 
     Keys are a tuple of parts, or a single value where the key has one part. ``at`` reads in the past: a
     :class:`Timestamp`, its text, or a ``datetime`` with a time zone. Documents are dicts, or instances of the document
     type that the handle was made for (:mod:`cortado.store.client.document_types`).
+
+    The table of a transaction is this, too. Its writes wait for the commit, and return None.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        tables: AsyncTables,
-        schemas: AsyncSchemas,
-        full_name: str,
-        *,
-        timeout_s: float,
-        schema_version: int | None = None,
-        document_type: type[D] | None = None,
-    ) -> None:
-        database, name = split_table_name(full_name)
-        self.full_name = full_name
-        self._name = documents_pb2.TableName(database=database, table=name)
-        self._connection = connection
-        self._stub = connection.stubs.documents
-        self._tables = tables
-        self._schemas = schemas
-        self._timeout_s = timeout_s
-        self._schema_version = (
-            None if schema_version is None else whole(schema_version, "schema_version", 1, _UINT32_MAX)
-        )
-        self._document_type = document_type
-        self._is_type_checked = document_type is None
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.full_name!r})"
-
-    async def descriptor(self) -> TableDescriptor:
-        """The table's key, subject and indexes, as this client last saw them. Raises NotFound."""
-        return await self._tables.known(self.full_name)
-
-    @property
-    def codec(self) -> AsyncDocumentCodec:
-        """How documents of this table become bytes."""
-        return AsyncDocumentCodec(self._schemas, self._subject, self._schema_version, self._document_type)
-
-    async def _subject(self) -> str:
-        return (await self.descriptor()).subject
-
-    async def _check_type(self) -> None:
-        """Once for each handle: a class that does not fit is no matter of what happens to be stored."""
-        if not self._is_type_checked:
-            await self.codec.check_type()
-            self._is_type_checked = True
-
     # --- by key ----------------------------------------------------------------------------------------------
-
-    async def get(self, key: KeyLike, *, at: At = None) -> Document[D] | None:
-        """The document of ``key``, or None."""
-        await self._check_type()
-
-        async def attempt() -> Any:
-            request = documents_pb2.GetDocumentRequest(table=self._name, key=await self.key(key), at=at_to_proto(at))
-            return await self._call(self._stub.Get, request)
-
-        reply = await self._with_descriptor(attempt)
-        return await self._document(reply.found) if reply.HasField("found") else None
-
-    async def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document[D] | None]:
-        """The documents of ``keys``, in their order, None where there is none; all as of one timestamp.
-
-        However many and however large they are: they come in as many replies as that takes.
-        """
-        await self._check_type()
-        listed = sequence(keys, "keys")
-        documents: list[Document[D] | None] = []
-        read_at = at_to_proto(at)
-
-        async def attempt() -> Any:
-            parts = (await self.descriptor()).key
-            asked = listed[len(documents) : len(documents) + KEYS_MAX]
-            request = documents_pb2.MultiGetRequest(
-                table=self._name, keys=[key_to_proto(key, parts) for key in asked], at=read_at, may_stop_early=True
-            )
-            return await self._call(self._stub.MultiGet, request)
-
-        while True:
-            reply = await self._with_descriptor(attempt)
-            documents += [await self._document(found) if found.HasField("document") else None for found in reply.found]
-            if len(documents) >= len(listed) or not reply.found:
-                return documents
-            read_at = common_pb2.ReadAt(timestamp=reply.header.timestamp)
 
     @overload
     async def put(
@@ -178,7 +85,8 @@ class AsyncTable(Generic[D]):
                 condition=etag_condition(if_match),
             )
 
-        return await self._written((await self._write_by_key(self._stub.Update, request)).found)
+        updated: Document[D] = await self._written((await self._write_by_key(self._stub.Update, request)).found)
+        return updated
 
     async def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
         """Deletes the document of ``key`` durably; True where there was one. Raises ConditionFailed."""
@@ -191,91 +99,38 @@ class AsyncTable(Generic[D]):
         existed: bool = (await self._write_by_key(self._stub.Delete, request)).existed
         return existed
 
-    # --- in ranges -------------------------------------------------------------------------------------------
+    async def add(self, key: KeyLike, field: str, delta: int, *, min: int | None = None, max: int | None = None) -> int:
+        """Adds to the int or long at this path of the document's newest version; returns the sum.
 
-    def scan(
-        self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
-        **options: Unpack[ScanOptions],
-    ) -> AsyncIterator[Document[D]]:
-        """Documents in key order, all as of one timestamp.
-
-        ``lower`` and ``upper`` bound the primary key, or the ``index``, to ``[lower, upper)``; a bound may leave
-        trailing parts away. The options are those of :class:`ScanOptions`: ``prefix``, ``index``, ``filter``,
-        ``columns``, ``limit``, ``reverse`` and ``at``. Closing the iterator stops the server's work.
-
-        Of a table with a document type no columns are to be chosen: there would be nothing to make instances of.
+        It conflicts with no other add. Raises OutOfBounds where the sum would leave ``[min, max]`` or what the type
+        holds, NotFound where there is no document, InvalidArgument where the field is null or no whole number.
         """
-        scan = Scan(lower, upper, **options, with_versions=True)
-        return items(opened(lambda: self.open_scan(scan)))
+        asked = addition(text(field, "field"), delta, min, max)
 
-    def scan_batches(
-        self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
-        *,
-        with_versions: bool = False,
-        **options: Unpack[ScanOptions],
-    ) -> AsyncIterator[RowBatch]:
-        """As :meth:`scan`, but many rows at a time as raw Avro, each batch of one schema."""
-        scan = Scan(lower, upper, **options, with_versions=with_versions)
-        return opened(lambda: self.open_batches(scan))
+        async def request() -> transactions_pb2.CommitRequest:
+            add = common_pb2.DocumentAdd(
+                database=self._name.database, table=self._name.table, key=await self.key(key), **asked
+            )
+            return transactions_pb2.CommitRequest(operations=[common_pb2.Operation(add=add)])
 
-    async def open_scan(self, scan: Scan) -> AsyncGenerator[Iterable[Document[D]], None]:
-        """The documents of a scan, many at a time, as they come."""
-        if scan.columns is not None and self._document_type is not None:
-            problem = "must not be given where documents are instances of a class"
-            raise InvalidArgument("columns", problem, self._document_type.__name__)
-        await self._check_type()
-        return self._documents(await self.open_batches(scan))
+        total: int = (await self._write_by_key(self._connection.stubs.transactions.Commit, request)).sums[0]
+        return total
 
-    async def open_batches(self, scan: Scan) -> AsyncGenerator[RowBatch, None]:
-        """The rows of a scan. Raises NotFound, InvalidArgument for bounds that do not fit the key or index."""
-        schema_id = 0 if scan.columns is None else (await self.codec.schema())[0].schema_id
-        request = scan.to_proto(self._name, await self._parts_of(scan.index), schema_id)
-        return self._batches(request, is_empty=scan.is_empty)
+    async def check(
+        self, key: KeyLike, *, if_absent: bool = False, if_present: bool = False, if_match: str | None = None
+    ) -> None:
+        """Changes nothing; raises ConditionFailed where the condition does not hold: no document is there, one is, or
+        its etag is ``if_match``. In a transaction, it must hold at the commit."""
+        asked = condition(if_absent=if_absent, if_present=if_present, if_match=if_match)
+        wanted = required(asked, "if_absent, if_present and if_match")
 
-    def watch(
-        self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
-        *,
-        prefix: KeyLike = None,
-        after: At = None,
-        until: At = None,
-        initial_state: bool = False,
-        with_previous: bool = False,
-        resolved_ms: int = 1_000,
-    ) -> AsyncWatch[Key, Document[D]]:
-        """What changes in a range of the primary key: an iterator of Changed, Deleted and Resolved, in the order of the
-        commits, which resumes by itself.
+        async def request() -> transactions_pb2.CommitRequest:
+            check = common_pb2.DocumentCheck(
+                database=self._name.database, table=self._name.table, key=await self.key(key), condition=wanted
+            )
+            return transactions_pb2.CommitRequest(operations=[common_pb2.Operation(check=check)])
 
-        Changes ``after`` a timestamp (or its text, or a datetime with a zone), by default from now on. With
-        ``initial_state`` the documents as they are then come first. ``until`` ends it; otherwise it has no end.
-        ``with_previous`` adds what each change replaced. At least every ``resolved_ms`` there is an event.
-        """
-        self._connection.check_present("watching")
-        options = WatchOptions(after, until, initial_state, with_previous, resolved_ms)
-        source = DocumentSource(self._name, (lower, upper, prefix), self._key_parts, self.codec)
-        return AsyncWatch(self._connection, source, options, timeout_s=self._timeout_s)
-
-    async def _key_parts(self) -> Sequence[KeyPart]:
-        return (await self.descriptor()).key
-
-    async def split(
-        self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None
-    ) -> tuple[Timestamp, list[KeyRange]]:
-        """Up to ``parts`` adjacent ranges with about equal amounts of data, and the timestamp to read them all at."""
-        key_parts = (await self.descriptor()).key
-        request = documents_pb2.SplitRequest(
-            table=self._name,
-            range=range_to_proto(lower, upper, None, key_parts),
-            parts=whole(parts, "parts", 1, _UINT32_MAX),
-            at=at_to_proto(at),
-        )
-        reply = await self._call(self._stub.Split, request)
-        return timestamp_of(reply.header.timestamp), key_ranges(reply)
+        await self._write_by_key(self._connection.stubs.transactions.Commit, request)
 
     # --- in bulk ---------------------------------------------------------------------------------------------
 
@@ -349,32 +204,6 @@ class AsyncTable(Generic[D]):
 
     # --- as Arrow --------------------------------------------------------------------------------------------
 
-    def scan_arrow(
-        self,
-        lower: KeyLike = None,
-        upper: KeyLike = None,
-        *,
-        batch_rows: int = ARROW_BATCH_ROWS,
-        **options: Unpack[ScanOptions],
-    ) -> AsyncIterator[pa.RecordBatch]:
-        """As :meth:`scan`, as Arrow record batches of one schema. Needs pyarrow and numpy.
-
-        Batches hold about ``batch_rows`` rows in key order, of the table's newest schema (or the handle's version), or
-        of the fields that ``columns`` names, in that order. Old and new rows come alike. Raises NotFound for a field
-        that the schema lacks, InvalidDocument for a stored row that the schema cannot read.
-        """
-        columns = options.pop("columns", None)
-        scan = Scan(lower, upper, **options)
-        return opened(lambda: self.open_arrow(scan, columns, batch_rows))
-
-    async def open_arrow(
-        self, scan: Scan, columns: Sequence[str] | None, batch_rows: int
-    ) -> AsyncGenerator[pa.RecordBatch, None]:
-        """The record batches of a scan."""
-        from cortado.store.client.arrow import scan_arrow
-
-        return await scan_arrow(self, scan, columns, batch_rows)
-
     async def bulk_arrow(
         self,
         batches: Rows[pa.RecordBatch],
@@ -399,10 +228,6 @@ class AsyncTable(Generic[D]):
 
     # --- messages --------------------------------------------------------------------------------------------
 
-    async def key(self, key: KeyLike) -> common_pb2.Key:
-        """A primary key as a message. Raises InvalidArgument naming the part."""
-        return key_to_proto(key, (await self.descriptor()).key)
-
     async def document_to_proto(self, document: Any) -> common_pb2.Document:
         """A document as a message. Raises InvalidDocument naming the field."""
         schema_id, body = await self.codec.encode(document)
@@ -411,39 +236,6 @@ class AsyncTable(Generic[D]):
     async def changes_to_json(self, changes: Mapping[str, Any]) -> str:
         """New values at field paths, as the API carries them. Raises InvalidDocument naming the path."""
         return json.dumps(await self.codec.changes_to_json(changes))
-
-    async def _document(self, found: documents_pb2.FoundDocument) -> Document[D]:
-        value, schema = await self.codec.decode(found.document.schema_id, found.document.avro)
-        return Document(value, found.etag, schema)
-
-    async def _documents(self, batches: AsyncGenerator[RowBatch, None]) -> AsyncGenerator[Iterable[Document[D]], None]:
-        codec = self.codec
-        async with aclosing(batches):
-            async for batch in batches:
-                if batch.schema_id:
-                    writer, reader = await codec.reader_of(batch.schema_id)
-                else:
-                    writer, reader = batch.schema, None
-                yield decoded(batch, *codec.decoder(writer, reader))
-
-    async def _batches(self, request: documents_pb2.ScanRequest, *, is_empty: bool) -> AsyncGenerator[RowBatch, None]:
-        if is_empty:
-            return
-        projected, projected_text = None, ""
-        replies = self._connection.replies(self._stub.Scan, request, timeout_s=self._timeout_s)
-        async with aclosing(replies):
-            async for reply in replies:
-                if reply.projected_schema and reply.projected_schema != projected_text:
-                    projected_text = reply.projected_schema
-                    projected = projection(projected_text)
-                for batch in reply.batches:
-                    schema = await self._schemas.by_id(batch.schema_id) if batch.schema_id else projected
-                    if schema is None:
-                        raise NotFound("schema", "of the selected columns")
-                    yield RowBatch(batch.schema_id, batch.bodies, batch.lengths, batch.versions, schema)
-
-    async def _call(self, method: Any, request: Any) -> Any:
-        return await self._connection.call(method, request, timeout_s=self._timeout_s)
 
     async def _write(self, method: Any, request: Any) -> Any:
         return await self._connection.write(method, request, timeout_s=self._timeout_s)
@@ -455,35 +247,15 @@ class AsyncTable(Generic[D]):
         with before_a_write():
             return await self._with_descriptor(attempt)
 
-    async def _written(self, found: documents_pb2.FoundDocument) -> Document[D]:
-        """What a write answered. To show it a schema may have to be asked for, and that may fail."""
+    async def _written(self, found: documents_pb2.FoundDocument | None) -> Any:
+        """What a write answered; None where it waits for a commit. To show it a schema may have to be asked for, and
+        that may fail."""
+        if found is None:
+            return None
         try:
             return await self._document(found)
         except CortadoError as error:
             raise OutcomeUnknown(f"it was written, as {found.etag}, but can't be shown: {error}") from error
-
-    async def _with_descriptor(self, attempt: Callable[[], Awaitable[Any]]) -> Any:
-        """Runs ``attempt``; once more where it was refused and the table turns out to have been made anew."""
-        before = await self.descriptor()
-        try:
-            return await attempt()
-        except InvalidDocument:
-            raise
-        except InvalidArgument:
-            if await self._tables.describe(self.full_name) == before:
-                raise
-        except NotFound:
-            self._tables.forget(self.full_name)
-            raise
-        return await attempt()
-
-    async def _parts_of(self, index: str | None) -> Sequence[KeyPart]:
-        if not index:
-            return (await self.descriptor()).key
-        found = (await self.descriptor()).index(index) or (await self._tables.describe(self.full_name)).index(index)
-        if found is None:
-            raise NotFound("index", f"{index} of table {self.full_name}")
-        return found.parts
 
     def _bulk_load(
         self, mode: PutMode, unchanged_since: Timestamp | None, progress: Callable[[int], None] | None

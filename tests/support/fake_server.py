@@ -29,6 +29,7 @@ from cortado.proto.v1 import (
     kv_pb2,
     schemas_pb2,
     tables_pb2,
+    transactions_pb2,
     watch_pb2,
 )
 from cortado.store.rpc_errors import DETAILS_KEY, rpc_status, status_code, status_message, trailing_metadata
@@ -37,7 +38,16 @@ Handler = Callable[[Any, grpc.ServicerContext], Any]
 
 _METHODS: dict[str, MethodDescriptor] = {
     f"{service.name}.{method.name}": method
-    for module in (calls_pb2, cluster_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, watch_pb2)
+    for module in (
+        calls_pb2,
+        cluster_pb2,
+        documents_pb2,
+        kv_pb2,
+        schemas_pb2,
+        tables_pb2,
+        transactions_pb2,
+        watch_pb2,
+    )
     for service in module.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 }

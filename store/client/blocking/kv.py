@@ -13,7 +13,10 @@ from cortado.store.client.values import At
 
 @forwards(AsyncKeyValue)
 class KeyValue:
-    """One namespace. Made by ``client.kv(namespace)``, and may be shared by threads."""
+    """One namespace. Made by ``client.kv(namespace)``, and may be shared by threads.
+
+    The namespace of a transaction is this, too. Its writes wait for the commit, and return None.
+    """
 
     def __init__(self, core: AsyncKeyValue) -> None:
         self._core = core
@@ -22,8 +25,8 @@ class KeyValue:
     def __repr__(self) -> str:
         return repr(self._core).removeprefix("Async")
 
-    def get(self, key: bytes, *, at: At = None) -> KvPair | None:
-        return run(self._core.get(key, at=at))
+    def get(self, key: bytes, *, at: At = None, validate: bool = False) -> KvPair | None:
+        return run(self._core.get(key, at=at, validate=validate))
 
     def put(
         self,
@@ -43,6 +46,20 @@ class KeyValue:
         self, key: bytes, *, if_present: bool = False, if_match: str | None = None, if_value: bytes | None = None
     ) -> bool:
         return run(self._core.delete(key, if_present=if_present, if_match=if_match, if_value=if_value))
+
+    def add(self, key: bytes, delta: int, *, min: int | None = None, max: int | None = None) -> int:
+        return run(self._core.add(key, delta, min=min, max=max))
+
+    def check(
+        self,
+        key: bytes,
+        *,
+        if_absent: bool = False,
+        if_present: bool = False,
+        if_match: str | None = None,
+        if_value: bytes | None = None,
+    ) -> None:
+        run(self._core.check(key, if_absent=if_absent, if_present=if_present, if_match=if_match, if_value=if_value))
 
     def delete_range(self, start: bytes = b"", end: bytes = b"", *, prefix: bytes | None = None) -> int:
         return run(self._core.delete_range(start, end, prefix=prefix))

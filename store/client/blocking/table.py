@@ -28,6 +28,8 @@ class Table(Generic[D]):
 
     Keys are a tuple of parts, or a single value where the key has one part. ``at`` reads in the past: a
     :class:`Timestamp`, its text, or a ``datetime`` with a time zone.
+
+    The table of a transaction is this, too. Its writes wait for the commit, and return None.
     """
 
     def __init__(self, core: AsyncTable[D]) -> None:
@@ -47,8 +49,8 @@ class Table(Generic[D]):
 
     # --- by key ----------------------------------------------------------------------------------------------
 
-    def get(self, key: KeyLike, *, at: At = None) -> Document[D] | None:
-        return run(self._core.get(key, at=at))
+    def get(self, key: KeyLike, *, at: At = None, validate: bool = False) -> Document[D] | None:
+        return run(self._core.get(key, at=at, validate=validate))
 
     def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document[D] | None]:
         return run(self._core.get_many(keys, at=at))
@@ -69,6 +71,14 @@ class Table(Generic[D]):
 
     def delete(self, key: KeyLike, *, if_match: str | None = None) -> bool:
         return run(self._core.delete(key, if_match=if_match))
+
+    def add(self, key: KeyLike, field: str, delta: int, *, min: int | None = None, max: int | None = None) -> int:
+        return run(self._core.add(key, field, delta, min=min, max=max))
+
+    def check(
+        self, key: KeyLike, *, if_absent: bool = False, if_present: bool = False, if_match: str | None = None
+    ) -> None:
+        run(self._core.check(key, if_absent=if_absent, if_present=if_present, if_match=if_match))
 
     # --- in ranges -------------------------------------------------------------------------------------------
 

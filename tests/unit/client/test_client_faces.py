@@ -36,6 +36,7 @@ def offered(face: type) -> dict[str, Any]:
 def of_threads(annotation: str) -> str:
     """What an annotation of the core is in the synchronous face."""
     plain = re.sub(r"\bAsync(?=[A-Z])", "", annotation)
+    plain = re.sub(r"\bAwaitable\[(\w+)\]", r"\1", plain)
     return plain.replace("Rows[", "Iterable[")
 
 

@@ -1,0 +1,103 @@
+"""Writes as operations of a transaction: what a table or a namespace would send at once, kept for a commit."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from cortado.errors import InvalidArgument
+from cortado.proto.v1 import common_pb2, documents_pb2
+from cortado.store.client.arguments import shown, text, whole
+
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
+_LENGTH_BYTES: Final = 4
+
+Scope: TypeAlias = tuple[str, str]
+"""A table, as its database and name, or a namespace, as "" and its name: what a read looks at."""
+
+
+def operations_of(method: str, request: Any) -> list[common_pb2.Operation] | None:
+    """What a write does, None for one that no transaction can hold. Raises InvalidArgument for conditions that exclude
+    each other."""
+    match method:
+        case "cortado.v1.Transactions/Commit":
+            return list(request.operations)
+        case "cortado.v1.Documents/Put":
+            operation = common_pb2.Operation(put=_on_table(common_pb2.DocumentPut, request, document=request.document))
+            _join_mode(operation.put, request.mode)
+        case "cortado.v1.Documents/Update":
+            update = _on_table(common_pb2.DocumentUpdate, request, key=request.key, changes_json=request.changes_json)
+            operation = common_pb2.Operation(update=update)
+        case "cortado.v1.Documents/Delete":
+            operation = common_pb2.Operation(delete=_on_table(common_pb2.DocumentDelete, request, key=request.key))
+        case "cortado.v1.KeyValue/Put":
+            put = common_pb2.KvPut(
+                namespace=request.namespace, key=request.key, value=request.value, condition=_condition(request)
+            )
+            operation = common_pb2.Operation(put_pair=put)
+        case "cortado.v1.KeyValue/Delete":
+            delete = common_pb2.KvDelete(namespace=request.namespace, key=request.key, condition=_condition(request))
+            operation = common_pb2.Operation(delete_pair=delete)
+        case _:
+            return None
+    return [operation]
+
+
+def scope_of(message: Any) -> Scope:
+    """Of an operation's message (what its ``oneof`` holds), or of a request to read."""
+    fields = message.DESCRIPTOR.fields_by_name
+    if "namespace" in fields:
+        return "", message.namespace
+    table = message if "database" in fields else message.table
+    return table.database, table.table
+
+
+def count_of(operation: common_pb2.Operation) -> int:
+    """How many operations it is."""
+    if operation.HasField("packed_pairs"):
+        return len(operation.packed_pairs.key_lengths) // _LENGTH_BYTES
+    return 1
+
+
+def addition(field: str, delta: int, least: int | None, most: int | None) -> dict[str, Any]:
+    """The fields of an add, of a document's ``field`` or, where that is empty, of a pair. Raises InvalidArgument."""
+    asked: dict[str, Any] = {"delta": whole(delta, "delta", INT64_MIN, INT64_MAX)}
+    if field:
+        asked["field"] = text(field, "field")
+    for name, bound in (("min", least), ("max", most)):
+        if bound is not None:
+            asked[name] = whole(bound, name, INT64_MIN, INT64_MAX)
+    if least is not None and most is not None and least > most:
+        raise InvalidArgument("min", f"must not be above max, {most}", str(least))
+    return asked
+
+
+def required(condition: common_pb2.Condition | None, names: str) -> common_pb2.Condition:
+    """The condition of a check. Raises InvalidArgument where there is none."""
+    if condition is None:
+        raise InvalidArgument("condition", f"must be one of {names}: a check is nothing else")
+    return condition
+
+
+def _on_table(kind: Any, request: Any, **fields: Any) -> Any:
+    table = request.table
+    return kind(database=table.database, table=table.table, condition=_condition(request), **fields)
+
+
+def _condition(request: Any) -> common_pb2.Condition | None:
+    return request.condition if request.HasField("condition") else None
+
+
+def _join_mode(put: common_pb2.DocumentPut, mode: documents_pb2.PutMode) -> None:
+    """What a mode wants of the live version, as a condition."""
+    if mode == documents_pb2.PUT_MODE_UPSERT:
+        return
+    if put.HasField("condition"):
+        if mode == documents_pb2.PUT_MODE_INSERT:
+            etag = shown(put.condition.etag)
+            raise InvalidArgument("if_match", "excludes the mode insert, which wants no document", etag)
+        return
+    if mode == documents_pb2.PUT_MODE_INSERT:
+        put.condition.absent = True
+    else:
+        put.condition.present = True

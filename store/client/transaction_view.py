@@ -1,0 +1,179 @@
+"""What a transaction has read and written so far: the view that its tables and namespaces read and write through.
+
+::
+
+    the first read ............ linearizable; its timestamp is the start of the transaction
+    every other read .......... at the start, with what the transaction has written there (ReadAt.own_writes)
+    where it must not change .. with a footprint (ReadAt.footprint), which is kept for the commit
+    a write ................... is kept, in its order
+
+The server works out what own writes make of a state, with the code that commits them; so a scan by an index or with a
+filter sees them as well as a get does. Nothing is sent that would begin a transaction, or end one that wrote nothing.
+
+One caller at a time uses it: what a second one would read or write in between has no order in a transaction. A scan
+counts only while its next rows are waited for, so rows may be changed while they are gone through.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final
+
+from cortado.errors import CortadoError, InvalidArgument, TooLarge, Unsupported
+from cortado.proto.v1 import common_pb2, transactions_pb2
+from cortado.store.client.arguments import shown
+from cortado.store.client.operations import Scope, count_of, operations_of, scope_of
+from cortado.store.client.stubs import Method
+from cortado.store.client.views import is_continued
+
+OPERATIONS_MAX: Final = 10_000
+"""As many as a server commits at once."""
+BYTES_MAX: Final = 8 << 20
+"""Of operations and footprints: a commit is one message, and no server takes a larger one."""
+
+_ISOLATIONS: Final = {
+    "snapshot": transactions_pb2.ISOLATION_SNAPSHOT,
+    "serializable": transactions_pb2.ISOLATION_SERIALIZABLE,
+}
+_READS: Final = {"GetDocumentRequest", "MultiGetRequest", "ScanRequest", "KvGetRequest", "KvScanRequest"}
+"""Those that know own writes and footprints."""
+
+
+class _Kept:
+    """The reply to a write that waits for its commit: it tells nothing yet."""
+
+    etag = None
+    existed = None
+    found = None
+    sums = (None,)
+
+
+class TransactionView:
+    """The reads and writes of one transaction."""
+
+    commits = True
+
+    def __init__(self, isolation: str) -> None:
+        """Raises InvalidArgument naming the isolations there are."""
+        number = _ISOLATIONS.get(isolation) if isinstance(isolation, str) else None
+        if number is None:
+            raise InvalidArgument("isolation", f"must be one of {', '.join(_ISOLATIONS)}", shown(isolation))
+        self._isolation = number
+        self._start: common_pb2.Timestamp | None = None
+        self._operations: list[common_pb2.Operation] = []
+        self._own: dict[Scope, list[common_pb2.Operation]] = {}
+        self._footprints: dict[bytes, None] = {}
+        self._count = 0
+        self._size_bytes = 0
+        self._unfit: CortadoError | None = None
+        self._end = ""
+        self._lock = threading.Lock()
+        self._is_used = False
+
+    # --- its life ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        return not self._end
+
+    def end(self, how: str) -> None:
+        """From now on every use is refused, since ``how``, such as "it was committed"."""
+        self._end = how
+        self._operations, self._own, self._footprints = [], {}, {}
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Around each use. Raises Unsupported where the transaction has ended, or somebody else uses it just now."""
+        with self._lock:
+            if self._end:
+                raise Unsupported("using a transaction after its end", self._end)
+            if self._is_used:
+                raise Unsupported("using a transaction from two threads or tasks at once", "begin one for each")
+            self._is_used = True
+        try:
+            yield
+        finally:
+            self._is_used = False
+
+    def commit_request(self) -> transactions_pb2.CommitRequest | None:
+        """What to send, None where nothing was written. Raises TooLarge where it has read more than is validated."""
+        if self._unfit is not None:
+            raise self._unfit
+        if not self._operations:
+            return None
+        return transactions_pb2.CommitRequest(
+            start=self._start, isolation=self._isolation, operations=self._operations, footprints=self._footprints
+        )
+
+    # --- as a view of a connection -------------------------------------------------------------------------------
+
+    def refusal(self, doing: str) -> Unsupported:
+        """Why ``doing`` is not done here."""
+        return Unsupported(f"{doing} in a transaction", "use the client that it was begun with")
+
+    def write(self, method: Method, request: Any, /) -> Any:
+        """Keeps it. Raises Unsupported for what is no write of documents or pairs, TooLarge."""
+        operations = operations_of(method.name, request)
+        if operations is None:
+            raise self.refusal(method.name.removeprefix("cortado.v1."))
+        with self.alone():
+            self._keep(operations)
+        return _Kept
+
+    @asynccontextmanager
+    async def reading(self, request: Any, *, is_begun: bool = False) -> AsyncIterator[Callable[[Any], None]]:
+        """See :class:`~cortado.store.client.views.View`."""
+        with self.alone():
+            if not is_begun and not is_continued(request):
+                self._turn(request)
+            yield lambda reply: self._observe(reply, request.at.footprint)
+
+    # --- what is kept --------------------------------------------------------------------------------------------
+
+    def _turn(self, request: Any) -> None:
+        name = request.DESCRIPTOR.name
+        if name not in _READS:
+            raise self.refusal(name.removesuffix("Request"))
+        at = request.at
+        if at.WhichOneof("kind") is not None and at.timestamp != self._start:
+            raise Unsupported("reading at another time in a transaction", "all of it is read at one")
+        if self._start is not None:
+            at.timestamp.CopyFrom(self._start)
+        if self._isolation == transactions_pb2.ISOLATION_SERIALIZABLE:
+            at.footprint = True
+        at.own_writes.extend(self._own.get(scope_of(request), ()))
+
+    def _observe(self, reply: Any, has_footprint: bool) -> None:
+        if self._start is None:
+            self._start = reply.header.timestamp
+        if has_footprint and reply.footprint not in self._footprints:
+            self._footprints[reply.footprint] = None
+            try:
+                self._grow(len(reply.footprint))
+            except TooLarge as unfit:
+                # It could not be committed as what it is, also if its caller goes on.
+                self._unfit = unfit
+                self._footprints = {}
+                raise
+
+    def _keep(self, operations: list[common_pb2.Operation]) -> None:
+        count = self._count + sum(map(count_of, operations))
+        if count > OPERATIONS_MAX:
+            problem = f"a transaction may have {OPERATIONS_MAX} operations"
+            raise TooLarge("operations", problem, str(count), count, OPERATIONS_MAX)
+        self._grow(sum([each.ByteSize() for each in operations]))
+        self._count = count
+        self._operations += operations
+        for each in operations:
+            kind = str(each.WhichOneof("operation"))
+            if kind not in ("check", "check_pair"):  # They change nothing that a read could see.
+                self._own.setdefault(scope_of(getattr(each, kind)), []).append(each)
+
+    def _grow(self, size_bytes: int) -> None:
+        size_bytes += self._size_bytes
+        if size_bytes > BYTES_MAX:
+            problem = f"a transaction may have {BYTES_MAX} bytes of operations and footprints"
+            raise TooLarge("transaction", problem, f"{size_bytes} bytes", size_bytes, BYTES_MAX)
+        self._size_bytes = size_bytes

@@ -1,0 +1,274 @@
+"""How a transaction ends: at its commit, where the answer of that is lost, and where a function runs until it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cortado.errors import (
+    ConditionFailed,
+    CortadoError,
+    OutcomeUnknown,
+    SnapshotTooOld,
+    TransactionAborted,
+    Unavailable,
+    Unsupported,
+    WriteConflict,
+)
+from cortado.proto.v1 import common_pb2, transactions_pb2
+from cortado.store.client import AsyncTransaction, Client
+from cortado.store.client.runtime import Environment
+from cortado.store.client.transaction_runs import BUDGET_FIRST, BUDGET_MAX, PAUSE_MAX_S, RetryBudget, pause_s
+from cortado.store.clock.timestamp import Timestamp
+from support.faces import FACES, open_client, run_core
+from support.fake_server import FakeServer, Handler, break_off, header, refuse
+
+CONFLICT = WriteConflict("k", "0.1.0", "0.2.0")
+COMMITTED = transactions_pb2.CommitResponse(header=header(2_000), etag="0.2000.0", sums=[5])
+
+
+def answering(*ends: CortadoError | type[ConnectionError] | None) -> Handler:
+    """One end after the other, the last one for ever: an error, a lost answer, or None for a success."""
+    left = list(ends)
+
+    def answer(request: Any, context: Any) -> transactions_pb2.CommitResponse:
+        end = left.pop(0) if len(left) > 1 else left[0]
+        if end is ConnectionError:
+            break_off(context)
+        if isinstance(end, CortadoError):
+            refuse(context, end)
+        return COMMITTED
+
+    return answer
+
+
+# Nobody answers the first attempt, so the refusal of the second one decides nothing.
+LOST = (ConnectionError, ConditionFailed("k", "absent", "present"))
+
+
+def settled(*, happened: bool) -> Handler:
+    reply = transactions_pb2.SettleResponse(header=header(3_000))
+    if happened:
+        reply = transactions_pb2.SettleResponse(
+            header=header(3_000),
+            happened=True,
+            timestamp=common_pb2.Timestamp(wall_ms=2_000),
+            reply=COMMITTED.SerializeToString(),
+        )
+    return lambda request, context: reply
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with FakeServer().running() as running:
+        running.handlers["Transactions.Commit"] = answering(None)
+        yield running
+
+
+@pytest.fixture(params=FACES)
+def client(server: FakeServer, request: pytest.FixtureRequest) -> Iterator[Client]:
+    with open_client(request.param, server.endpoint, timeout_s=5) as opened:
+        yield opened
+
+
+def write(client: Client) -> Any:
+    with client.transaction() as txn:
+        txn.kv("n").add(b"k", 5)
+    return txn
+
+
+# --- an answer that is lost -------------------------------------------------------------------------------------
+
+
+def test_a_commit_whose_answer_is_lost_is_sent_again_under_its_id(server: FakeServer, client: Client) -> None:
+    server.handlers["Transactions.Commit"] = answering(ConnectionError, None)
+    assert write(client).etag == "0.2000.0"
+    first, second = server.calls("Transactions.Commit")
+    assert first == second
+
+
+def test_an_outcome_that_stays_open_is_asked_for_and_it_happened(server: FakeServer, client: Client) -> None:
+    server.handlers |= {"Transactions.Commit": answering(*LOST), "Transactions.Settle": settled(happened=True)}
+    txn = write(client)
+    assert (txn.etag, txn.timestamp, txn.sums) == ("0.2000.0", Timestamp(0, 2_000, 0), [5])
+    [settle] = server.calls("Transactions.Settle")
+    assert settle.request_id == server.calls("Transactions.Commit")[0].request_id
+
+
+def test_an_outcome_that_stays_open_is_asked_for_and_it_never_will_happen(server: FakeServer, client: Client) -> None:
+    server.handlers |= {"Transactions.Commit": answering(*LOST), "Transactions.Settle": settled(happened=False)}
+    with pytest.raises(TransactionAborted) as aborted:
+        write(client)
+    assert aborted.value.cause == "settled"
+
+
+def test_the_outcome_is_unknown_only_where_nobody_can_be_asked_for_it_either(
+    server: FakeServer, client: Client
+) -> None:
+    server.handlers |= {
+        "Transactions.Commit": answering(*LOST),
+        "Transactions.Settle": answering(Unsupported("settling")),
+    }
+    with pytest.raises(OutcomeUnknown, match="asking what became of it failed, too: settling") as unknown:
+        write(client)
+    assert unknown.value.request_id == server.calls("Transactions.Commit")[0].request_id.hex()
+
+
+def test_settling_takes_its_time_from_that_of_the_commit(server: FakeServer) -> None:
+    """Answers are lost until the time of the commit is over. What is left of it is for settling."""
+    now_s = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    server.handlers |= {
+        "Transactions.Commit": answering(ConnectionError),
+        "Transactions.Settle": settled(happened=True),
+    }
+    environment = Environment(monotonic_s=lambda: now_s, sleep_s=sleep, random=lambda: 1.0)
+    with Client(server.endpoint, timeout_s=8, environment=environment) as client:
+        assert write(client).etag == "0.2000.0"
+    assert 4 < now_s <= 6
+
+
+# --- the commit is refused --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refusal", [CONFLICT, ConditionFailed("k", "absent", "present")])
+def test_a_refused_commit_is_the_end_of_a_transaction(
+    server: FakeServer, client: Client, refusal: CortadoError
+) -> None:
+    server.handlers["Transactions.Commit"] = answering(refusal)
+    txn = client.transaction()
+    txn.kv("n").put(b"k", b"v")
+    with pytest.raises(type(refusal)):
+        txn.commit()
+    with pytest.raises(Unsupported, match="its commit had no success"):
+        txn.commit()
+    assert (len(server.calls("Transactions.Commit")), txn.etag) == (1, "")
+
+
+# --- run --------------------------------------------------------------------------------------------------------
+
+
+def run_adds(client: Client, **options: Any) -> list[int]:
+    """What a function saw that adds 5 each time that it runs: the number of its run."""
+    runs: list[int] = []
+
+    async def once(txn: AsyncTransaction) -> list[int]:
+        runs.append(len(runs) + 1)
+        await txn.kv("n").add(b"k", 5)
+        return runs
+
+    return run_core(client, client._core.run(once, **options))
+
+
+@pytest.mark.parametrize(
+    ("ends", "runs"),
+    [
+        ((None,), 1),
+        ((CONFLICT, CONFLICT, None), 3),
+        ((TransactionAborted("settled"), None), 2),
+        ((SnapshotTooOld("0.1.0", "0.2.0"), CONFLICT, None), 3),
+    ],
+)
+def test_a_function_runs_again_where_others_were_faster(
+    server: FakeServer, client: Client, ends: tuple[Any, ...], runs: int
+) -> None:
+    server.handlers["Transactions.Commit"] = answering(*ends)
+    assert run_adds(client) == list(range(1, runs + 1))
+    ids = [request.request_id for request in server.calls("Transactions.Commit")]
+    assert len(set(ids)) == runs, "each is a transaction of its own"
+
+
+def test_a_function_runs_again_where_its_commit_was_cancelled_and_not_where_it_happened(
+    server: FakeServer, client: Client
+) -> None:
+    server.handlers |= {"Transactions.Commit": answering(*LOST), "Transactions.Settle": settled(happened=True)}
+    assert run_adds(client) == [1]
+    server.handlers |= {
+        "Transactions.Commit": answering(*LOST, None),
+        "Transactions.Settle": settled(happened=False),
+    }
+    assert run_adds(client) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "runs"),
+    [
+        (ConditionFailed("k", "absent", "present"), 1),
+        (CONFLICT, 3),
+        (SnapshotTooOld("0.1.0", "0.2.0"), 2),
+    ],
+)
+def test_what_will_not_change_and_the_last_attempt_are_raised(
+    server: FakeServer, client: Client, refusal: CortadoError, runs: int
+) -> None:
+    server.handlers["Transactions.Commit"] = answering(refusal)
+    with pytest.raises(type(refusal)):
+        run_adds(client, attempts=3)
+    assert len(server.calls("Transactions.Commit")) == runs
+
+
+def test_an_exception_of_the_function_rolls_back_and_is_raised(server: FakeServer) -> None:
+    def fail(txn: Any) -> None:
+        txn.kv("n").put(b"k", b"v")
+        raise KeyError
+
+    with Client(server.endpoint, timeout_s=5) as client:
+        with pytest.raises(KeyError):
+            client.run(fail)
+        assert client.run(lambda txn: txn.kv("n").put(b"k", b"v"), isolation="serializable") is None
+        assert client.run(lambda txn: "nothing written") == "nothing written"
+    assert len(server.calls("Transactions.Commit")) == 1
+
+
+def test_a_function_may_end_its_transaction_itself(server: FakeServer) -> None:
+    def commits(txn: Any) -> str:
+        txn.kv("n").put(b"k", b"v")
+        return str(txn.commit())
+
+    def gives_up(txn: Any) -> str:
+        txn.kv("n").put(b"k", b"v")
+        txn.rollback()
+        return "given up"
+
+    with Client(server.endpoint, timeout_s=5) as client:
+        assert client.run(commits) == "0.2000.0"
+        assert client.run(gives_up) == "given up"
+    assert len(server.calls("Transactions.Commit")) == 1
+
+
+def test_a_client_that_only_conflicts_is_told_so_once_its_budget_is_used_up(server: FakeServer) -> None:
+    slept_s: list[float] = []
+    environment = Environment(sleep_s=slept_s.append, random=lambda: 1.0)
+    server.handlers["Transactions.Commit"] = answering(CONFLICT)
+    with Client(server.endpoint, timeout_s=5, environment=environment) as client:
+        with pytest.raises(WriteConflict):
+            run_adds(client)
+        assert slept_s == [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5, 0.5]
+        with pytest.raises(WriteConflict):
+            run_adds(client.with_timeout(4))
+        assert len(slept_s) == BUDGET_FIRST
+        server.handlers["Transactions.Commit"] = answering(*[None] * 5, CONFLICT, None)
+        for _ in range(5):
+            assert run_adds(client) == [1]
+        assert run_adds(client) == [1, 2], "five that succeeded pay for one more retry"
+
+
+def test_a_budget_has_a_bound_and_pauses_have_one() -> None:
+    budget = RetryBudget()
+    for _ in range(10_000):
+        budget.earn()
+    assert sum(budget.take() for _ in range(10_000)) == BUDGET_MAX
+    assert pause_s(1, 0.5) == 0.0025
+    assert pause_s(1_000, 1.0) == PAUSE_MAX_S
+
+
+def test_what_cannot_be_reached_is_not_a_matter_of_conflicts(server: FakeServer) -> None:
+    server.stop()
+    with Client(server.endpoint, timeout_s=0.2) as client, pytest.raises(Unavailable):
+        run_adds(client)
