@@ -75,11 +75,21 @@ class InFlight:
             self._enter_within(min(keys), max(keys))
         return bool(self._versions) and not self._versions.keys().isdisjoint(keys)
 
+    @property
+    def versions(self) -> dict[LogicalKey, Item]:
+        """All of them, to be read."""
+        if self._runs:
+            self._enter()
+        return self._versions
+
     def _enter_within(self, low: LogicalKey, high: LogicalKey) -> None:
         """Enter all runs, if a key in ``[low, high]`` may be in one of them."""
         if self._high < low or high < self._low:
             return
         if any(run.low <= high and low <= run.high for run in self._runs):
-            for run in self._runs:
-                self._versions.update(zip(run.keys, run.items, strict=True))
-            self._runs.clear()
+            self._enter()
+
+    def _enter(self) -> None:
+        for run in self._runs:
+            self._versions.update(zip(run.keys, run.items, strict=True))
+        self._runs.clear()

@@ -38,28 +38,31 @@ class Layer:
     def __init__(self) -> None:
         self.writes: list[tuple[Sequence[LogicalKey], Sequence[Item]]] = []
         """Each command's effects: what it changes, and what the engine will hold of each."""
-        self._versions: dict[LogicalKey, Item] = {}
-        self._entered = 0
-        self._sorted: list[LogicalKey] | None = None
+        self._newest = InFlight()
+        self._taken = 0
+        self._sorted: list[LogicalKey] = []
 
     def add(self, keys: Sequence[LogicalKey], items: Sequence[Item]) -> None:
         """Take the next command's effects."""
         self.writes.append((keys, items))
 
     @property
+    def newest(self) -> InFlight:
+        """The newest version of each key. Made when somebody asks: of many batches nobody does."""
+        for keys, items in islice(self.writes, self._taken, None):
+            self._newest.wrote(keys, items)
+        self._taken = len(self.writes)
+        return self._newest
+
+    @property
     def versions(self) -> dict[LogicalKey, Item]:
-        """The newest version of each key. Made when somebody asks: of most batches nobody does."""
-        if self._entered < len(self.writes):
-            for keys, items in islice(self.writes, self._entered, None):
-                self._versions.update(zip(keys, items, strict=True))
-            self._entered, self._sorted = len(self.writes), None
-        return self._versions
+        """All of them."""
+        return self.newest.versions
 
     def keys_between(self, start: LogicalKey, end: LogicalKey) -> list[LogicalKey]:
         """The keys in ``[start, end)``, ascending."""
-        versions = self.versions
-        if self._sorted is None:
-            self._sorted = sorted(versions)
+        if len(self._sorted) < len(self.versions):
+            self._sorted = sorted(self.versions)
         return self._sorted[bisect_left(self._sorted, start) : bisect_left(self._sorted, end)]
 
 
@@ -126,19 +129,19 @@ class OverlayReader:
 
     def _search(self, key: LogicalKey) -> Item | None:
         for layer in reversed(self._layers):
-            found = layer.versions.get(key)
+            found = layer.newest.get(key)
             if found is not None:
                 return found
         return None
 
     def _note(self, key: LogicalKey, found: Item) -> None:
-        if self._seen is not None and (self._open is None or self._open.versions.get(key) is not found):
+        if self._seen is not None and (self._open is None or self._open.newest.get(key) is not found):
             self._seen.note(key, suffix_from(found[0]))
 
     def _has_one_of(self, keys: Sequence[LogicalKey]) -> bool:
         if self._newest is not None:
             return self._newest.has_one_of(keys)
-        return not all(layer.versions.keys().isdisjoint(keys) for layer in self._layers)
+        return any(layer.newest.has_one_of(keys) for layer in self._layers)
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
         versions = self._base.get_many(keys, max_bytes=max_bytes)

@@ -99,3 +99,17 @@ def test_it_does_not_matter_when_the_engine_shows_what_is_still_in_flight(visibl
     reader = OverlayReader(engine.snapshot(), [layer])
     found = list(reader.scan(LogicalKey(b"a"), LogicalKey(b"z")))
     assert [(key, version.payload) for key, version in found] == [(b"a", b"new")]
+
+
+def test_what_a_large_command_wrote_is_read_with_what_others_of_its_batch_wrote_before_and_after() -> None:
+    engine, layer = DictStore(), Layer()
+    large = {LogicalKey(b"%03d" % number): b"large" for number in range(100, 300)}
+    for write in ({LogicalKey(b"150"): b"before"}, large, {LogicalKey(b"160"): b"after", LogicalKey(b"000"): None}):
+        layer.add(*effects(mutations(write), engine.tick()))
+        reader = OverlayReader(engine.snapshot(), [layer], has_open_layer=False)
+        assert [reader.get(LogicalKey(key)) for key in (b"500", b"0")] == [None, None]
+    keys = [LogicalKey(key) for key in (b"000", b"150", b"160", b"299", b"300")]
+    expected = [None, b"large", b"after", b"large", None]
+    assert [version and version.payload for version in map(reader.get, keys)] == expected
+    assert [version and version.payload for version in reader.get_many(keys)] == expected
+    assert len(list(reader.scan(LogicalKey(b"0"), LogicalKey(b"9")))) == 200
