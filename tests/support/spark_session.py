@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 
@@ -22,7 +23,14 @@ def spark_session(scratch: Path) -> Iterator[SparkSession]:
     need_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python_for_spark(scratch)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Workers are forked from a process that has imported what they need, and no thread; see spark_daemon.py.
+    forking = {
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]),
+        "OPENBLAS_NUM_THREADS": "1",
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    }
     settings = {
+        "spark.python.daemon.module": "support.spark_daemon",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -39,7 +47,8 @@ def spark_session(scratch: Path) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2,2]").appName("cortado-tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with patch.dict(os.environ, forking):
+        session = builder.getOrCreate()
     try:
         yield session
     finally:
