@@ -87,7 +87,8 @@ class Reader(Protocol):
         """One of the ``keys``, or a key in one of the ``ranges``, that has a version above ``ts`` and at or below
         read_ts, deletes too; None where there is none.
 
-        Raises ResourceExhausted, its resource being VALIDATION, where ``ts`` is too long ago to look at ranges here.
+        Raises ResourceExhausted, its resource being VALIDATION, where ``ts`` is too long ago to look at ranges here, or
+        at so many keys.
         """
 
 

@@ -58,6 +58,9 @@ BYTES_MAX: Final = 1 << 20
 _LOOK_ITEMS: Final = 128
 _MANY_VERSIONS: Final = 6
 
+# Of keys that are asked for what changed, so many at once.
+_CHECKED_KEYS: Final = 1_000
+
 # Of so many keys the one search pays that tells whether any is there: new rows mostly come in their order.
 _MANY_KEYS: Final = 16
 
@@ -150,9 +153,14 @@ class VersionStore:
         """See :meth:`Reader.changed_since`. A range takes as long as its versions."""
         self.check_readable(ts)
         since = suffix_of(ts)
-        for key, item in zip(keys, self._newest(keys, read_ts, None, seen) if keys else (), strict=True):
-            if item is not None and suffix_from(item[0]) < since:
-                return Changed(key, timestamp_of(suffix_from(item[0])))
+        place = 0
+        while place < len(keys):
+            # Values are read for their checksums alone: all of them at once may be gigabytes.
+            items = self._newest(keys[place : place + _CHECKED_KEYS], read_ts, BYTES_MAX, seen)
+            for key, item in zip(keys[place:], items, strict=False):
+                if item is not None and suffix_from(item[0]) < since:
+                    return Changed(key, timestamp_of(suffix_from(item[0])))
+            place += len(items)
         for start, end in ranges:
             resume: LogicalKey | None = start
             while resume is not None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from cortado.errors import ResourceExhausted
 from cortado.store.clock.timestamp import Timestamp
@@ -25,11 +25,16 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import VALIDATION, Changed, Reader, Version, logical_of, suffix_from
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, check_deleted, suffix_of, timestamp_of
+from cortado.store.node.changefeed.order import engine_key
 from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.in_flight import InFlight
+from cortado.store.node.key_ranges import KeyRanges
 
 # Of more keys than these it is asked whether what changed is among them, not what became of each.
 _MANY_KEYS = 64
+# Each is searched for, and its value read, which may have a mebibyte: more than a commit's own operations are searched
+# for beside the loop.
+_SEARCHED_KEYS_MAX = 128
 
 
 class Layer:
@@ -64,6 +69,12 @@ class Layer:
         if len(self._sorted) < len(self.versions):
             self._sorted = sorted(self.versions)
         return self._sorted[bisect_left(self._sorted, start) : bisect_left(self._sorted, end)]
+
+    def keys_within(self, ranges: KeyRanges) -> Iterator[LogicalKey]:
+        """The keys in any of the ranges, in no particular order."""
+        if len(self.versions) < len(ranges):
+            return filter(ranges.cover, self.versions)
+        return chain.from_iterable(self.keys_between(LogicalKey(start), LogicalKey(end)) for start, end in ranges)
 
 
 class Layers:
@@ -175,11 +186,12 @@ class OverlayReader:
         self, keys: Sequence[LogicalKey], ranges: Sequence[tuple[LogicalKey, LogicalKey]], ts: Timestamp
     ) -> Changed | None:
         since = suffix_of(ts)
-        changes = None
         if self._recent is not None and len(keys) > _MANY_KEYS:
             changes = self._recent.all_since(ts)
-        if changes is not None:
-            return self._changed_among(set(keys), changes, since) or self.changed_since((), ranges, ts)
+            if changes is not None:
+                return self._changed_among(set(keys), changes, since) or self.changed_since((), ranges, ts)
+            if len(keys) > _SEARCHED_KEYS_MAX:
+                raise _forgotten(ts)
         stored: list[LogicalKey] = []
         for key in keys:
             found = self._find(key)
@@ -189,14 +201,14 @@ class OverlayReader:
             self._note(key, found)
             if suffix_from(found[0]) < since:
                 return _changed(found)
+        joined = KeyRanges(ranges)
         for layer in self._layers:
-            for start, end in ranges:
-                for key in layer.keys_between(start, end):
-                    if suffix_from(layer.versions[key][0]) < since:
-                        return _changed(layer.versions[key])
+            for key in layer.keys_within(joined):
+                if suffix_from(layer.versions[key][0]) < since:
+                    return _changed(layer.versions[key])
         if self._recent is None or not ranges:
             return self._base.changed_since(stored, ranges, ts)
-        return self._base.changed_since(stored, (), ts) or self._changed_of_late(self._recent, ranges, ts, since)
+        return self._base.changed_since(stored, (), ts) or _changed_of_late(self._recent, joined, ts, since)
 
     def _changed_among(self, keys: set[LogicalKey], changes: Sequence[Sequence[Item]], since: bytes) -> Changed | None:
         """As :meth:`changed_since`, from what changed: far less than a search for each key."""
@@ -212,23 +224,31 @@ class OverlayReader:
                         return _changed(item)
         return None
 
-    def _changed_of_late(
-        self,
-        recent: RecentChanges,
-        ranges: Sequence[tuple[LogicalKey, LogicalKey]],
-        ts: Timestamp,
-        since: bytes,
-    ) -> Changed | None:
-        for start, end in ranges:
-            changes = recent.since(ts, start, end)
-            if changes is None:
-                problem = f"what changed since {ts} is not in memory any more: the ranges must be searched"
-                raise ResourceExhausted(problem, resource=VALIDATION)
-            for items in changes:
-                for item in items:
-                    if suffix_from(item[0]) < since:
-                        return _changed(item)
-        return None
+
+def _changed_of_late(recent: RecentChanges, ranges: KeyRanges, ts: Timestamp, since: bytes) -> Changed | None:
+    changes = recent.all_since(ts)
+    if changes is None:
+        raise _forgotten(ts)
+    for items in changes:
+        for item in _items_within(items, ranges):
+            if suffix_from(item[0]) < since:
+                return _changed(item)
+    return None
+
+
+def _items_within(items: Sequence[Item], ranges: KeyRanges) -> Iterator[Item]:
+    """A thousand ranges and thousands of entries, most of them of a few items: what is fewer is gone through."""
+    if len(items) < len(ranges):
+        yield from (item for item in items if ranges.cover(item[0]))
+        return
+    for start, end in ranges:
+        begin = bisect_left(items, start, key=engine_key)
+        yield from items[begin : bisect_left(items, end, begin, key=engine_key)]
+
+
+def _forgotten(ts: Timestamp) -> ResourceExhausted:
+    problem = f"what changed since {ts} is not in memory any more, and must be searched"
+    return ResourceExhausted(problem, resource=VALIDATION)
 
 
 def _merge(

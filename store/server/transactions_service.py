@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -22,7 +21,7 @@ from cortado.store.server.operation_messages import documents_of, operation_coun
 from cortado.store.server.service import Service
 from cortado.store.transactions.ahead import AHEAD_FROM, PIECE_OPERATIONS, Ahead
 from cortado.store.transactions.commit import NOTHING_PREPARED, check_operations, evaluate_commit
-from cortado.store.transactions.footprint import Footprint, Range, join_footprints
+from cortado.store.transactions.footprint import Footprint, join_footprints
 from cortado.store.transactions.operations import Commit, Committed, Isolation
 
 _ISOLATIONS: Final = {
@@ -30,6 +29,8 @@ _ISOLATIONS: Final = {
     transactions_pb2.ISOLATION_SERIALIZABLE: Isolation.SERIALIZABLE,
 }
 _ATTEMPTS: Final = 3
+_SLICE_KEYS: Final = 100
+"""Looked up at once beside the loop; each may have a value of a mebibyte."""
 
 
 class TransactionsService(Service):
@@ -51,7 +52,9 @@ class TransactionsService(Service):
     async def _commit(self, request: transactions_pb2.CommitRequest, measures: CommitOutcomes) -> bytes:
         check_operations(operation_count(request.operations))
         start, isolation, footprint = _begun(request)
-        is_large = len(request.operations) > AHEAD_FROM
+        # A start asks of each key whether it has changed since, also of those that came packed.
+        count = len(request.operations) if start is None else operation_count(request.operations)
+        is_large = count > AHEAD_FROM
         prepared = NOTHING_PREPARED if is_large else await self.prepare(request, documents_of(request.operations))
         unchanged_to: Timestamp | None = None
         ahead: Ahead | None = None
@@ -77,8 +80,8 @@ class TransactionsService(Service):
                 if refusal.resource != VALIDATION:
                     raise
                 measures.evaluated_again += is_large
-            if start is not None and footprint.ranges:
-                unchanged_to = await self._search(footprint.ranges, start, unchanged_to or start)
+            if start is not None and footprint:
+                unchanged_to = await self._search(footprint, start, unchanged_to or start)
         # Others are always faster: in its turn it is.
         ahead = None
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
@@ -115,13 +118,18 @@ class TransactionsService(Service):
             header=self.header(result.ts), happened=True, timestamp=timestamp_message(result.ts), reply=result.reply
         )
 
-    async def _search(self, ranges: Sequence[Range], start: Timestamp, since: Timestamp) -> Timestamp:
-        """Search ranges for changes above ``since``, in slices beside the loop. Returns up to when there are none;
-        what came after that is in memory. Raises WriteConflict."""
+    async def _search(self, footprint: Footprint, start: Timestamp, since: Timestamp) -> Timestamp:
+        """Search what it rests on for changes above ``since``, in slices beside the loop. Returns up to when there are
+        none; what came after that is in memory. Raises WriteConflict."""
         replica = self.host.meta
         up_to = replica.applied.last_ts
         with self.host.scans.place():
-            for begin, end in ranges:
+            for first in range(0, len(footprint.keys), _SLICE_KEYS):
+                keys = footprint.keys[first : first + _SLICE_KEYS]
+                changed = await self.host.scan(partial(replica.store.changed_since, keys, (), since, up_to))
+                if changed is not None:
+                    raise WriteConflict(dump(changed.key), str(start), str(changed.ts), kind="read")
+            for begin, end in footprint.ranges:
                 resume: LogicalKey | None = begin
                 while resume is not None:
                     slice_of_it = partial(replica.store.changed_within, resume, end, since, up_to)

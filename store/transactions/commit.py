@@ -71,8 +71,8 @@ def evaluate_commit(
     check_operations(count_of(commit.operations))
     if commit.start is not None:
         check_start(commit.start, commit_ts)
-        check_keys(reader, commit.footprint, commit.start)
-        check_ranges(reader, commit.footprint, commit.start, commit.ranges_unchanged_to)
+        check_keys(reader, commit.footprint, commit.start, commit.unchanged_to)
+        check_ranges(reader, commit.footprint, commit.start, commit.unchanged_to)
     staged = Staged(Origin(reader, commit.start), catalog)
     staged.run(commit.operations, prepared)
     staged.check_written()
@@ -93,9 +93,10 @@ def check_start(start: Timestamp, commit_ts: Timestamp) -> None:
         raise TimestampInFuture("start", "is a timestamp that no read here has had", str(start), str(commit_ts))
 
 
-def check_keys(reader: Reader, footprint: Footprint, start: Timestamp) -> None:
-    """T4. Raises WriteConflict."""
-    _conflict(reader.changed_since(footprint.keys, (), start), start, "read")
+def check_keys(reader: Reader, footprint: Footprint, start: Timestamp, unchanged_to: Timestamp | None = None) -> None:
+    """T4; up to ``unchanged_to`` the keys were looked up. Raises WriteConflict, ResourceExhausted."""
+    since = start if unchanged_to is None else max(start, unchanged_to)
+    _conflict(reader.changed_since(footprint.keys, (), since), start, "read")
 
 
 def check_ranges(reader: Reader, footprint: Footprint, start: Timestamp, unchanged_to: Timestamp | None) -> None:

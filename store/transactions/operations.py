@@ -50,14 +50,14 @@ class Commit:
     """All of ``operations``, in their order, or none.
 
     Without ``start`` it rests on no earlier read. With it, nothing that it writes and nothing of its ``footprint`` may
-    have changed since. The footprint's ranges are known not to have up to ``ranges_unchanged_to``.
+    have changed since. The footprint is known not to have up to ``unchanged_to``.
     """
 
     operations: Sequence[Operation]
     start: Timestamp | None = None
     isolation: Isolation = Isolation.SNAPSHOT
     footprint: Footprint = field(default_factory=Footprint)
-    ranges_unchanged_to: Timestamp | None = None
+    unchanged_to: Timestamp | None = None
 
 
 @dataclass(frozen=True, slots=True)

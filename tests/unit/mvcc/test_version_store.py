@@ -443,3 +443,24 @@ def test_a_read_that_began_before_a_repair_does_not_miss_what_it_brought(
     found = store.get(key(1), at(9))
     assert found is not None
     assert found.payload == b"1"
+
+
+def test_keys_are_asked_for_changes_in_bounded_pieces(engine: Engine) -> None:
+    """Their values are read, for the checksums: twenty thousand of a mebibyte must not be in memory together."""
+    store = VersionStore(engine)
+    for number in range(40):
+        put(engine, store, at(1), **{f"k{number}": bytes(100_000)})
+    put(engine, store, at(3), k39=None)
+    newest, pieces = store._newest, []
+
+    def counted(*arguments: Any) -> Any:
+        items = newest(*arguments)
+        pieces.append(sum(len(item[1]) for item in items if item is not None))
+        return items
+
+    store._newest = counted  # type: ignore[method-assign]
+    keys = [key(number) for number in range(40)]
+    assert store.changed_since(keys, (), at(3), at(4)) is None
+    assert store.changed_since(keys, (), at(2), at(4)) == (key(39), at(3))
+    assert len(pieces) > 6
+    assert max(pieces) < 1_300_000
