@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +34,7 @@ from cortado.store.catalog.catalog import Catalog
 from cortado.store.keys.bulk import row_keys
 from cortado.store.keys.keyspace import ROW_PREFIX_BYTES, index_key, row_key
 from cortado.store.keys.types import KeyPart, KeyValue, LogicalKey
+from cortado.store.packing import cut
 from cortado.store.tables.columns import read_columns
 from cortado.store.tables.entries import IndexEntries, entries_of_columns, indexed_paths
 from cortado.store.tables.indexes import index_label
@@ -105,9 +105,8 @@ class _Rows:
     lengths: npt.NDArray[np.uint32]
     places: Sequence[int]
 
-    def cut(self) -> list[bytes]:
-        ends = list(accumulate(self.lengths.tolist(), initial=0))
-        return [self.bodies[start:end] for start, end in pairwise(ends)]
+    def cut(self) -> tuple[bytes, ...]:
+        return cut(self.bodies, self.lengths.astype("<u4", copy=False).tobytes())
 
     def without(self, bad: Mapping[int, CortadoError], errors: RowErrors) -> _Rows:
         """The other rows. The errors of the bad ones go to ``errors``, under their places in the request."""
@@ -136,9 +135,7 @@ def _prepare(view: TableView, rows: _Rows, schema_id: int, writer: Schema, error
             raise
         raise _BadRows(bad_keys) from refused
     head = encode_payload(schema_id, b"")
-    ends = list(accumulate(rows.lengths.tolist(), initial=0))
-    bodies = rows.bodies
-    payloads = [head + bodies[start:end] for start, end in pairwise(ends)]
+    payloads = [head + body for body in rows.cut()]
     return PreparedChunk(view, rows.places, keys, primary_keys, payloads, entries, errors)
 
 
