@@ -69,7 +69,7 @@ FLEETING = {
     *("peer_queue_bytes", "process_threads", "engine_readers", "may_lead", "clock_ahead_seconds", "clock_jump_seconds"),
     *("damaged_items", "patrol_damaged_total", "repairs_total", "repaired_items_total"),
     *("entries_examined_total", "entries_doubted_total", "entries_disowned_total"),
-    *("writes_slowed", "writes_slowed_seconds_total"),
+    *("writes_slowed", "writes_slowed_seconds_total", "commits_evaluated_again_total"),
 }
 
 
@@ -120,6 +120,8 @@ def _serve(told: Story, cluster: Cluster) -> None:
             kv.get(b"%d" % number)
         told.look((leader, cluster.nodes[leader]))
         assert len(list(kv.scan())) == 30
+        with client.transaction() as transaction:
+            transaction.kv("n").put(b"1", VALUE)
         kv.get(b"1", at=datetime.now(UTC) + timedelta(milliseconds=100))
         with grpc.insecure_channel(cluster.addresses[follower]) as channel, suppress(grpc.RpcError):
             at = common_pb2.ReadAt(stale_ms=0)

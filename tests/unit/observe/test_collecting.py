@@ -110,6 +110,17 @@ def test_every_definition_has_a_value_of_its_kind_with_its_labels(collected: Col
             assert isinstance(value, Histogram) == (DEFINITIONS[name].kind.value == "histogram"), name
 
 
+def test_commits_are_counted_by_outcome_and_those_that_were_evaluated_again_too(collected: Collected) -> None:
+    def change(node: Any) -> None:
+        commits = node.meta.driver.pipeline.measures.commits
+        commits.committed, commits.refused, commits.conflicts["range"], commits.evaluated_again = 1, 2, 3, 4
+
+    found = collected(change)
+    outcomes = {"committed": 1, "refused": 2, "write conflict": 0, "read conflict": 0, "range conflict": 3}
+    assert found["commits_total"] == {(name,): count for name, count in outcomes.items()}
+    assert found["commits_evaluated_again_total"] == {(): 4}
+
+
 @pytest.mark.parametrize(
     ("accept", "content_type", "parse"),
     [
