@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast, overload
 
+from cortado.errors import InvalidArgument
 from cortado.store.client.async_client import DEFAULT_ENDPOINT, AsyncClient
 from cortado.store.client.blocking.cluster import Membership
 from cortado.store.client.blocking.drive import run
@@ -141,7 +142,11 @@ class Client:
         from cortado.store.client.blocking.transaction import Transaction
 
         async def awaited(core: AsyncTransaction) -> T:
-            return fn(Transaction(core))
+            result = fn(Transaction(core))
+            if isinstance(result, Coroutine):
+                result.close()
+                raise InvalidArgument("fn", "must be no coroutine function: those are for AsyncClient")
+            return result
 
         return run(self._core.run(awaited if callable(fn) else fn, isolation=isolation, attempts=attempts))
 

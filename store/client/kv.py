@@ -124,7 +124,7 @@ class AsyncKeyValue:
         It conflicts with no other add. Raises OutOfBounds where the sum would leave ``[min, max]`` or 64 bits,
         InvalidArgument where the value is no counter.
         """
-        add = common_pb2.KvAdd(namespace=self.namespace, key=_bytes(key, "key"), **addition("", delta, min, max))
+        add = common_pb2.KvAdd(namespace=self.namespace, key=_bytes(key, "key"), **addition(delta, min, max))
         total: int = (await self._commit([common_pb2.Operation(add_pair=add)])).sums[0]
         return total
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument
-from cortado.proto.v1 import common_pb2, documents_pb2
-from cortado.store.client.arguments import shown, text, whole
+from cortado.proto.v1 import common_pb2
+from cortado.store.client.arguments import whole
+from cortado.store.client.put_mode import joined_condition
 
 INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
@@ -23,18 +24,21 @@ def operations_of(method: str, request: Any) -> list[common_pb2.Operation] | Non
         case "cortado.v1.Transactions/Commit":
             return list(request.operations)
         case "cortado.v1.Documents/Put":
-            operation = common_pb2.Operation(put=_on_table(common_pb2.DocumentPut, request, document=request.document))
-            _join_mode(operation.put, request.mode)
+            put = _on_table(common_pb2.DocumentPut, request, document=request.document)
+            condition = joined_condition(request.mode, _condition(request))
+            if condition is not None:
+                put.condition.CopyFrom(condition)
+            operation = common_pb2.Operation(put=put)
         case "cortado.v1.Documents/Update":
             update = _on_table(common_pb2.DocumentUpdate, request, key=request.key, changes_json=request.changes_json)
             operation = common_pb2.Operation(update=update)
         case "cortado.v1.Documents/Delete":
             operation = common_pb2.Operation(delete=_on_table(common_pb2.DocumentDelete, request, key=request.key))
         case "cortado.v1.KeyValue/Put":
-            put = common_pb2.KvPut(
+            pair = common_pb2.KvPut(
                 namespace=request.namespace, key=request.key, value=request.value, condition=_condition(request)
             )
-            operation = common_pb2.Operation(put_pair=put)
+            operation = common_pb2.Operation(put_pair=pair)
         case "cortado.v1.KeyValue/Delete":
             delete = common_pb2.KvDelete(namespace=request.namespace, key=request.key, condition=_condition(request))
             operation = common_pb2.Operation(delete_pair=delete)
@@ -59,11 +63,9 @@ def count_of(operation: common_pb2.Operation) -> int:
     return 1
 
 
-def addition(field: str, delta: int, least: int | None, most: int | None) -> dict[str, Any]:
-    """The fields of an add, of a document's ``field`` or, where that is empty, of a pair. Raises InvalidArgument."""
-    asked: dict[str, Any] = {"delta": whole(delta, "delta", INT64_MIN, INT64_MAX)}
-    if field:
-        asked["field"] = text(field, "field")
+def addition(delta: int, least: int | None, most: int | None) -> dict[str, int]:
+    """What an add adds, and its bounds where there are any. Raises InvalidArgument."""
+    asked = {"delta": whole(delta, "delta", INT64_MIN, INT64_MAX)}
     for name, bound in (("min", least), ("max", most)):
         if bound is not None:
             asked[name] = whole(bound, name, INT64_MIN, INT64_MAX)
@@ -86,18 +88,3 @@ def _on_table(kind: Any, request: Any, **fields: Any) -> Any:
 
 def _condition(request: Any) -> common_pb2.Condition | None:
     return request.condition if request.HasField("condition") else None
-
-
-def _join_mode(put: common_pb2.DocumentPut, mode: documents_pb2.PutMode) -> None:
-    """What a mode wants of the live version, as a condition."""
-    if mode == documents_pb2.PUT_MODE_UPSERT:
-        return
-    if put.HasField("condition"):
-        if mode == documents_pb2.PUT_MODE_INSERT:
-            etag = shown(put.condition.etag)
-            raise InvalidArgument("if_match", "excludes the mode insert, which wants no document", etag)
-        return
-    if mode == documents_pb2.PUT_MODE_INSERT:
-        put.condition.absent = True
-    else:
-        put.condition.present = True

@@ -20,14 +20,18 @@ _MODES: Final[dict[str, documents_pb2.PutMode]] = {
 
 def put_condition(mode: str, if_match: str | None) -> common_pb2.Condition | None:
     """What a put in this mode, with this etag, wants of the live version. Raises InvalidArgument."""
-    number = put_mode(mode)
-    if if_match is not None:
-        if number == documents_pb2.PUT_MODE_INSERT:
-            raise InvalidArgument("if_match", "excludes the mode insert, which wants no document", shown(if_match))
-        return etag_condition(if_match)
-    if number == documents_pb2.PUT_MODE_UPSERT:
+    return joined_condition(put_mode(mode), etag_condition(if_match))
+
+
+def joined_condition(mode: documents_pb2.PutMode, of_etag: common_pb2.Condition | None) -> common_pb2.Condition | None:
+    """What both want of the live version. Raises InvalidArgument where they exclude each other."""
+    if of_etag is not None:
+        if mode == documents_pb2.PUT_MODE_INSERT:
+            raise InvalidArgument("if_match", "excludes the mode insert, which wants no document", shown(of_etag.etag))
+        return of_etag
+    if mode == documents_pb2.PUT_MODE_UPSERT:
         return None
-    if number == documents_pb2.PUT_MODE_INSERT:
+    if mode == documents_pb2.PUT_MODE_INSERT:
         return common_pb2.Condition(absent=True)
     return common_pb2.Condition(present=True)
 

@@ -105,11 +105,11 @@ class AsyncTable(TableReads[D]):
         It conflicts with no other add. Raises OutOfBounds where the sum would leave ``[min, max]`` or what the type
         holds, NotFound where there is no document, InvalidArgument where the field is null or no whole number.
         """
-        asked = addition(text(field, "field"), delta, min, max)
+        path, asked = text(field, "field"), addition(delta, min, max)
 
         async def request() -> transactions_pb2.CommitRequest:
             add = common_pb2.DocumentAdd(
-                database=self._name.database, table=self._name.table, key=await self.key(key), **asked
+                database=self._name.database, table=self._name.table, key=await self.key(key), field=path, **asked
             )
             return transactions_pb2.CommitRequest(operations=[common_pb2.Operation(add=add)])
 

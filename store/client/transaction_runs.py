@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from cortado.errors import Conflict, CortadoError, SnapshotTooOld, TransactionAborted, WriteConflict
+from cortado.errors import Conflict, CortadoError, InvalidArgument, SnapshotTooOld, TransactionAborted, WriteConflict
 
 if TYPE_CHECKING:
     from cortado.store.client.connection import Connection
@@ -61,7 +61,10 @@ async def run_transactions(
     while True:
         try:
             async with begin() as transaction:
-                result = await fn(transaction)
+                awaited = fn(transaction)
+                if not isinstance(awaited, Awaitable):
+                    raise InvalidArgument("fn", "must be a coroutine function", type(awaited).__name__)
+                result = await awaited
         except (WriteConflict, TransactionAborted, SnapshotTooOld) as error:
             refusal: CortadoError = error
         else:

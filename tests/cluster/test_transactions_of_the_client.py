@@ -17,6 +17,7 @@ from cortado.errors import (
     WriteConflict,
 )
 from cortado.store.client import AsyncTransaction, Client, Delete, Index, Put, Table
+from support.cluster import Cluster
 from support.faces import FACES, open_client, run_core
 from support.server_process import ServerProcess
 
@@ -400,3 +401,31 @@ def test_a_stale_snapshot_stays_at_the_time_that_its_first_read_got(
         assert view.now() == then
         assert view.kv(database).get(b"k") == client.at(then).kv(database).get(b"k")
         assert list(view.table(items.full_name).scan()) == list(client.at(then).table(items.full_name).scan())
+
+
+# --- several nodes ----------------------------------------------------------------------------------------------
+
+
+def test_a_transaction_outlives_the_leader_that_it_began_at(three_nodes: Cluster) -> None:
+    with Client(three_nodes.endpoints, timeout_s=20, read_from="any") as several:
+        pairs = several.kv("outlived")
+        pairs.put(b"a", b"1")
+        for isolation in ("snapshot", "serializable"):
+            with several.transaction(isolation=isolation) as txn:  # type: ignore[arg-type]
+                own = txn.kv("outlived")
+                value = own.get(b"a").value  # type: ignore[union-attr]
+                own.put(b"b", value)
+                before = three_nodes.leader()
+                three_nodes.kill(before)
+                assert [pair.value for pair in own.scan(b"a", b"c")] == [value, value]
+                own.add(b"count", 1)
+            three_nodes.start(before)
+            three_nodes.wait_converged()
+        assert txn.sums == [2]
+        with pytest.raises(WriteConflict), several.transaction(isolation="serializable") as txn:
+            own = txn.kv("outlived")
+            assert own.get(b"a") is not None
+            pairs.put(b"a", b"2")
+            three_nodes.kill(three_nodes.leader())
+            own.put(b"b", b"3")
+        assert pairs.get(b"b").value == b"1"  # type: ignore[union-attr]

@@ -10,6 +10,7 @@ import pytest
 from cortado.errors import (
     ConditionFailed,
     CortadoError,
+    InvalidArgument,
     OutcomeUnknown,
     SnapshotTooOld,
     TransactionAborted,
@@ -224,6 +225,21 @@ def test_an_exception_of_the_function_rolls_back_and_is_raised(server: FakeServe
         assert client.run(lambda txn: txn.kv("n").put(b"k", b"v"), isolation="serializable") is None
         assert client.run(lambda txn: "nothing written") == "nothing written"
     assert len(server.calls("Transactions.Commit")) == 1
+
+
+def test_a_function_of_the_other_face_is_refused_and_nothing_is_sent(server: FakeServer) -> None:
+    async def awaits(txn: Any) -> None:
+        await txn.kv("n").put(b"k", b"v")
+
+    def calls(txn: Any) -> None:
+        txn.kv("n")
+
+    with Client(server.endpoint, timeout_s=5) as client:
+        with pytest.raises(InvalidArgument, match="fn: must be no coroutine function"):
+            client.run(awaits)
+        with pytest.raises(InvalidArgument, match="fn: must be a coroutine function"):
+            run_core(client, client._core.run(calls))  # type: ignore[arg-type]
+    assert server.calls("Transactions.Commit") == []
 
 
 def test_a_function_may_end_its_transaction_itself(server: FakeServer) -> None:

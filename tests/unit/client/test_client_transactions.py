@@ -151,10 +151,10 @@ def test_what_was_written_is_sent_at_once_in_its_order_under_an_id(server: FakeS
         assert own.put({"id": 1}, mode="insert") is None
         assert own.put({"id": 1}, mode="replace") is None
         assert own.put({"id": 1}, if_match="0.1.0") is None
-        assert own.update(1, {"n": 2}) is None
+        assert own.update(1, {"n": 2}, if_match="0.2.0") is None
         assert own.add(1, "n", 3, min=0) is None
         assert own.check(1, if_present=True) is None
-        assert own.delete(1) is None
+        assert own.delete(1, if_match="0.3.0") is None
         assert pairs.put(b"k", b"v", if_value=b"u") is None
         assert pairs.batch([Put(b"k", b"v"), Put(b"l", b"v")]) is None
         assert pairs.add(b"c", -4, max=9) is None
@@ -169,8 +169,11 @@ def test_what_was_written_is_sent_at_once_in_its_order_under_an_id(server: FakeS
     assert kinds == [*documents, "put_pair", "packed_pairs", "add_pair", "check_pair", "delete_pair"]
     conditions = [each.put.condition.WhichOneof("kind") for each in request.operations[:3]]
     assert conditions == ["absent", "present", "etag"]
+    assert request.operations[11].delete_pair.condition.present
     assert (request.operations[4].add.delta, request.operations[4].add.min) == (3, 0)
     assert not request.operations[4].add.HasField("max")
+    assert request.operations[3].update.condition.etag == "0.2.0"
+    assert request.operations[6].delete.condition.etag == "0.3.0"
     assert request.operations[7].put_pair.condition.value == b"u"
     assert (txn.etag, txn.timestamp, txn.sums) == ("0.2000.0", Timestamp(0, 2_000, 0), [7])
 
@@ -327,6 +330,17 @@ def test_what_no_server_would_take_is_not_kept(server: FakeServer, client: Clien
         with pytest.raises(TooLarge, match="transaction: a transaction may have 8388608 bytes"):
             txn.kv("n").put(b"k", bytes(1_000_000))
         txn.rollback()
+
+
+def test_a_footprint_that_comes_again_takes_no_room(server: FakeServer, client: Client) -> None:
+    server.handlers["KeyValue.Get"] = lambda request, context: kv_pb2.KvGetResponse(
+        header=header(1_500), footprint=bytes(1_000_000)
+    )
+    with client.transaction(isolation="serializable") as txn:
+        txn.kv("n").put(b"k", b"v")
+        for _ in range(10):
+            txn.kv("n").get(b"l")
+    assert [len(request.footprints) for request in commits(server)] == [1]
 
 
 def test_a_read_that_could_not_be_validated_lets_nothing_be_committed(server: FakeServer, client: Client) -> None:

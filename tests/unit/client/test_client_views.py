@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -11,10 +12,10 @@ import pytest
 
 from cortado.errors import Cancelled, InvalidArgument, Unsupported
 from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2
-from cortado.store.client import Client, Delete, Put, Stale
+from cortado.store.client import AsyncClient, Client, Delete, Put, Stale
 from cortado.store.clock.timestamp import Timestamp
 from support.faces import FACES, open_client
-from support.fake_server import FakeServer, header
+from support.fake_server import FakeServer, header, refuse
 
 THEN = Timestamp(0, 500, 3)
 ROW = {"type": "record", "name": "Row", "fields": [{"name": "id", "type": "long"}]}
@@ -119,6 +120,33 @@ def test_a_call_may_name_another_time_and_a_view_of_a_view_too(server: FakeServe
     past.at(Timestamp(0, 300, 0)).kv("n").get(b"k")
     past.with_timeout(3).kv("n").get(b"k")
     assert [at.timestamp.wall_ms for at in asked_at(server)] == [400, 300, 500]
+
+
+def test_those_who_ask_a_snapshot_first_at_once_are_told_one_time(server: FakeServer) -> None:
+    times = iter([500, 600, 700])
+    server.handlers["KeyValue.Get"] = lambda request, context: kv_pb2.KvGetResponse(header=header(next(times)))
+
+    async def ask() -> None:
+        async with AsyncClient(server.endpoint, timeout_s=5) as client:
+            view = client.snapshot(stale_ms=50)
+            await asyncio.gather(*[view.kv("n").get(b"k") for _ in range(3)])
+
+    asyncio.run(ask())
+    first, *others = asked_at(server)
+    assert first == common_pb2.ReadAt(stale_ms=50)
+    assert others == [common_pb2.ReadAt(timestamp=common_pb2.Timestamp(wall_ms=500))] * 2
+
+
+def test_a_snapshot_whose_first_read_failed_has_no_time_yet(server: FakeServer, client: Client) -> None:
+    answer = server.handlers["KeyValue.Get"]
+    server.handlers["KeyValue.Get"] = lambda request, context: refuse(context, InvalidArgument("key", "is bad"))
+    view = client.snapshot()
+    with pytest.raises(InvalidArgument):
+        view.kv("n").get(b"k")
+    server.handlers["KeyValue.Get"] = answer
+    for _ in range(2):
+        view.kv("n").get(b"k")
+    assert [at.WhichOneof("kind") for at in asked_at(server)] == [None, None, "timestamp"]
 
 
 @pytest.mark.parametrize("at", [None, "yesterday", datetime(2025, 1, 1), 5])
