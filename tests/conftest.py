@@ -71,6 +71,7 @@ _LONG = (
     "tests/docs/",
     "tests/spark/",
     "tests/simulation/",
+    "tests/upgrade/",
 )
 
 
