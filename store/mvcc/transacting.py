@@ -8,12 +8,14 @@ refusal is a conflict: begun again, it may well succeed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Never
+from typing import Final, Never
 
-from cortado.errors import CortadoError, WriteConflict
+from cortado.errors import CortadoError, ResourceExhausted, WriteConflict
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader, Version
+
+DECODING: Final = "decoding"
 
 OWN: Timestamp = ZERO
 """The timestamp of what the same transaction has written before: no commit has it."""
@@ -28,9 +30,20 @@ class Origin:
     """The newest state, read through ``reader``, and where the transaction began; ``start`` is None for one that rests
     on no earlier read."""
 
-    def __init__(self, reader: Reader, start: Timestamp | None = None) -> None:
+    def __init__(self, reader: Reader, start: Timestamp | None = None, decoded_bytes_max: int | None = None) -> None:
+        """Where nothing may take long, ``decoded_bytes_max`` of stored documents are decoded, and no more."""
         self.reader = reader
         self.start = start
+        self._decoded_bytes_max = decoded_bytes_max
+        self._decoded_bytes = 0
+
+    def decode(self, size_bytes: int) -> None:
+        """To be told before a stored document is decoded. Raises ResourceExhausted, its resource being DECODING."""
+        self._decoded_bytes += size_bytes
+        limit = self._decoded_bytes_max
+        if limit is not None and self._decoded_bytes > limit:
+            problem = f"documents of more than {limit} bytes are to be decoded, which is done beside the loop"
+            raise ResourceExhausted(problem, resource=DECODING, limit=limit)
 
     def refuse(self, refusal: CortadoError, key: LogicalKey, show: Callable[[], str], row: int) -> Never:
         """Raise ``refusal``, which rests on what is stored under ``key``, or the WriteConflict that it is."""

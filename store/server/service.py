@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from google.protobuf.message import Message
 
+from cortado.errors import ResourceExhausted
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
@@ -17,7 +18,7 @@ from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
-from cortado.store.mvcc.transacting import Origin
+from cortado.store.mvcc.transacting import DECODING, Origin
 from cortado.store.node.host import Host
 from cortado.store.node.replica import Replica
 from cortado.store.node.request_table.records import HASH_BYTES
@@ -34,7 +35,9 @@ REGION_EPOCH: Final = 1
 
 # Own writes take some tens of microseconds each: more of them are staged beside the loop.
 _OPERATIONS_ON_THE_LOOP: Final = 64
-_READ_ON_THE_LOOP_BYTES: Final = 16 << 10
+READ_ON_THE_LOOP_BYTES: Final = 16 << 10
+DECODED_ON_THE_LOOP_BYTES: Final = 64 << 10
+"""Of documents that operations change or pass by: JSON and numbers take half a microsecond a byte."""
 
 SLICE_ROWS_MAX: Final = 4_000
 SLICE_BYTES_MAX: Final = 1 << 20
@@ -97,18 +100,24 @@ class Service:
         if not at.own_writes and not at.footprint:
             return None
         base = replica.reader(read_ts)
-        if len(at.own_writes) <= _OPERATIONS_ON_THE_LOOP:
-            own = self._own_writes(at, base)
-        else:
-            own = await self.host.scan(lambda: self._own_writes(at, base))
-        return TransactionReads(replica.store, own)
+        return TransactionReads(replica.store, await self._own_writes(at, base))
 
-    def _own_writes(self, at: common_pb2.ReadAt, base: Reader) -> Mutations:
+    async def _own_writes(self, at: common_pb2.ReadAt, base: Reader) -> Mutations:
+        """On the loop what is quick, and beside it what turns out not to be."""
         if not at.own_writes:
             return Mutations()
+        if len(at.own_writes) <= _OPERATIONS_ON_THE_LOOP and at.ByteSize() <= READ_ON_THE_LOOP_BYTES:
+            try:
+                return self._staged(at, Origin(base, decoded_bytes_max=DECODED_ON_THE_LOOP_BYTES))
+            except ResourceExhausted as refusal:
+                if refusal.resource != DECODING:
+                    raise
+        return await self.host.scan(lambda: self._staged(at, Origin(base)))
+
+    def _staged(self, at: common_pb2.ReadAt, origin: Origin) -> Mutations:
         check_operations(operation_count(at.own_writes), "at.own_writes")
         catalog = self.catalog()
-        staged = Staged(Origin(base), catalog, "at.own_writes")
+        staged = Staged(origin, catalog, "at.own_writes")
         staged.run(operations_of(catalog, at.own_writes, "at.own_writes"))
         return staged.mutations()
 
@@ -135,7 +144,7 @@ class Service:
     ) -> Mapping[int, PreparedDocument | None]:
         """Read the documents of a large request beside the loop, in slices; a small one is read when evaluated."""
         prepared: dict[int, PreparedDocument | None] = {}
-        if request.ByteSize() <= _READ_ON_THE_LOOP_BYTES:
+        if request.ByteSize() <= READ_ON_THE_LOOP_BYTES:
             return prepared
         reading = zip(documents, prepare_documents(self.catalog(), list(documents.values())), strict=False)
 

@@ -15,10 +15,11 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import VALIDATION, Reader
 from cortado.store.mvcc.seen import Seen
+from cortado.store.mvcc.transacting import DECODING
 from cortado.store.observe.measures import CommitOutcomes
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.operation_messages import documents_of, operation_count, operations_of
-from cortado.store.server.service import Service
+from cortado.store.server.service import DECODED_ON_THE_LOOP_BYTES, READ_ON_THE_LOOP_BYTES, Service
 from cortado.store.transactions.ahead import AHEAD_FROM, PIECE_OPERATIONS, Ahead
 from cortado.store.transactions.commit import NOTHING_PREPARED, check_operations, evaluate_commit
 from cortado.store.transactions.footprint import Footprint, join_footprints
@@ -54,10 +55,12 @@ class TransactionsService(Service):
         start, isolation, footprint = _begun(request)
         # A start asks of each key whether it has changed since, also of those that came packed.
         count = len(request.operations) if start is None else operation_count(request.operations)
-        is_large = count > AHEAD_FROM
+        changes_bytes = sum([len(each.update.changes_json) for each in request.operations])
+        is_large = count > AHEAD_FROM or changes_bytes > READ_ON_THE_LOOP_BYTES
         prepared = NOTHING_PREPARED if is_large else await self.prepare(request, documents_of(request.operations))
         unchanged_to: Timestamp | None = None
         ahead: Ahead | None = None
+        decoded_bytes_max: int | None = DECODED_ON_THE_LOOP_BYTES
 
         def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             if ahead is not None:
@@ -65,7 +68,7 @@ class TransactionsService(Service):
             catalog = self.host.meta.catalog(reader)
             operations = operations_of(catalog, request.operations, "operations")
             commit = Commit(operations, start, isolation, footprint, unchanged_to)
-            return evaluate_commit(reader, commit_ts, catalog, commit, prepared)
+            return evaluate_commit(reader, commit_ts, catalog, commit, prepared, decoded_bytes_max)
 
         def reply(ts: Timestamp, value: object) -> Message:
             assert isinstance(value, Committed)
@@ -77,13 +80,14 @@ class TransactionsService(Service):
             try:
                 return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
             except ResourceExhausted as refusal:
-                if refusal.resource != VALIDATION:
+                if refusal.resource not in (VALIDATION, DECODING):
                     raise
                 measures.evaluated_again += is_large
+                is_large |= refusal.resource == DECODING
             if start is not None and footprint:
                 unchanged_to = await self._search(footprint, start, unchanged_to or start)
         # Others are always faster: in its turn it is.
-        ahead = None
+        ahead = decoded_bytes_max = None
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def _ahead(

@@ -103,8 +103,9 @@ class RowStage:
             self._take(row_key, RowChange(view, primary_key, self._stored(view, row_key, live), None, None, row))
         return True
 
-    def add(self, view: TableView, add: Add, row: int = 0) -> int:
-        """The sum. Raises as :meth:`update`, OutOfBounds, and InvalidArgument where the field holds no whole number."""
+    def add(self, view: TableView, add: Add, row: int = 0) -> tuple[int, RowChange]:
+        """The sum, and what it makes of the row. Raises as :meth:`update`, OutOfBounds, and InvalidArgument where the
+        field holds no whole number."""
         primary_key = view.encode_key(add.key)
         live = self._live(view.row_key(primary_key))
         old = self._existing(view, primary_key, live, row)
@@ -118,8 +119,8 @@ class RowStage:
         except ConditionFailed as refusal:
             refusal.row = row
             self._origin.refuse(refusal, view.row_key(primary_key), lambda: view.show_key(primary_key), row)
-        self._change(view, primary_key, old, apply_changes(view, old, {add.field: total}, json=False), row)
-        return total
+        changed = apply_changes(view, old, {add.field: total}, json=False)
+        return total, self._change(view, primary_key, old, changed, row)
 
     def check(self, view: TableView, check: Check, row: int = 0) -> None:
         """Raises InvalidArgument, KeyTooLong, ConditionFailed, WriteConflict."""
@@ -135,12 +136,16 @@ class RowStage:
         change = self._changes.get(row_key)
         if change is not None:
             return change.old
-        return decode_indexed(view, live.payload) if live is not None and view.table.indexes else None
+        if live is None or not view.table.indexes:
+            return None
+        self._origin.decode(len(live.payload))
+        return decode_indexed(view, live.payload)
 
     def _existing(self, view: TableView, primary_key: bytes, live: Version | None, row: int) -> dict[str, Any]:
         if live is None:
             shown = view.show_key(primary_key)
             self._origin.refuse(NotFound("document", shown), view.row_key(primary_key), lambda: shown, row)
+        self._origin.decode(len(live.payload))
         return view.decode(live.payload)
 
     def _change(self, view: TableView, primary_key: bytes, before: Any, after: Any, row: int) -> RowChange:

@@ -60,20 +60,25 @@ NOTHING_PREPARED: Final[Prepared] = MappingProxyType({})
 
 
 def evaluate_commit(
-    reader: Reader, commit_ts: Timestamp, catalog: Catalog, commit: Commit, prepared: Prepared = NOTHING_PREPARED
+    reader: Reader,
+    commit_ts: Timestamp,
+    catalog: Catalog,
+    commit: Commit,
+    prepared: Prepared = NOTHING_PREPARED,
+    decoded_bytes_max: int | None = None,
 ) -> Evaluation:
     """Reply: :class:`Committed`. ``prepared`` saves reading the documents of the puts at these places.
 
     Raises WriteConflict, SnapshotTooOld, and what the operations are refused with, each error with its operation's
     place: NotFound, InvalidArgument, ConditionFailed, OutOfBounds, UniqueViolation. ResourceExhausted, as
-    :meth:`Reader.changed_since` does.
+    :meth:`Reader.changed_since` does, and :meth:`Origin.decode` above ``decoded_bytes_max``.
     """
     check_operations(count_of(commit.operations))
     if commit.start is not None:
         check_start(commit.start, commit_ts)
         check_keys(reader, commit.footprint, commit.start, commit.unchanged_to)
         check_ranges(reader, commit.footprint, commit.start, commit.unchanged_to)
-    staged = Staged(Origin(reader, commit.start), catalog)
+    staged = Staged(Origin(reader, commit.start, decoded_bytes_max), catalog)
     staged.run(commit.operations, prepared)
     staged.check_written()
     return Evaluation(staged.mutations(), Committed(commit_ts, tuple(staged.sums)))
@@ -176,7 +181,9 @@ class Staged:
                 self._rows.delete(view, operation, row)
                 self.written[view.row_key(view.encode_key(operation.key))] = None
             case Add():
-                self.sums.append(self._rows.add(view, operation, row))
+                total, change = self._rows.add(view, operation, row)
+                self.sums.append(total)
+                self._size_bytes += len(change.payload or b"")
             case Check():
                 self._rows.check(view, operation, row)
             case _:
