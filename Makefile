@@ -10,7 +10,7 @@ SHARED = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-packages lint fmt type proto proto-check lock sim bench bench-cluster clean
+.PHONY: help setup run test test-quick test-packages lint fmt type proto proto-check lock sim bench bench-cluster bench-txn clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,10 @@ bench: setup ## Measure, beside the raw limits of what lies below (writes benchm
 
 bench-cluster: setup ## Measure three nodes beside etcd's three (writes benchmarks/results/cluster/)
 	@tools/etcd.sh || true; $(PYTHON_BIN)/python -m benchmarks.cluster $(BENCH_ARGS)
+
+bench-txn: setup ## Measure transactions on three nodes beside etcd's (writes benchmarks/results/cluster/)
+	@tools/etcd.sh || true; $(PYTHON_BIN)/python -m benchmarks.cluster $(BENCH_ARGS) \
+		--only txn_1 txn_1_hot txn_10 txn_10_hot
 
 clean: ## Remove what the targets above made
 	@rm -rf .venv .venv-proto build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -34,7 +34,7 @@ from benchmarks.cluster.h2load import H2load, find_h2load
 from benchmarks.cluster.members import Cluster, Member
 from benchmarks.cluster.tables import Measured, Results, show
 from benchmarks.cluster.turns import in_turns
-from benchmarks.cluster.workloads import BY_H2LOAD, KEYS, LOADS, STORED, VALUE_BYTES, Load
+from benchmarks.cluster.workloads import BY_H2LOAD, KEYS, LOADS, STORED, TRANSACTIONS, VALUE_BYTES, Load
 from benchmarks.report import machine
 
 WIDTH: Final = 180
@@ -76,7 +76,7 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    workloads = tuple(dict.fromkeys(load.workload for load in LOADS))
+    workloads = tuple(dict.fromkeys(load.workload for load in (*LOADS, *TRANSACTIONS)))
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description="Three nodes, beside etcd's.")
     parser.add_argument("--system", nargs="+", choices=("cortado", "etcd"), default=["cortado", "etcd"])
     parser.add_argument("--only", nargs="+", choices=workloads, default=[], help="these workloads alone")
@@ -142,8 +142,8 @@ def _measure(
         leader = cluster.leader()
         assert leader is not None
         subprocess.run(_command(cluster, leader, "fill", 1), check=True)
-    for load in LOADS:
-        if options.only and load.workload not in options.only:
+    for load in (*LOADS, *TRANSACTIONS):
+        if load.workload not in (options.only or {each.workload for each in LOADS}):
             continue
         by_h2load = load.workload.startswith(BY_H2LOAD)
         if by_h2load and programs.h2load is None:

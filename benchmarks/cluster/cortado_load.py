@@ -2,9 +2,9 @@
 
     python -m benchmarks.cluster.cortado_load WORKLOAD CALLERS ENDPOINT,...
 
-For ``put``, ``get``, ``batch``, ``range`` and ``range_overwritten`` the tasks call for a while uncounted, and ``ready``
-is printed. Each line of standard input then asks for a round of so many seconds: ``counting`` is printed when the
-round's own warm-up is over, and at its end what was seen, as a line of JSON. The end of the input ends it all.
+For ``put``, ``get``, ``batch``, ``range``, ``range_overwritten`` and ``txn_...`` the tasks call for a while uncounted,
+and ``ready`` is printed. Each line of standard input then asks for a round of so many seconds: ``counting`` is printed
+when the round's own warm-up is over, and at its end what was seen, as a line of JSON. The end of the input ends it all.
 
 ``fill`` writes what gets and ranges find. ``failover`` puts, each task through a client of its own, until it is ended,
 and prints for each acknowledged put when it began and ended (wall clock, nanoseconds).
@@ -26,6 +26,7 @@ from benchmarks.cluster.workloads import (
     BATCH_KEY,
     BATCH_PUTS,
     FAILOVER_KEY,
+    HOT_KEYS,
     KEYS,
     NAMESPACE,
     OVERWRITES,
@@ -38,34 +39,34 @@ from benchmarks.cluster.workloads import (
     WARM_CALLS,
     WARM_MS,
 )
-from cortado.store.client import AsyncClient, AsyncKeyValue
+from cortado.store.client import AsyncClient, AsyncKeyValue, AsyncTransaction
 from cortado.store.client.kv import Put
 
 FILLERS: Final = 16
 TIMEOUT_S: Final = 10.0
 FAILOVER_TIMEOUT_S: Final = 30.0
 
-Ask = Callable[[AsyncKeyValue, random.Random], Awaitable[None]]
+Ask = Callable[[AsyncClient, AsyncKeyValue, random.Random], Awaitable[None]]
 """One call. Raises ValueError for a wrong answer."""
 
 
-async def _put(kv: AsyncKeyValue, draw: random.Random) -> None:
+async def _put(_client: AsyncClient, kv: AsyncKeyValue, draw: random.Random) -> None:
     await kv.put(PUT_KEY % draw.randrange(KEYS), draw.randbytes(VALUE_BYTES))
 
 
-async def _get(kv: AsyncKeyValue, draw: random.Random) -> None:
+async def _get(_client: AsyncClient, kv: AsyncKeyValue, draw: random.Random) -> None:
     pair = await kv.get(STORED_KEY % draw.randrange(STORED))
     if pair is None or len(pair.value) != VALUE_BYTES:
         raise ValueError(f"a wrong answer: {pair!r:.80}")
 
 
-async def _batch(kv: AsyncKeyValue, draw: random.Random) -> None:
+async def _batch(_client: AsyncClient, kv: AsyncKeyValue, draw: random.Random) -> None:
     order, value = draw.randrange(KEYS), draw.randbytes(VALUE_BYTES)
     await kv.batch([Put(BATCH_KEY % (order, line), value) for line in range(BATCH_PUTS)])
 
 
 def _range_of(format_: bytes) -> Ask:
-    async def ask(kv: AsyncKeyValue, draw: random.Random) -> None:
+    async def ask(_client: AsyncClient, kv: AsyncKeyValue, draw: random.Random) -> None:
         start = draw.randrange(STORED - RANGE_KEYS)
         found = 0
         # By the page: a step of an asynchronous iterator costs more than a pair.
@@ -77,20 +78,54 @@ def _range_of(format_: bytes) -> Ask:
     return ask
 
 
+def _transaction_of(count: int, *, hot: bool) -> Ask:
+    """Reads keys and writes them; begun again where somebody else was faster."""
+
+    async def ask(client: AsyncClient, _kv: AsyncKeyValue, draw: random.Random) -> None:
+        keys, value = _distinct(count, draw, hot=hot), draw.randbytes(VALUE_BYTES)
+
+        async def move(transaction: AsyncTransaction) -> None:
+            kv = transaction.kv(NAMESPACE)
+            # The first read says at which time all are.
+            await kv.get(keys[0])
+            if count > 1:
+                await asyncio.gather(*map(kv.get, keys[1:]))
+            for key in keys:
+                await kv.put(key, value)
+
+        await client.run(move)
+
+    return ask
+
+
+def _distinct(count: int, draw: random.Random, *, hot: bool) -> list[bytes]:
+    """Of hot ones, each key is with a hundredth's chance one of a few that all callers want."""
+    chosen: dict[bytes, None] = {}
+    while len(chosen) < count:
+        is_hot = hot and draw.randrange(100) == 0
+        chosen[PUT_KEY % draw.randrange(HOT_KEYS if is_hot else KEYS)] = None
+    return list(chosen)
+
+
 WORKLOADS: Final[dict[str, Ask]] = {
     "put": _put,
     "get": _get,
     "batch": _batch,
     "range": _range_of(STORED_KEY),
     "range_overwritten": _range_of(OVERWRITTEN_KEY),
+    "txn_1": _transaction_of(1, hot=False),
+    "txn_1_hot": _transaction_of(1, hot=True),
+    "txn_10": _transaction_of(10, hot=False),
+    "txn_10_hot": _transaction_of(10, hot=True),
 }
 
 
 class Caller:
     """One call after another."""
 
-    def __init__(self, kv: AsyncKeyValue, ask: Ask, seed: int) -> None:
-        self._kv = kv
+    def __init__(self, client: AsyncClient, ask: Ask, seed: int) -> None:
+        self._client = client
+        self._kv = client.kv(NAMESPACE)
         self._ask = ask
         self._draw = random.Random(seed)
         self.latencies_us: list[int] = []
@@ -109,7 +144,7 @@ class Caller:
 
     async def _one(self) -> bool:
         try:
-            await self._ask(self._kv, self._draw)
+            await self._ask(self._client, self._kv, self._draw)
         except Exception as error:
             if not self.failed:
                 print(f"a call failed: {error!r}", file=sys.stderr)
@@ -140,7 +175,7 @@ class Phase:
 
 async def rounds(endpoints: str, ask: Ask, count: int) -> None:
     async with AsyncClient(endpoints, timeout_s=TIMEOUT_S) as client:
-        callers = [Caller(client.kv(NAMESPACE), ask, seed) for seed in range(count)]
+        callers = [Caller(client, ask, seed) for seed in range(count)]
         await asyncio.gather(*(caller.warm() for caller in callers))
         print("ready", flush=True)
         loop = asyncio.get_running_loop()

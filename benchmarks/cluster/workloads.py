@@ -16,6 +16,8 @@ STORED: Final = 10_000
 OVERWRITES: Final = 10
 BATCH_PUTS: Final = 100
 RANGE_KEYS: Final = 1_000
+HOT_KEYS: Final = 10
+"""Of a hot transaction each key is with a hundredth's chance one of these."""
 NAMESPACE: Final = "bench"
 
 PUT_KEY: Final = b"put-%08d"
@@ -62,6 +64,18 @@ LOADS: Final = (
     Load("unary_get", "linearizable get, a call of its own by h2load", 64, aim=0.5),
 )
 
+TRANSACTIONS: Final = tuple(
+    Load(workload, title, callers, aim=1.0 if callers >= 16 else 0.0)
+    for workload, title in (
+        ("txn_1", "transaction of one read and one write"),
+        ("txn_1_hot", "transaction of one read and one write, 1% hot"),
+        ("txn_10", "transaction of ten reads and ten writes"),
+        ("txn_10_hot", "transaction of ten reads and ten writes, 1% hot"),
+    )
+    for callers in (1, 16, 64)
+)
+"""Measured where they are asked for by name: a transaction that meets another one is begun again, and counts once."""
+
 
 def sizes() -> dict[str, int]:
     """For the program that asks etcd, by the names of its flags."""
@@ -72,6 +86,7 @@ def sizes() -> dict[str, int]:
         "value-bytes": VALUE_BYTES,
         "batch-puts": BATCH_PUTS,
         "range-keys": RANGE_KEYS,
+        "hot-keys": HOT_KEYS,
         "warm-calls": WARM_CALLS,
         "warm-ms": WARM_MS,
     }

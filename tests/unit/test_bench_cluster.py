@@ -18,7 +18,7 @@ from benchmarks.cluster.h2load import H2load, data_bytes, latencies_us, request
 from benchmarks.cluster.members import Cluster, Member, Use
 from benchmarks.cluster.tables import Measured, Results, costs, markdown, rates
 from benchmarks.cluster.turns import Outcome, in_turns, middle
-from benchmarks.cluster.workloads import LOADS, Load
+from benchmarks.cluster.workloads import LOADS, TRANSACTIONS, Load
 from cortado.proto.v1 import kv_pb2
 
 OUTCOME = Outcome(
@@ -162,7 +162,7 @@ def test_a_load_process_that_ends_early_is_no_result() -> None:
 
 
 def test_both_programs_know_every_workload_that_they_are_asked_for() -> None:
-    asked = {load.workload for load in LOADS if not load.workload.startswith(workloads.BY_H2LOAD)}
+    asked = {load.workload for load in (*LOADS, *TRANSACTIONS) if not load.workload.startswith(workloads.BY_H2LOAD)}
     assert asked == set(cortado_load.WORKLOADS)
     declared = re.search(r"var workloads = map\[string\]ask\{(.*?)\n\}", GO, re.DOTALL)
     assert declared is not None

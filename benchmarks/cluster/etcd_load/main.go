@@ -2,7 +2,7 @@
 //
 //	etcd_load [-callers N] [-keys N ...] WORKLOAD ENDPOINT,...
 //
-// put, get, batch, range and range_overwritten: N goroutines share one client. They call for a while uncounted, and
+// put, get, batch, range, range_overwritten and txn_...: N goroutines share one client. They call for a while uncounted, and
 // "ready" is printed. Each line of standard input then asks for a round of so many seconds: "counting" is printed when
 // the round's own warm-up is over, and at its end what was seen, as a line of JSON. The end of the input ends it all.
 //
@@ -39,6 +39,7 @@ var (
 	valueBytes = flag.Int("value-bytes", 0, "of each value")
 	batchPuts  = flag.Int("batch-puts", 0, "puts of a transaction")
 	rangeKeys  = flag.Int("range-keys", 0, "keys of a range")
+	hotKeys    = flag.Int("hot-keys", 0, "that all callers of a hot transaction want")
 	warmCalls  = flag.Int("warm-calls", 0, "of each caller, before it is ready")
 	warmMs     = flag.Int("warm-ms", 0, "of each round, before it counts")
 )
@@ -64,6 +65,10 @@ var workloads = map[string]ask{
 	"batch":             batch,
 	"range":             rangeOf(storedKey),
 	"range_overwritten": rangeOf(overwrittenKey),
+	"txn_1":             txn(1, false),
+	"txn_1_hot":         txn(1, true),
+	"txn_10":            txn(10, false),
+	"txn_10_hot":        txn(10, true),
 }
 
 func put(ctx context.Context, client *clientv3.Client, draw *rand.Rand) error {
@@ -92,6 +97,55 @@ func batch(ctx context.Context, client *clientv3.Client, draw *rand.Rand) error 
 	}
 	_, err := client.Txn(ctx).Then(puts...).Commit()
 	return err
+}
+
+// Reads keys and writes them, where none has changed between; else again.
+func txn(count int, hot bool) ask {
+	return func(ctx context.Context, client *clientv3.Client, draw *rand.Rand) error {
+		chosen := distinct(count, hot, draw)
+		for {
+			reads := make([]clientv3.Op, count)
+			for i, key := range chosen {
+				reads[i] = clientv3.OpGet(key)
+			}
+			found, err := client.Txn(ctx).Then(reads...).Commit()
+			if err != nil {
+				return err
+			}
+			compares, puts := make([]clientv3.Cmp, count), make([]clientv3.Op, count)
+			value := make([]byte, *valueBytes)
+			draw.Read(value)
+			for i, key := range chosen {
+				var revision int64
+				if kvs := found.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
+					revision = kvs[0].ModRevision
+				}
+				compares[i] = clientv3.Compare(clientv3.ModRevision(key), "=", revision)
+				puts[i] = clientv3.OpPut(key, string(value))
+			}
+			written, err := client.Txn(ctx).If(compares...).Then(puts...).Commit()
+			if err != nil || written.Succeeded {
+				return err
+			}
+		}
+	}
+}
+
+// Of hot ones, each key is with a hundredth's chance one of a few that all callers want.
+func distinct(count int, hot bool, draw *rand.Rand) []string {
+	seen := map[string]bool{}
+	var chosen []string
+	for len(chosen) < count {
+		number := draw.Intn(*keys)
+		if hot && draw.Intn(100) == 0 {
+			number = draw.Intn(*hotKeys)
+		}
+		if key := fmt.Sprintf(putKey, number); !seen[key] {
+			seen[key] = true
+			chosen = append(chosen, key)
+		}
+	}
+	return chosen
 }
 
 // With the exact end and no limit: with a limit etcd still counts every key up to the end.
