@@ -48,6 +48,7 @@ HOMES: Final = {
     "put": Home("Store one document, or many from a file or standard input (JSON, one a line).", ("documents",)),
     "update": Home("Change some fields of a document, and show the result.", ("documents",)),
     "kv": Home("Key-value pairs (bytes to bytes) in namespaces.", ("kv",)),
+    "txn": Home("Transactions over documents and pairs.", ("txn",)),
     "watch": Home("Stream changes in commit order, without gaps.", ("watch",)),
     "export": Home("Write a table, a database or a namespace to files, as of one timestamp.", ("export",)),
     "import": Home("Load files into a table, a database or a namespace.", ("import_",)),

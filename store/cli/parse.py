@@ -80,6 +80,14 @@ def parse_bound(text: str | None, parts: Sequence[KeyPart], option: str) -> Key 
     return tuple(_part_of_json(value, part) for value, part in zip(values, parts, strict=False))
 
 
+def key_of_json(value: Any, parts: Sequence[KeyPart], field: str) -> Key:
+    """A whole key out of a JSON array of parts. Raises InvalidArgument naming ``field``, or the part."""
+    if not isinstance(value, list) or len(value) != len(parts):
+        declared = ", ".join(f"{part.path} ({part.type})" for part in parts)
+        raise InvalidArgument(field, f"must be a list of {count(len(parts), 'part')}: {declared}", f"{value!r:.80}")
+    return tuple(_part_of_json(each, part) for each, part in zip(value, parts, strict=True))
+
+
 def parse_part(text: str, part: KeyPart) -> Part:
     """One part by its declared type. Raises InvalidArgument naming it."""
     if text == NULL_TEXT:

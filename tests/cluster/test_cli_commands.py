@@ -450,3 +450,44 @@ def test_a_full_disk_behind_the_output_is_one_line_and_not_told_as_nothing_chang
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert ended.returncode == 74
     assert ended.stderr == "error: standard output: cannot be written: No space left on device\n"
+
+
+def test_operations_of_a_file_are_committed_together_or_not_at_all(cortado: Shell) -> None:
+    def item(name: str, left: int) -> str:
+        return json.dumps({"put": {"table": "tills.items", "document": {"id": name, "left": left}, "mode": "insert"}})
+
+    schema = {"type": "record", "name": "Item", "fields": [{"name": "id", "type": "string"}]}
+    schema["fields"].append({"name": "left", "type": "long"})  # type: ignore[attr-defined]
+    cortado("db", "create", "tills")
+    cortado("schema", "register", "tills.items", "-", stdin=json.dumps(schema))
+    cortado("table", "create", "tills.items", "--key", "id")
+    lines = [
+        item("tea", 9),
+        "",
+        '{"add": {"table": "tills.items", "key": ["tea"], "field": "left", "delta": -2, "min": 0}}',
+        '{"update": {"table": "tills.items", "key": ["tea"], "set": {"left": 70}}}',
+        '{"add": {"namespace": "till", "key": "sold", "delta": 2}}',
+        '{"check": {"namespace": "till", "key": "closed", "if_absent": true}}',
+    ]
+    (done,) = cortado.json("txn", "apply", stdin="\n".join(lines))
+    assert (done["operations"], done["sums"]) == (5, [7, 2])
+    assert cortado.json("get", "tills.items", "tea", "--meta")[0] == {
+        "document": {"id": "tea", "left": 70},
+        "etag": done["etag"],
+    }
+    refused = [
+        (item("tea", 1), 4, "tills.items('tea'): expected absent"),
+        (
+            '{"add": {"namespace": "till", "key": "sold", "delta": -3, "min": 0}}',
+            4,
+            "would be -1, and must be at least 0",
+        ),
+        ('{"delete": {"table": "tills.items", "key": []}}', 2, "line 2: delete.key: must be a list of 1 part: id"),
+        ('{"put": {"table": "tills.items", "document": {"id": 1}}}', 2, "line 2: "),
+        ("{", 2, "line 2: "),
+        ('{"put": {"table": "tills.nothing", "document": {}}}', 3, "tills.nothing"),
+    ]
+    for line, code, said in refused:
+        cortado("txn", "apply", stdin=f"{item('milk', 1)}\n{line}", expect=code)
+        assert said in cortado.err, line
+        cortado("get", "tills.items", "milk", expect=3)

@@ -1,0 +1,75 @@
+"""The lines of ``cortado txn apply``: what each asks of a transaction, and what is refused by its member."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cortado.errors import InvalidArgument
+from cortado.store.cli.transaction_lines import apply_operation
+
+
+class Recorded:
+    """A namespace that takes notes."""
+
+    def __init__(self, calls: list[Any], name: str) -> None:
+        self._calls = calls
+        self._name = name
+
+    def __getattr__(self, verb: str) -> Any:
+        return lambda *given, **named: self._calls.append((self._name, verb, given, named))
+
+
+class Transaction:
+    """Pairs alone."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def kv(self, namespace: str) -> Any:
+        return Recorded(self.calls, namespace)
+
+    def table(self, name: str) -> Any:
+        return Recorded(self.calls, name)
+
+
+def test_each_verb_of_pairs_is_asked_with_its_members() -> None:
+    transaction: Any = Transaction()
+    for line in (
+        {"put": {"namespace": "n", "key": "a\\x00", "value": "1", "if_absent": True}},
+        {"delete": {"namespace": "n", "key": "b", "if_value": "x"}},
+        {"add": {"namespace": "n", "key": "c", "delta": -2, "min": 0}},
+        {"check": {"namespace": "n", "key": "d", "if_match": "0.1.2"}},
+    ):
+        apply_operation(transaction, line)
+    assert transaction.calls == [
+        ("n", "put", (b"a\x00", b"1"), {"if_absent": True}),
+        ("n", "delete", (b"b",), {"if_value": b"x"}),
+        ("n", "add", (b"c", -2), {"min": 0}),
+        ("n", "check", (b"d",), {"if_match": "0.1.2"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (7, r"must be an object with one member: put, update, delete, add, check \(got 7\)"),
+        ({}, "must be an object with one member"),
+        ({"put": {}, "add": {}}, "must be an object with one member"),
+        ({"upsert": {}}, "must be an object with one member"),
+        ({"put": []}, "put: must be an object that names a table or a namespace"),
+        ({"put": {"key": "a"}}, "put: must be an object that names a table or a namespace"),
+        ({"put": {"table": "a.b", "namespace": "n"}}, "put: must be an object that names a table or a namespace"),
+        ({"put": {"namespace": "n", "key": "a"}}, "put.value: must be given"),
+        ({"put": {"namespace": "n", "key": 1, "value": "v"}}, r"put.key: must be text \(got 1\)"),
+        ({"put": {"namespace": "n", "key": "a", "value": "v", "mode": "insert"}}, "put.mode: is not known here"),
+        ({"add": {"namespace": "n", "key": "a"}}, "add.delta: must be given"),
+        ({"update": {"namespace": "n", "key": "a"}}, "update: is nothing that is done to pairs"),
+        ({"put": {"table": 5, "document": {}}}, r"put.table: must be text \(got 5\)"),
+        ({"put": {"table": "a.b", "documents": {}}}, "put.documents: is not known here: there are document"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_member(line: Any, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        apply_operation(Transaction(), line)  # type: ignore[arg-type]
