@@ -10,6 +10,7 @@ Two faces, one core::
     AsyncClient   AsyncTable ...        the core, and the asyncio face: async def get(key)
        │ await
     Connection, Channel, LeaderSearch   how a call is made, where, repeated and ended
+       │                                (through a View: as of when is read, what becomes of writes)
        │ await
     Runtime                             blocking/ (threads) or aio/ (a loop)
 

@@ -3,7 +3,8 @@
 Every unary call of the client goes through :meth:`Connection.call`, every stream of replies through
 :meth:`Connection.replies`, and the stream that goes both ways through :meth:`Connection.stream`. Who does what::
 
-    Connection ─┬─ Attempts ......... may the call be made again, when, and what is its caller told (one for each call)
+    Connection ─┬─ View ............. as of when is read, what becomes of writes: not always the newest, at once
+                ├─ Attempts ......... may the call be made again, when, and what is its caller told (one for each call)
                 ├─ Route ............ where calls go: the leader, as far as is known
                 ├─ LeaderSearch ..... asks the members who leads
                 ├─ Channel .......... one address: how an attempt is made there (one for each, kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -16,7 +17,7 @@ from cortado.errors import (
     Unsupported,
     WriteConflict,
 )
-from cortado.store.client import AsyncTransaction, Client, Delete, Index, Put, Table
+from cortado.store.client import AsyncTransaction, Client, Delete, Index, Put, Table, Transaction
 from support.cluster import Cluster
 from support.faces import FACES, open_client, run_core
 from support.server_process import ServerProcess
@@ -53,7 +54,7 @@ def items(client: Client, database: str) -> Table:
 
 
 def ids(documents: Iterator[object]) -> list[str]:
-    return [document.value["id"] for document in documents]  # type: ignore[attr-defined]
+    return [document.value["id"] for document in documents]
 
 
 # --- what it sees -----------------------------------------------------------------------------------------------
@@ -305,8 +306,8 @@ def test_threads_that_run_functions_lose_no_update(server: ServerProcess, items:
     with Client(server.endpoint, timeout_s=20) as shared, ThreadPoolExecutor(4) as threads:
 
         def increment(_: int) -> None:
-            def once(txn: object) -> None:
-                own = txn.table(items.full_name)  # type: ignore[attr-defined]
+            def once(txn: Transaction) -> None:
+                own = txn.table(items.full_name)
                 own.update("tea", {"left": own.get("tea").value["left"] + 1})
 
             while True:
@@ -317,6 +318,40 @@ def test_threads_that_run_functions_lose_no_update(server: ServerProcess, items:
 
         list(threads.map(increment, range(40)))
     assert items.get("tea").value["left"] == 43
+
+
+def test_money_that_is_moved_by_transactions_is_the_same_amount_in_every_snapshot(
+    server: ServerProcess, items: Table, database: str
+) -> None:
+    """Between a table and a namespace, by several threads, while another one looks."""
+
+    with Client(server.endpoint, timeout_s=20) as shared, ThreadPoolExecutor(4) as threads:
+        table, pairs = shared.table(items.full_name), shared.kv(database)
+        pairs.put(b"purse", (1_000).to_bytes(8))
+        total = 1_000 + sum(document.value["left"] for document in table.scan())
+
+        def move(number: int) -> None:
+            def once(txn: Transaction) -> None:
+                own, purse = txn.table(items.full_name), txn.kv(database)
+                key = "tea" if number % 2 else "milk"
+                own.update(key, {"left": own.get(key).value["left"] + number})
+                held = int.from_bytes(purse.get(b"purse").value)
+                purse.put(b"purse", (held - number).to_bytes(8))
+
+            with suppress(WriteConflict):  # The budget of retries is used up, and nothing was moved.
+                shared.run(once)
+
+        def look(_: int) -> int:
+            view = shared.snapshot()
+            held = int.from_bytes(view.kv(database).get(b"purse").value)
+            return held + sum(document.value["left"] for document in view.table(items.full_name).scan())
+
+        moving = [threads.submit(move, number) for number in range(30)]
+        looking = [threads.submit(look, number) for number in range(30)]
+        for each in moving:
+            each.result()
+        assert {each.result() for each in looking} == {total}
+        assert look(0) == total
 
 
 # --- adds -------------------------------------------------------------------------------------------------------
@@ -389,6 +424,25 @@ def test_a_snapshot_shows_one_state_from_its_first_read_on(client: Client, items
         view.kv(database).put(b"k", b"v")
 
 
+@pytest.mark.parametrize("first", ["check", "split", "now", "scan"])
+def test_whatever_reads_first_fixes_the_time_of_a_snapshot(client: Client, items: Table, first: str) -> None:
+    view = client.snapshot()
+    match first:
+        case "check":
+            ts = view.check_table(items.full_name).ts
+        case "split":
+            ts = view.table(items.full_name).split(2)[0]
+        case "now":
+            ts = view.now()
+        case "scan":
+            assert ids(view.table(items.full_name).scan()) == ["milk", "tea"]
+            ts = view.now()
+    items.delete("tea")
+    assert view.now() == ts
+    assert view.check_table(items.full_name).rows_checked == 2
+    assert ids(view.table(items.full_name).scan()) == ["milk", "tea"]
+
+
 def test_a_stale_snapshot_stays_at_the_time_that_its_first_read_got(
     client: Client, items: Table, database: str
 ) -> None:
@@ -413,7 +467,7 @@ def test_a_transaction_outlives_the_leader_that_it_began_at(three_nodes: Cluster
         for isolation in ("snapshot", "serializable"):
             with several.transaction(isolation=isolation) as txn:  # type: ignore[arg-type]
                 own = txn.kv("outlived")
-                value = own.get(b"a").value  # type: ignore[union-attr]
+                value = own.get(b"a").value
                 own.put(b"b", value)
                 before = three_nodes.leader()
                 three_nodes.kill(before)
@@ -428,4 +482,4 @@ def test_a_transaction_outlives_the_leader_that_it_began_at(three_nodes: Cluster
             pairs.put(b"a", b"2")
             three_nodes.kill(three_nodes.leader())
             own.put(b"b", b"3")
-        assert pairs.get(b"b").value == b"1"  # type: ignore[union-attr]
+        assert pairs.get(b"b").value == b"1"
