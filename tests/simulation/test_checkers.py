@@ -9,6 +9,7 @@ import pytest
 
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from support.linearizability import Call, is_linearizable, unexplained
+from support.list_append import Transaction, problems
 from support.simulation.checkers import (
     Truth,
     check_linearizable,
@@ -18,6 +19,7 @@ from support.simulation.checkers import (
     value_at,
 )
 from support.simulation.history import History, ReadCall, WriteCall
+from support.simulation.transactors import Begun, Transactor, check_transactions
 from support.simulation.workload import appended
 
 # --- linearizability -------------------------------------------------------------------------------------------
@@ -216,3 +218,102 @@ def test_a_stale_get_is_found_from_true_time_alone() -> None:
     assert check_linearizable(truth, history, [b"r0"]) == []
     history.reads = [replace(get, values={b"r0": b"v1"})]
     assert len(check_linearizable(truth, history, [b"r0"])) == 1
+
+
+# --- transactions ----------------------------------------------------------------------------------------------
+
+
+def txn(name: str, *steps: str, serializable: bool = False, outcome: str = "committed") -> Transaction:
+    """Steps such as ``x=12`` (read tokens 1 and 2 of list x) and ``x+3`` (append 3 to it)."""
+    done = Transaction(name, serializable, outcome)  # type: ignore[arg-type]
+    for step in steps:
+        key, tokens = step[:1].encode(), tuple(bytes([token]) for token in step[2:].encode())
+        done.steps.append((key, (), tokens[0]) if step[1] == "+" else (key, tokens, None))
+    return done
+
+
+def lists(**final: str) -> dict[bytes, tuple[bytes, ...]]:
+    return {key.encode(): tuple(bytes([token]) for token in tokens.encode()) for key, tokens in final.items()}
+
+
+SKEW = ("x=", "y=", "x+1"), ("x=", "y=", "y+2")
+
+ORDERED = {
+    "one after the other": ([txn("a", "x=", "x+1"), txn("b", "x=1", "x+2")], lists(x="12")),
+    "own writes are read": ([txn("a", "x=", "x+1", "x=1", "x+2", "x=12")], lists(x="12")),
+    "an old state": ([txn("a", "x=", "x+1"), txn("b", "x=1", "x+2"), txn("c", "x=1")], lists(x="12")),
+    "write skew under snapshot": ([txn("a", *SKEW[0]), txn("b", *SKEW[1])], lists(x="1", y="2")),
+    "half of it is serializable": (
+        [txn("a", *SKEW[0], serializable=True), txn("b", *SKEW[1])],
+        lists(x="1", y="2"),
+    ),
+    "unknown, and it happened": ([txn("a", "x=", "x+1", outcome="unknown"), txn("b", "x=1")], lists(x="1")),
+    "unknown, and it did not": ([txn("a", "x=", "x+1", outcome="unknown"), txn("b", "x=")], lists()),
+}
+
+DISORDERED = {
+    "G0": ([txn("a", "x+1", "y+2"), txn("b", "x+3", "y+4")], lists(x="13", y="42"), "G0"),
+    "G1a: what was aborted is read": (
+        [txn("a", "x+1", outcome="aborted"), txn("b", "x=1")],
+        lists(),
+        "dirty read",
+    ),
+    "G1b: what was not the last is read": ([txn("a", "x+1", "x+2"), txn("b", "x=1")], lists(x="12"), "intermediate"),
+    "G1c": ([txn("a", "x+1", "y=2"), txn("b", "y+2", "x=1")], lists(x="1", y="2"), "G1c"),
+    "lost update": ([txn("a", "x=", "x+1"), txn("b", "x=", "x+2")], lists(x="12"), "G-single"),
+    "an append that is gone": ([txn("a", "x=", "x+1"), txn("b", "x=", "x+2")], lists(x="2"), "lost"),
+    "read skew": ([txn("a", "x+1", "y+2"), txn("b", "x=", "y=2")], lists(x="1", y="2"), "G-single"),
+    "write skew where both are serializable": (
+        [txn("a", *SKEW[0], serializable=True), txn("b", *SKEW[1], serializable=True)],
+        lists(x="1", y="2"),
+        "G2",
+    ),
+    "long fork": (
+        [txn("a", "x+1"), txn("b", "y+2"), txn("c", "x=1", "y="), txn("d", "x=", "y=2")],
+        lists(x="1", y="2"),
+        "G2",
+    ),
+    "own writes are not read": ([txn("a", "x=", "x+1", "x=")], lists(x="1"), "did not read what it wrote"),
+    "aborted, and it happened": ([txn("a", "x+1", outcome="aborted")], lists(x="1"), "aborted, and yet"),
+    "it happened twice": ([txn("a", "x+1")], lists(x="11"), "again"),
+}
+
+
+@pytest.mark.parametrize(("done", "final"), ORDERED.values(), ids=ORDERED)
+def test_transactions_that_an_order_explains_are_taken(
+    done: list[Transaction], final: dict[bytes, tuple[bytes, ...]]
+) -> None:
+    assert problems(done, final) == []
+
+
+@pytest.mark.parametrize(("done", "final", "says"), DISORDERED.values(), ids=DISORDERED)
+def test_an_anomaly_is_called_by_its_name(
+    done: list[Transaction], final: dict[bytes, tuple[bytes, ...]], says: str
+) -> None:
+    found = problems(done, final)
+    assert found
+    assert says in found[0], found
+
+
+def counted(total: int) -> bytes:
+    return total.to_bytes(8, signed=True)
+
+
+def test_money_that_comes_or_goes_is_found() -> None:
+    moved: Truth = {b"a0": [(at(1), b"100"), (at(2), b"40")], b"a1": [(at(2), b"60")]}
+    assert check_transactions(moved, []) == []
+    assert "the sum of the accounts" in check_transactions({**moved, b"a1": [(at(3), b"60")]}, [])[0]
+
+
+def test_a_counter_that_is_not_what_was_added_is_found() -> None:
+    adding = Begun(Transaction("t", outcome="committed"), deltas=[2], sums=[5], ts=at(2))
+    actor = Transactor.__new__(Transactor)
+    actor.begun = [adding]
+    assert check_transactions({b"n": [(at(1), counted(3)), (at(2), counted(5))]}, [actor]) == []
+    for versions in (
+        [(at(1), counted(3)), (at(2), counted(6))],
+        [(at(1), counted(2)), (at(2), counted(5))],
+        [(at(1), counted(3))],
+        [(at(1), counted(11))],
+    ):
+        assert "counter" in check_transactions({b"n": versions}, [actor])[0]

@@ -15,14 +15,23 @@ from cortado.errors import OutcomeUnknown
 from cortado.raft.core import Core
 from cortado.raft.group import RaftLog
 from cortado.raft.outbox import AT_ONCE, Outbox
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.log_files import frames
+from cortado.store.mvcc.reader import Changed
+from cortado.store.mvcc.store import Snapshot
 from cortado.store.node import state_machine
+from cortado.store.node.changefeed.recent import RecentChanges
 from cortado.store.node.driver import Driver
+from cortado.store.node.overlay import OverlayReader
 from cortado.store.node.pipeline import Pipeline
+from cortado.store.node.proposals import Proposal, WriteResult
 from cortado.store.node.read_index import ReadIndex
+from cortado.store.node.replica import Replica
 from cortado.store.node.request_table.records import answer_of
 from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.state_machine import StateMachine
+from cortado.store.transactions import commit
+from support.dict_reader import DictStore
 from support.simulation.cluster import Cluster
 from support.simulation.faults import Nemesis
 from support.simulation.process import Host
@@ -32,15 +41,22 @@ pytestmark = pytest.mark.slow
 
 SEEDS_MAX: Final = 60
 SHOWS: Final = (
+    "G-single",
+    "G2",
+    "a transaction began at",
+    "aborted, and yet",
+    "accounts",
     " read on ",
     "a stale read at",
     "a start did not notice",
     "came after one at",
     "appended",
+    "dirty read",
+    "lost: ",
+    "the counter is",
     "are committed at",
     "happened",
     "leader completeness",
-    "lost: acknowledged",
     "no order explains",
     "rests on a state before",
     "staler than",
@@ -73,6 +89,9 @@ class Rule:
     seed: int = 0
     clients: int = 6
     sync_ms: tuple[float, float] = (1.0, 20.0)
+    transactors: int = 0
+    recent_entries_max: int | None = None
+    """Of which changes are kept in memory; None: as many as the seed says."""
 
 
 def run_with(rule: Rule, seed: int) -> list[str]:
@@ -81,6 +100,9 @@ def run_with(rule: Rule, seed: int) -> list[str]:
     def prepare(cluster: Cluster, nemesis: Nemesis) -> None:
         nemesis.enabled = list(rule.faults)
         nemesis.mean_ms = rule.every_ms
+        if rule.recent_entries_max is not None:
+            limits = replace(cluster.options.limits, watch_recent_entries_max=rule.recent_entries_max)
+            cluster.options.limits = limits
         cluster.options.raft = replace(cluster.options.raft, election_ms_max=rule.election_ms_max, lease=False)
         watch_host = cluster.on_host
 
@@ -92,7 +114,7 @@ def run_with(rule: Rule, seed: int) -> list[str]:
 
         cluster.on_host = arrange
 
-    plan = Plan(nodes=3, clients=rule.clients, faults_ms=max(10_000.0, 6 * rule.every_ms))
+    plan = Plan(nodes=3, clients=rule.clients, transactors=rule.transactors, faults_ms=max(10_000.0, 6 * rule.every_ms))
     return simulate(seed, plan=plan, prepare=prepare).violations
 
 
@@ -180,6 +202,60 @@ def be_fresh_always(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RaftLog, "fresh_as_of_ms", property(lambda self: self._core.now_ms + 1e9))
 
 
+def find_no_conflict(kind: str) -> Switch:
+    def switch_off(patch: pytest.MonkeyPatch) -> None:
+        find = commit._conflict
+
+        def without(changed: Changed | None, start: Timestamp, of: str, **more: Any) -> None:
+            if of != kind:
+                find(changed, start, of, **more)
+
+        patch.setattr(commit, "_conflict", without)
+
+    return switch_off
+
+
+def take_deletes_for_unchanged(patch: pytest.MonkeyPatch) -> None:
+    for reader in (OverlayReader, Snapshot):
+        find = reader.changed_since
+
+        def live_alone(self: Any, *arguments: Any, find: Any = find) -> Changed | None:
+            changed: Changed | None = find(self, *arguments)
+            return changed if changed is not None and self.get(changed.key) is not None else None
+
+        patch.setattr(reader, "changed_since", live_alone)
+
+
+def look_for_changes_in_what_is_applied(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(OverlayReader, "changed_since", lambda self, *arguments: self._base.changed_since(*arguments))
+
+
+def look_for_changes_in_what_is_in_flight(patch: pytest.MonkeyPatch) -> None:
+    changed_since = OverlayReader.changed_since
+
+    def of_layers(self: OverlayReader, *arguments: Any) -> Changed | None:
+        nothing = DictStore().snapshot()
+        return changed_since(OverlayReader(nothing, self._layers, newest=self._newest), *arguments)
+
+    patch.setattr(OverlayReader, "changed_since", of_layers)
+
+
+def forget_what_was_settled(patch: pytest.MonkeyPatch) -> None:
+    async def only_look(self: Replica, request_id: bytes) -> WriteResult | None:
+        first = self.known_requests.first(request_id)
+        while isinstance(first, Proposal):
+            await self.driver.until(lambda first=first: first.outcome is not None)
+            first = self.known_requests.first(request_id)
+        return None if first is None else WriteResult(first.ts, first.reply, repeated=True)
+
+    patch.setattr(Replica, "settle", only_look)
+
+
+def forget_how_far_the_newest_changes_reach(patch: pytest.MonkeyPatch) -> None:
+    since = RecentChanges.since
+    patch.setattr(RecentChanges, "since", lambda self, after, *bounds: since(self, max(after, self.floor), *bounds))
+
+
 def read_without_checksums(patch: pytest.MonkeyPatch) -> None:
     """A frame of the log files is what is found where its head says that it stands."""
 
@@ -196,6 +272,20 @@ CRASHES: Final = ("crash", "crash of all", "crash of the leader")
 
 # Two leaders beside each other, for seconds: an old one that was cut off notices late.
 OLD_LEADERS: Final = ("leader cut off", "partition")
+
+
+def of_transactions(switch_off: Switch, *faults: str, recent_entries_max: int | None = None, seed: int = 0) -> Rule:
+    """Where clients do little else."""
+    return Rule(
+        switch_off,
+        faults or ("crash of the leader",),
+        1_000.0,
+        seed=seed,
+        clients=1,
+        transactors=8,
+        recent_entries_max=recent_entries_max,
+    )
+
 
 RULES: Final = {
     "messages wait for the sync of what they say": Rule(
@@ -217,6 +307,16 @@ RULES: Final = {
         install_without_a_marker, ("member added", "member removed", "crash while installing"), seed=52
     ),
     "a replica knows how stale it is": Rule(be_fresh_always, CUTS),
+    "T1: what a transaction writes, nobody else has written": of_transactions(find_no_conflict("write")),
+    "T2: deletes are changes": of_transactions(take_deletes_for_unchanged),
+    "T3: changes are looked for in what is applied": of_transactions(look_for_changes_in_what_is_in_flight),
+    "T3: changes are looked for in what is in flight": of_transactions(look_for_changes_in_what_is_applied),
+    "T4: keys that were read have not changed": of_transactions(find_no_conflict("read")),
+    "T5: ranges that were read have not changed": of_transactions(find_no_conflict("range")),
+    "T9: the newest changes reach back to the start": of_transactions(
+        forget_how_far_the_newest_changes_reach, recent_entries_max=1
+    ),
+    "T11: what is settled never happens": of_transactions(forget_what_was_settled, "clients cut off", "pause"),
     "a log that does not check is not read": Rule(read_without_checksums, ("damaged log",)),
 }
 

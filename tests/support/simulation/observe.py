@@ -12,6 +12,7 @@ from unittest.mock import patch
 from cortado import invariants
 from cortado.raft.group import RaftLog
 from cortado.raft.replication import Replication
+from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.pacing import Pacing
 from cortado.store.node.peer_clocks import PeerClocks
 from cortado.store.node.read_index import ReadIndex
@@ -53,6 +54,9 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
         assert isinstance(pacing, Pacing)
         counts["entries slowed for a member"] += pacing.rate < math.inf
 
+    def searched(_result: object, _self: object) -> None:
+        counts["ranges searched for changes"] += 1
+
     with ExitStack() as stack:
         for owner, name, told in (
             (Replication, "_has_lease", lease),
@@ -62,6 +66,7 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
             (SnapshotSender, "_put_off", put_off),
             (DamagedSegments, "report", found_segment),
             (Pacing, "appended", slowed),
+            (VersionStore, "changed_within", searched),
         ):
             stack.enter_context(patch.object(owner, name, _told(getattr(owner, name), told)))
         stack.enter_context(patch.object(invariants, "on_asserted", asserted))

@@ -39,6 +39,7 @@ from support.simulation.history import History
 from support.simulation.observe import counting
 from support.simulation.process import NodeOptions
 from support.simulation.strangers import Stranger
+from support.simulation.transactors import Transactor, check_transactions
 from support.simulation.watch import Watch
 from support.simulation.watchers import Watcher, check_watched
 from support.simulation.workload import LISTS, REGISTERS, Client, appended
@@ -47,6 +48,8 @@ JOIN_MS = 60_000.0
 COME_BACK_MS = 30_000.0
 WATCHED_PART = 0.3
 ATTACKED_PART = 0.3
+TRANSACTED_PART = 0.2
+TRANSACTORS = 3
 SMALL_ENTRIES_PART = 0.3
 DOUBTED_PART = 0.3
 PACED_PART = 0.2
@@ -61,14 +64,17 @@ class Plan:
     clients: int = 4
     faults_ms: float = 8_000.0
     lease: bool = False
+    transactors: int = 0
 
     @classmethod
-    def of(cls, source: random.Random) -> Plan:
+    def of(cls, source: random.Random, transacting: random.Random) -> Plan:
         return cls(
             nodes=source.choices((1, 3, 5), (2, 8, 3))[0],
             clients=source.choice((3, 4, 6)),
             faults_ms=source.choice((5_000.0, 8_000.0, 12_000.0)),
             lease=source.random() < 0.25,
+            # In some runs only, and by a source of its own, so that it changes no other draw.
+            transactors=TRANSACTORS if transacting.random() < TRANSACTED_PART else 0,
         )
 
 
@@ -146,7 +152,7 @@ class Run:
         self, seed: int, plan: Plan | None = None, prepare: Callable[[Cluster, Nemesis], None] | None = None
     ) -> None:
         source = random.Random(f"plan/{seed}")
-        drawn = Plan.of(source)
+        drawn = Plan.of(source, random.Random(f"transacting/{seed}"))
         self.seed = seed
         self.plan = plan or drawn
         # By sources of their own, so that they change no other draw.
@@ -171,6 +177,10 @@ class Run:
         self.clients = [
             Client(self.cluster, self.history, f"c{number}", random.Random(f"client/{seed}/{number}"))
             for number in range(self.plan.clients)
+        ]
+        self.transactors = [
+            Transactor(self.cluster, self.history, f"t{number}", random.Random(f"transactor/{seed}/{number}"))
+            for number in range(self.plan.transactors)
         ]
         # In some runs only: it looks at every commit. By a source of its own, so that it changes no other draw.
         watching = random.Random(f"watching/{seed}")
@@ -213,8 +223,8 @@ class Run:
         cluster.world.create_task(cluster.watch_clocks(), name="clocks")
         for client in self.clients:
             cluster.world.create_task(client.run(), name=client.name)
-        for watcher in self.watchers:
-            cluster.world.create_task(watcher.run(), name="watcher")
+        for each in (*self.transactors, *self.watchers):
+            cluster.world.create_task(each.run(), name="client")
         others = [f"n{number}" for number in range(2, self.plan.nodes + 1)]
         grown = cluster.world.create_task(self._join_all(others), name="grow")
         self._until(grown.done, JOIN_MS)
@@ -270,7 +280,7 @@ class Run:
         if not self._until(lambda: all(c.done > done[c.name] + 2 for c in self.clients), COME_BACK_MS):
             cluster.violation(f"clients do not get through in calm: {self._state()}")
             return False
-        for each in (*self.clients, *self.watchers):
+        for each in (*self.clients, *self.transactors, *self.watchers):
             each.is_stopped = True
         self._until(lambda: False, 1_500)
         self.nemesis.calm()
@@ -294,6 +304,7 @@ class Run:
             *check_lists(truth, LISTS, appended),
             *check_linearizable(truth, self.history, REGISTERS),
             *check_watched(truth, self.watchers),
+            *check_transactions(truth, self.transactors),
         ):
             self.cluster.violation(problem)
 

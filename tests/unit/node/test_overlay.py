@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cortado.errors import ResourceExhausted
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
-from cortado.store.mvcc.versions import Item, encode_versions
+from cortado.store.mvcc.reader import VALIDATION
+from cortado.store.mvcc.seen import Seen
+from cortado.store.mvcc.versions import Item, encode_versions, suffix_of
+from cortado.store.node.changefeed.recent import Applied, RecentChanges
 from cortado.store.node.overlay import Layer, Layers, OverlayReader
 from support.dict_reader import DictStore
 
@@ -113,3 +117,99 @@ def test_what_a_large_command_wrote_is_read_with_what_others_of_its_batch_wrote_
     assert [version and version.payload for version in map(reader.get, keys)] == expected
     assert [version and version.payload for version in reader.get_many(keys)] == expected
     assert len(list(reader.scan(LogicalKey(b"0"), LogicalKey(b"9")))) == 200
+
+
+# --- what changed since a time -------------------------------------------------------------------------------------
+
+A, B, C, D, E = [LogicalKey(bytes([letter])) for letter in b"abcde"]
+
+
+@given(
+    WRITES,
+    st.lists(WRITES, min_size=2, max_size=4),
+    st.integers(0, 2),
+    st.booleans(),
+    st.none() | st.integers(1, 3),
+    st.lists(KEYS, max_size=3, unique=True),
+    st.lists(st.tuples(KEYS, KEYS | st.just(E)).map(sorted).map(tuple), max_size=2),
+    st.data(),
+)
+def test_a_change_is_found_in_flight_and_applied_and_below_the_floor_nothing_is_said_of_ranges(
+    durable: list[dict[LogicalKey, bytes | None]],
+    batches: list[list[dict[LogicalKey, bytes | None]]],
+    applied: int,
+    is_indexed: bool,
+    entries_max: int | None,
+    keys: list[LogicalKey],
+    ranges: list[tuple[LogicalKey, LogicalKey]],
+    data: st.DataObject,
+) -> None:
+    reader, twin = overlaid(durable, batches, applied, is_indexed=is_indexed)
+    recent = None
+    if entries_max is not None:
+        # What is in the engine came entry by entry.
+        recent = RecentChanges(DictStore().now, entries_max=entries_max, bytes_max=1 << 20)
+        ts = DictStore().now
+        for write in [*durable, *(write for batch in batches[:applied] for write in batch)]:
+            ts = ts.next()
+            if write:
+                recent.add(Applied(ts, sorted(effects(mutations(write), ts)[1])))
+        reader = OverlayReader(reader._base, reader._layers, newest=reader._newest, recent=recent)
+    since = DictStore().now
+    for _ in range(data.draw(st.integers(0, 8))):
+        since = since.next()
+    expected = twin.snapshot().changed_since(keys, ranges, since)
+    try:
+        found = reader.changed_since(keys, ranges, since)
+    except ResourceExhausted as refusal:
+        assert refusal.resource == VALIDATION
+        assert recent is not None
+        assert ranges
+        assert since < recent.floor
+        return
+    assert (found is None) == (expected is None)
+    if found is not None:
+        assert found.key in keys or any(start <= found.key < end for start, end in ranges)
+        assert found.ts in [ts for ts, _ in twin.versions[found.key]]
+        assert found.ts > since
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_t2_and_t3_a_delete_in_flight_is_a_change(is_indexed: bool) -> None:
+    reader, twin = overlaid([{A: b"old", B: b"old"}], [[{A: None}]], 0, is_indexed=is_indexed)
+    began = DictStore().now.next()
+    for asked in (([A], []), ([], [(A, B)])):
+        assert reader.changed_since(*asked, began) == (A, twin.now)
+        assert reader.changed_since(*asked, twin.now) is None
+    assert reader.changed_since([B], [(B, E)], began) is None
+
+
+def test_t9_a_range_is_asked_of_the_newest_changes_and_not_of_the_engine_at_or_above_their_floor() -> None:
+    engine = DictStore()
+    recent = RecentChanges(engine.now, entries_max=1, bytes_max=1 << 20)
+    times = []
+    for key in (A, B, C):
+        ts = engine.tick()
+        engine.apply(mutations({key: b"x"}), ts)
+        recent.add(Applied(ts, effects(mutations({key: b"x"}), ts)[1]))
+        times.append(ts)
+    reader = OverlayReader(engine.snapshot(), [], recent=recent)
+    assert recent.floor == times[1]
+    assert reader.changed_since([], [(A, E)], times[1]) == (C, times[2])
+    assert reader.changed_since([], [(A, C)], times[1]) is None
+    with pytest.raises(ResourceExhausted) as refused:
+        reader.changed_since([], [(A, C)], times[0])
+    assert refused.value.resource == VALIDATION
+    # Keys are looked up, however long ago it is; and what is found by them needs no range.
+    assert reader.changed_since([B], [], times[0]) == (B, times[1])
+    assert reader.changed_since([B], [(A, C)], times[0]) == (B, times[1])
+
+
+def test_a_key_in_flight_that_was_looked_up_is_noted_unless_its_own_entry_wrote_it() -> None:
+    engine, layers = DictStore(), [Layer(), Layer()]
+    for layer, key in zip(layers, (A, B), strict=True):
+        layer.add(*effects(mutations({key: b"x"}), engine.tick()))
+    seen = Seen()
+    reader = OverlayReader(engine.snapshot(), layers, seen)
+    assert reader.changed_since([A, B], [], engine.now) is None
+    assert seen.versions == {A: suffix_of(Timestamp(0, 1_000, 1))}
