@@ -71,13 +71,11 @@ class PairStage:
         live = self._live(key)
         payload = bytes(COUNTER_BYTES) if live is None else live.payload
         shown = key_for_people(namespace, add.key)
-        if len(payload) != COUNTER_BYTES:
-            raise InvalidArgument("key", f"holds {len(payload)} bytes, a counter has {COUNTER_BYTES}", shown)
-        try:
-            total = add_within(int.from_bytes(payload, signed=True), add.delta, (add.min, add.max), INT64, shown)
-        except ConditionFailed as refusal:
-            refusal.row = row
-            self._origin.refuse(refusal, key, lambda: shown, row)
+        with self._origin.resting_on(key, lambda: shown, row):
+            if len(payload) != COUNTER_BYTES:
+                raise InvalidArgument("key", f"holds {len(payload)} bytes, a counter has {COUNTER_BYTES}", shown)
+            value = int.from_bytes(payload, signed=True)
+            total = add_within(value, add.delta, (add.min, add.max), INT64, shown, row)
         self._values[key] = total.to_bytes(COUNTER_BYTES, signed=True)
         return total
 
@@ -128,4 +126,4 @@ class PairStage:
         try:
             check_condition(condition, key_for_people(namespace, user_key), live, row=row)
         except ConditionFailed as refusal:
-            self._origin.refuse(refusal, key, partial(key_for_people, namespace, user_key), row)
+            self._origin.refuse(refusal, [key], partial(key_for_people, namespace, user_key), row)

@@ -7,10 +7,11 @@ refusal is a conflict: begun again, it may well succeed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Never
 
-from cortado.errors import CortadoError, ResourceExhausted, WriteConflict
+from cortado.errors import ConditionFailed, CortadoError, InvalidArgument, ResourceExhausted, WriteConflict
 from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import Reader, Version
@@ -45,10 +46,18 @@ class Origin:
             problem = f"documents of more than {limit} bytes are to be decoded, which is done beside the loop"
             raise ResourceExhausted(problem, resource=DECODING, limit=limit)
 
-    def refuse(self, refusal: CortadoError, key: LogicalKey, show: Callable[[], str], row: int) -> Never:
-        """Raise ``refusal``, which rests on what is stored under ``key``, or the WriteConflict that it is."""
+    def refuse(self, refusal: CortadoError, keys: Sequence[LogicalKey], show: Callable[[], str], row: int) -> Never:
+        """Raise ``refusal``, which rests on what is stored under ``keys``, or the WriteConflict that it is."""
         if self.start is not None:
-            changed = self.reader.changed_since([key], (), self.start)
+            changed = self.reader.changed_since(keys, (), self.start)
             if changed is not None:
                 raise WriteConflict(show(), str(self.start), str(changed.ts), row=row) from refusal
         raise refusal
+
+    @contextmanager
+    def resting_on(self, key: LogicalKey, show: Callable[[], str], row: int) -> Iterator[None]:
+        """Whatever is refused within rests on what is stored under ``key``."""
+        try:
+            yield
+        except (ConditionFailed, InvalidArgument) as refusal:
+            self.refuse(refusal, [key], show, row)

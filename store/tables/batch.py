@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Never
 
 from cortado.errors import UniqueViolation
 from cortado.store.catalog.descriptors import IndexDescriptor
@@ -51,7 +51,8 @@ def mutations_of(origin: Origin, changes: Collection[RowChange]) -> Mutations:
         removed.update(dict.fromkeys(step.removed))
         for entry in step.added:
             if entry.key in added:
-                raise unique_violation(entry.index, change, added[entry.key][0].payload)
+                other = added[entry.key][1]
+                _collide(origin, entry.index, change, other.primary_key, other.row_key)
             added[entry.key] = (entry, change)
     _check_unique(origin, removed, added)
 
@@ -76,8 +77,17 @@ def _check_unique(
     for key, holder in zip(wanted, origin.reader.get_many(wanted) if wanted else (), strict=True):
         if holder is not None:
             entry, change = added[key]
-            violation = unique_violation(entry.index, change, holder.payload)
-            origin.refuse(violation, key, partial(change.view.show_key, change.primary_key), change.row)
+            _collide(origin, entry.index, change, holder.payload, key)
+
+
+def _collide(
+    origin: Origin, index: IndexDescriptor, change: RowChange, existing_primary_key: bytes, existing: LogicalKey
+) -> Never:
+    """Refuse ``change``: its value belongs to another row, of which ``existing`` says so."""
+    violation = unique_violation(index, change, existing_primary_key)
+    # What an add comes to rests on the row itself, too.
+    keys = [existing, change.row_key]
+    origin.refuse(violation, keys, partial(change.view.show_key, change.primary_key), change.row)
 
 
 def unique_violation(index: IndexDescriptor, change: RowChange, existing_primary_key: bytes) -> UniqueViolation:

@@ -85,8 +85,9 @@ class RowStage:
         live = self._live(view.row_key(primary_key))
         self._check(update.condition, view, primary_key, live, row)
         old = self._existing(view, primary_key, live, row)
-        changed = apply_changes(view, old, update.changes, json=update.json)
-        return self._change(view, primary_key, old, changed, row)
+        with self._origin.resting_on(view.row_key(primary_key), lambda: view.show_key(primary_key), row):
+            changed = apply_changes(view, old, update.changes, json=update.json)
+            return self._change(view, primary_key, old, changed, row)
 
     def delete(self, view: TableView, delete: Delete, row: int = 0) -> bool:
         """Whether there was one. Raises InvalidArgument, KeyTooLong, ConditionFailed, WriteConflict."""
@@ -110,15 +111,12 @@ class RowStage:
         live = self._live(view.row_key(primary_key))
         old = self._existing(view, primary_key, live, row)
         bounds = _bounds_of(view, add.field)
-        value = value_at(old, add.field)
-        if value is None:
-            raise InvalidArgument("field", f"{add.field} is null in {view.show_key(primary_key)}: set it first")
-        counter = f"{view.show_key(primary_key)}.{add.field}"
-        try:
-            total = add_within(value, add.delta, (add.min, add.max), bounds, counter)
-        except ConditionFailed as refusal:
-            refusal.row = row
-            self._origin.refuse(refusal, view.row_key(primary_key), lambda: view.show_key(primary_key), row)
+        shown = view.show_key(primary_key)
+        with self._origin.resting_on(view.row_key(primary_key), lambda: shown, row):
+            value = value_at(old, add.field)
+            if value is None:
+                raise InvalidArgument("field", f"{add.field} is null in {shown}: set it first")
+            total = add_within(value, add.delta, (add.min, add.max), bounds, f"{shown}.{add.field}", row)
         changed = apply_changes(view, old, {add.field: total}, json=False)
         return total, self._change(view, primary_key, old, changed, row)
 
@@ -144,7 +142,7 @@ class RowStage:
     def _existing(self, view: TableView, primary_key: bytes, live: Version | None, row: int) -> dict[str, Any]:
         if live is None:
             shown = view.show_key(primary_key)
-            self._origin.refuse(NotFound("document", shown), view.row_key(primary_key), lambda: shown, row)
+            self._origin.refuse(NotFound("document", shown), [view.row_key(primary_key)], lambda: shown, row)
         self._origin.decode(len(live.payload))
         return view.decode(live.payload)
 
@@ -170,7 +168,7 @@ class RowStage:
         try:
             check_condition(condition, shown, live, row=row)
         except ConditionFailed as refusal:
-            self._origin.refuse(refusal, view.row_key(primary_key), lambda: shown, row)
+            self._origin.refuse(refusal, [view.row_key(primary_key)], lambda: shown, row)
 
 
 def _bounds_of(view: TableView, path: str) -> Bounds:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from itertools import count
 from types import MappingProxyType
 from typing import Final, assert_never
 
@@ -57,6 +58,7 @@ from cortado.store.transactions.operations import (
 
 Prepared = Mapping[int, PreparedDocument | None]
 NOTHING_PREPARED: Final[Prepared] = MappingProxyType({})
+_NO_ROWS: Final[Mapping[LogicalKey, int]] = MappingProxyType({})
 
 
 def evaluate_commit(
@@ -111,9 +113,9 @@ def check_ranges(reader: Reader, footprint: Footprint, start: Timestamp, unchang
         _conflict(reader.changed_since((), footprint.ranges, since), start, "range")
 
 
-def _conflict(changed: Changed | None, start: Timestamp, kind: str) -> None:
+def _conflict(changed: Changed | None, start: Timestamp, kind: str, rows: Mapping[LogicalKey, int] = _NO_ROWS) -> None:
     if changed is not None:
-        raise WriteConflict(dump(changed.key), str(start), str(changed.ts), kind=kind)
+        raise WriteConflict(dump(changed.key), str(start), str(changed.ts), row=rows.get(changed.key, 0), kind=kind)
 
 
 class Staged:
@@ -129,8 +131,9 @@ class Staged:
         self._views: dict[tuple[str, str], TableView] = {}
         self._size_bytes = 0
         self._place = self._row = 0
-        self.written: dict[LogicalKey, None] = {}
-        """The keys of all rows and pairs that were put, updated or deleted, whatever came of it."""
+        self.written: dict[LogicalKey, int] = {}
+        """The keys of all rows and pairs that were put, updated or deleted, whatever came of it, and the last operation
+        on each."""
         self.sums: list[int] = []
 
     def run(self, operations: Sequence[Operation], prepared: Prepared = NOTHING_PREPARED) -> None:
@@ -156,7 +159,7 @@ class Staged:
         """T1. Raises WriteConflict."""
         start = self._origin.start
         if start is not None:
-            _conflict(self._origin.reader.changed_since(list(self.written), (), start), start, "write")
+            _conflict(self._origin.reader.changed_since(list(self.written), (), start), start, "write", self.written)
 
     def mutations(self) -> Mutations:
         """The net change. Raises UniqueViolation, WriteConflict, KeyTooLong."""
@@ -171,15 +174,15 @@ class Staged:
         match operation:
             case Put():
                 change = self._rows.put(view, operation, row, prepared)
-                self.written[change.row_key] = None
+                self.written[change.row_key] = row
                 self._size_bytes += len(change.payload or b"")
             case Update():
                 change = self._rows.update(view, operation, row)
-                self.written[change.row_key] = None
+                self.written[change.row_key] = row
                 self._size_bytes += len(change.payload or b"")
             case Delete():
                 self._rows.delete(view, operation, row)
-                self.written[view.row_key(view.encode_key(operation.key))] = None
+                self.written[view.row_key(view.encode_key(operation.key))] = row
             case Add():
                 total, change = self._rows.add(view, operation, row)
                 self.sums.append(total)
@@ -193,16 +196,16 @@ class Staged:
         namespace, operation = on_pairs.namespace, on_pairs.operation
         match operation:
             case KvPut():
-                self.written[self._pairs.put(namespace, operation, row)] = None
+                self.written[self._pairs.put(namespace, operation, row)] = row
                 self._size_bytes += len(operation.key) + len(operation.value)
             case KvDelete():
-                self.written[self._pairs.delete(namespace, operation, row)] = None
+                self.written[self._pairs.delete(namespace, operation, row)] = row
             case KvAdd():
                 self.sums.append(self._pairs.add(namespace, operation, row))
             case KvCheck():
                 self._pairs.check(namespace, operation, row)
             case KvBatch():
-                self.written.update(dict.fromkeys(self._pairs.batch(namespace, operation, row)))
+                self.written.update(zip(self._pairs.batch(namespace, operation, row), count(row), strict=False))
                 self._size_bytes += operation.size_bytes
             case _:
                 assert_never(operation)

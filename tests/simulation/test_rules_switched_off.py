@@ -206,9 +206,9 @@ def find_no_conflict(kind: str) -> Switch:
     def switch_off(patch: pytest.MonkeyPatch) -> None:
         find = commit._conflict
 
-        def without(changed: Changed | None, start: Timestamp, of: str, **more: Any) -> None:
+        def without(changed: Changed | None, start: Timestamp, of: str, *more: Any) -> None:
             if of != kind:
-                find(changed, start, of, **more)
+                find(changed, start, of, *more)
 
         patch.setattr(commit, "_conflict", without)
 

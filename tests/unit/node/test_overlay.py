@@ -153,7 +153,7 @@ def test_a_change_is_found_in_flight_and_applied_and_below_the_floor_nothing_is_
         for write in [*durable, *(write for batch in batches[:applied] for write in batch)]:
             ts = ts.next()
             if write:
-                recent.add(Applied(ts, sorted(effects(mutations(write), ts)[1])))
+                recent.add(Applied(ts, sorted(effects(mutations(write), ts)[1]), 10))
         reader = OverlayReader(reader._base, reader._layers, newest=reader._newest, recent=recent)
     since = DictStore().now
     for _ in range(data.draw(st.integers(0, 8))):
@@ -191,7 +191,7 @@ def test_t9_a_range_is_asked_of_the_newest_changes_and_not_of_the_engine_at_or_a
     for key in (A, B, C):
         ts = engine.tick()
         engine.apply(mutations({key: b"x"}), ts)
-        recent.add(Applied(ts, effects(mutations({key: b"x"}), ts)[1]))
+        recent.add(Applied(ts, effects(mutations({key: b"x"}), ts)[1], 10))
         times.append(ts)
     reader = OverlayReader(engine.snapshot(), [], recent=recent)
     assert recent.floor == times[1]

@@ -1,0 +1,164 @@
+"""Random commits over a table with indexes and over pairs, against an interpreter of dictionaries.
+
+After each of them rows, every index and ``table check`` agree with it; what was refused changed nothing, for the right
+reason. The rules are numbered as in docs/adr/0034-transactions.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cortado.errors import CortadoError, UniqueViolation, WriteConflict
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.keyspace import kv_key
+from cortado.store.kv.operations import get as get_pair
+from cortado.store.mvcc.evaluation import EtagIs
+from cortado.store.tables.read import get
+from cortado.store.transactions.commit import evaluate_commit
+from cortado.store.transactions.footprint import Footprint
+from cortado.store.transactions.operations import Commit, Committed, Isolation
+from support.table_world import WORLDS, TableWorld
+from support.transaction_twin import (
+    INDEXES,
+    NAMESPACE,
+    TABLE,
+    Asked,
+    Conflicting,
+    Interpreter,
+    Refused,
+    State,
+    key_of,
+    new_world,
+    to_operation,
+)
+from support.transactions_asked import KEYS, PAIRS, commits
+
+pytestmark = pytest.mark.slow
+
+
+class Twins:
+    """The product and the interpreter, side by side, with all states that there were."""
+
+    def __init__(self, store: type) -> None:
+        self.world: TableWorld = new_world(store())
+        self.states: list[tuple[Timestamp, State]] = [(self.world.store.now, State())]
+
+    @property
+    def state(self) -> State:
+        return self.states[-1][1]
+
+    def commit(
+        self, asked: list[Asked], start: Timestamp | None = None, keys: list[tuple[str, Any]] | None = None
+    ) -> CortadoError | None:
+        """Run it on both; they agree. ``keys`` are what it has read."""
+        world = self.world
+        operations = [to_operation(world, each) for each in asked]
+        keys = keys or []
+        footprint = Footprint([self.logical(each) for each in keys])
+        commit = Commit(operations, start, Isolation.SERIALIZABLE, footprint)
+        twin = Interpreter(self.state, start)
+        expected = Refused(WriteConflict) if twin.is_newer(*keys) else twin.run(asked)
+        try:
+            ts, done = world.store.write(lambda reader, ts: evaluate_commit(reader, ts, world.catalog(reader), commit))
+        except CortadoError as error:
+            assert expected is not None, f"{error!r} was not expected"
+            self._check_refusal(error, expected)
+            return error
+        assert expected is None, f"{expected} was expected"
+        assert done.reply == Committed(ts, tuple(twin.sums))
+        self.states.append((ts, twin.commit(ts)))
+        return None
+
+    def logical(self, thing: tuple[str, Any]) -> Any:
+        kind, key = thing
+        if kind == "pair":
+            return kv_key(NAMESPACE, key)
+        view = self.world.view(TABLE)
+        return view.row_key(view.encode_key(key))
+
+    def _check_refusal(self, error: CortadoError, expected: Refused) -> None:
+        if expected.error is Conflicting:
+            assert isinstance(error, UniqueViolation | WriteConflict)
+        else:
+            assert type(error) is expected.error, f"{error!r}, and {expected} was expected"
+        if expected.row is not None:
+            assert error.row == expected.row  # type: ignore[attr-defined]
+
+    def assert_same(self) -> None:
+        world, state = self.world, self.state
+        rows = [state.rows[key][0] for key in sorted(state.rows, key=lambda key: (key[0], -key[1]))]
+        assert world.scan(TABLE) == rows
+        assert world.check(TABLE, 3) == []
+        for each in INDEXES:
+            assert sorted(map(key_of, world.scan(TABLE, index=each.name))) == sorted(state.rows)
+        reader = world.store.snapshot()
+        for key in KEYS:
+            found = get(reader, world.view(TABLE), key)
+            assert (None if found is None else found.ts) == (state.rows[key][1] if key in state.rows else None)
+        for key in PAIRS:
+            pair = get_pair(reader, NAMESPACE, key)
+            assert (None if pair is None else (pair.value, pair.etag)) == state.pairs.get(key)
+
+
+@given(st.sampled_from(WORLDS), st.lists(commits(), min_size=3, max_size=10))
+@settings(max_examples=100)
+def test_commits_are_what_the_interpreter_says(store: type, script: list[list[Asked]]) -> None:
+    twins = Twins(store)
+    for asked in script:
+        twins.commit(with_etags(asked, twins.state))
+        twins.assert_same()
+
+
+@given(st.sampled_from(WORLDS), st.lists(commits(), min_size=3, max_size=10), st.data())
+@settings(max_examples=120)
+def test_t1_t4_and_t12_with_a_start_what_changed_since_is_a_conflict(
+    store: type, script: list[list[Asked]], data: st.DataObject
+) -> None:
+    things = [("row", key) for key in KEYS] + [("pair", key) for key in PAIRS]
+    twins = Twins(store)
+    for asked in script:
+        start, seen = twins.states[-1 - data.draw(st.integers(0, min(2, len(twins.states) - 1)))]
+        keys = data.draw(st.lists(st.sampled_from(things), max_size=2))
+        twins.commit(with_etags(asked, seen), data.draw(st.sampled_from([None, start])) if not keys else start, keys)
+        twins.assert_same()
+
+
+@given(st.lists(commits(), min_size=3, max_size=8), commits(), st.data())
+@settings(max_examples=120)
+def test_what_it_could_have_seen_is_final_and_what_it_could_not_is_a_conflict_for_ever(
+    script: list[list[Asked]], asked: list[Asked], data: st.DataObject
+) -> None:
+    twins = Twins(WORLDS[0])
+    for each in script:
+        twins.commit(with_etags(each, twins.state))
+    start, seen = twins.states[-1 - data.draw(st.integers(0, len(twins.states) - 1))]
+    world = twins.world
+    operations = [to_operation(world, each) for each in with_etags(asked, seen)]
+    refusal = twins.commit(with_etags(asked, seen), start)
+    if refusal is None:
+        return
+    if isinstance(refusal, WriteConflict):
+        for each in data.draw(st.lists(commits(), max_size=3)):
+            twins.commit(with_etags(each, twins.state))
+        again = twins.commit(with_etags(asked, seen), start)
+        assert isinstance(again, WriteConflict)
+    else:
+        with pytest.raises(CortadoError):
+            evaluate_commit(world.store.snapshot(start), world.store.now, world.catalog(), Commit(operations))
+
+
+def with_etags(asked: list[Asked], state: State) -> list[Asked]:
+    """Conditions on etags are on those of ``state``, which the transaction has seen."""
+    return [_with_etag(each, state) for each in asked]
+
+
+def _with_etag(asked: Asked, state: State) -> Asked:
+    if asked[0] == "batch of pairs" or asked[-1] != "etag":
+        return asked
+    key = key_of(asked[1]) if asked[0] == "put" else asked[1]
+    held = state.pairs.get(key) if asked[0].startswith("pair") else state.rows.get(key)
+    return (*asked[:-1], None if held is None else EtagIs(held[1]))
