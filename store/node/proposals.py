@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from operator import itemgetter
+from typing import Final, Protocol, TypeAlias
 
 from cortado.errors import CortadoError, Internal
 from cortado.store.clock.timestamp import ZERO, Timestamp
@@ -20,6 +21,8 @@ from cortado.store.node.overlay import Layer
 from cortado.store.node.request_table.floor import NOTHING_FORGOTTEN, Forgotten
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 from cortado.store.observe.measures import EntryTimes
+
+_engine_key: Final[Callable[[Item], bytes]] = itemgetter(0)
 
 EncodeReply: TypeAlias = Callable[[Timestamp, object], bytes]
 """From the commit timestamp and the domain's reply to the bytes that the caller gets, now and on a retry."""
@@ -187,7 +190,8 @@ class Batch:
 
     def entry(self, after_index: int, after_term: int) -> LogEntry:
         """All of it, in key order."""
-        self.items.sort()
+        # No engine key comes twice: a commit writes a key once, and each has its own timestamp.
+        self.items.sort(key=_engine_key)
         self.results.sort()
         return LogEntry(
             after_index,
