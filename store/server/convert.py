@@ -39,9 +39,13 @@ def timestamp_message(ts: Timestamp) -> common_pb2.Timestamp:
     return common_pb2.Timestamp(epoch=ts.epoch, wall_ms=ts.wall_ms, logical=ts.logical)
 
 
-def timestamp_value(message: common_pb2.Timestamp) -> Timestamp:
+def timestamp_value(message: common_pb2.Timestamp, field: str = "timestamp") -> Timestamp:
     """Raises InvalidArgument where a part is out of range."""
-    return Timestamp(message.epoch, message.wall_ms, message.logical)
+    try:
+        return Timestamp(message.epoch, message.wall_ms, message.logical)
+    except InvalidArgument as error:
+        part = error.field.rpartition(".")[2]
+        raise InvalidArgument(f"{field}.{part}", error.problem, error.value) from None
 
 
 def read_at(message: common_pb2.ReadAt, epoch: int, field: str = "at") -> Timestamp | Stale | None:
@@ -49,7 +53,7 @@ def read_at(message: common_pb2.ReadAt, epoch: int, field: str = "at") -> Timest
     ``epoch``."""
     match message.WhichOneof("kind"):
         case "timestamp":
-            return timestamp_value(message.timestamp)
+            return timestamp_value(message.timestamp, f"{field}.timestamp")
         case "wall_ms":
             if message.wall_ms > WALL_MS_MAX:
                 raise InvalidArgument(f"{field}.wall_ms", f"must be between 0 and {WALL_MS_MAX}", str(message.wall_ms))

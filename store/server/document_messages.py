@@ -108,7 +108,7 @@ def bulk_chunk(start: documents_pb2.BulkStart, chunk: documents_pb2.BulkChunk) -
         table=start.table.table,
         rows=rows,
         mode=put_mode(start.mode),
-        unchanged_since=timestamp_value(since) if start.HasField("unchanged_since") else None,
+        unchanged_since=timestamp_value(since, "start.unchanged_since") if start.HasField("unchanged_since") else None,
     )
 
 

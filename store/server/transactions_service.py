@@ -155,4 +155,4 @@ def _begun(request: transactions_pb2.CommitRequest) -> tuple[Timestamp | None, I
     if not request.request_id:
         # Without it a retry whose first attempt has committed would conflict with itself.
         raise InvalidArgument("request_id", "must be set where start is")
-    return timestamp_value(request.start), isolation, join_footprints(request.footprints)
+    return timestamp_value(request.start, "start"), isolation, join_footprints(request.footprints)

@@ -23,7 +23,7 @@ from cortado.errors import InvalidArgument, TooLarge
 from cortado.proto.internal import footprint_pb2
 from cortado.store.keys.keyspace import KV_SPACE, LOGICAL_KEY_BYTES_MAX, TABLE_SPACE
 from cortado.store.keys.types import LogicalKey
-from cortado.store.packing import cut, join
+from cortado.store.packing import LENGTH_BYTES, cut, join
 
 FORMAT: Final = 1
 KEYS_MAX: Final = 20_000
@@ -61,10 +61,14 @@ def join_footprints(encoded: Iterable[bytes]) -> Footprint:
         found = _decode(each, field)
         keys.update(dict.fromkeys(found.keys))
         ranges.update(dict.fromkeys(found.ranges))
-        for what, count, most in (("keys", len(keys), KEYS_MAX), ("ranges", len(ranges), RANGES_MAX)):
-            if count > most:
-                raise TooLarge("footprints", f"a transaction may rest on {most} {what}", str(count), count, most)
+        _check_counts("footprints", len(keys), len(ranges))
     return Footprint(list(keys), list(ranges))
+
+
+def _check_counts(field: str, keys: int, ranges: int) -> None:
+    for what, count, most in (("keys", keys, KEYS_MAX), ("ranges", ranges, RANGES_MAX)):
+        if count > most:
+            raise TooLarge(field, f"a transaction may rest on {most} {what}", str(count), count, most)
 
 
 def _decode(encoded: bytes, field: str) -> Footprint:
@@ -72,9 +76,7 @@ def _decode(encoded: bytes, field: str) -> Footprint:
         message = footprint_pb2.Footprint.FromString(encoded)
         if message.format != FORMAT:
             raise InvalidArgument(field, f"has format {message.format}, this server knows {FORMAT}")
-        if len(message.key_lengths) > 4 * KEYS_MAX or len(message.bound_lengths) > 8 * RANGES_MAX:
-            problem = f"a transaction may rest on {KEYS_MAX} keys and {RANGES_MAX} ranges"
-            raise TooLarge(field, problem, length=len(message.key_lengths) // 4, limit=KEYS_MAX)
+        _check_counts(field, len(message.key_lengths) // LENGTH_BYTES, len(message.bound_lengths) // LENGTH_BYTES // 2)
         keys = cut(message.keys, message.key_lengths)
         bounds = cut(message.bounds, message.bound_lengths)
     except (DecodeError, ValueError):
