@@ -201,12 +201,14 @@ class OverlayReader:
             self._note(key, found)
             if suffix_from(found[0]) < since:
                 return _changed(found)
+        if not ranges:
+            return self._base.changed_since(stored, (), ts)
         joined = KeyRanges(ranges)
         for layer in self._layers:
             for key in layer.keys_within(joined):
                 if suffix_from(layer.versions[key][0]) < since:
                     return _changed(layer.versions[key])
-        if self._recent is None or not ranges:
+        if self._recent is None:
             return self._base.changed_since(stored, ranges, ts)
         return self._base.changed_since(stored, (), ts) or _changed_of_late(self._recent, joined, ts, since)
 

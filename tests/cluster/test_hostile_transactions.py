@@ -17,7 +17,7 @@ from cortado.proto.internal import footprint_pb2
 from cortado.proto.v1 import cluster_pb2, common_pb2, documents_pb2, kv_pb2, tables_pb2, transactions_pb2
 from cortado.store.keys.keyspace import kv_key, kv_range
 from cortado.store.packing import join
-from support.server_process import ServerProcess, running_server
+from support.server_process import ServerProcess, running_server, wait_until
 from support.wire import (
     Wire,
     delete_document,
@@ -211,6 +211,16 @@ def test_a_footprint_many_times_is_that_footprint(wire: Wire) -> None:
 # --- what is older than memory -------------------------------------------------------------------------------------
 
 
+def forget(wire: Wire) -> None:
+    """Everything that was written before is in memory no more: neither kept there, nor waiting to be applied."""
+    for i in range(2 * RECENT_ENTRIES):
+        wire.commit(put_pair("filler", b"%d" % i))
+    written = last_index(wire)
+    wait_until(
+        lambda: wire.cluster.Status(cluster_pb2.StatusRequest()).applied_index >= written, "what was written is applied"
+    )
+
+
 @pytest.mark.parametrize("change", ["", "put", "delete", "beside"])
 @pytest.mark.parametrize("rests_on", ["a range", "a few keys", "many keys", "many ranges"])
 @pytest.mark.parametrize("count", [1, 150])
@@ -235,8 +245,7 @@ def test_what_memory_does_not_reach_back_to_is_searched(wire: Wire, change: str,
         "beside": put_pair(namespace + "x", names[-1], b"w"),
     }
     other = wire.commit(changed[change]) if change else None
-    for i in range(3 * RECENT_ENTRIES):
-        wire.commit(put_pair("filler", b"%d" % i))
+    forget(wire)
     writes = [put_pair("mine", b"%d" % i, namespace.encode()) for i in range(count)]
     request = {"start": start, "footprints": [rests], "isolation": transactions_pb2.ISOLATION_SERIALIZABLE}
     if change in ("put", "delete"):
@@ -254,8 +263,7 @@ def test_keys_that_are_written_are_searched_however_they_came(wire: Wire) -> Non
     start = now(wire)
     names = [b"%05d" % i for i in range(500)]
     other = wire.commit(put_pair("packed", names[-1], b"theirs"))
-    for i in range(3 * RECENT_ENTRIES):
-        wire.commit(put_pair("filler", b"%d" % i))
+    forget(wire)
     error = refused(lambda: commit(wire, packed("packed", names, [b"ours"] * 500), start=start))
     assert isinstance(error, errors.WriteConflict)
     assert (error.kind, error.conflict_ts) == ("write", other.etag)

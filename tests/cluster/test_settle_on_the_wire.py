@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -121,6 +122,24 @@ def test_an_id_that_is_none_is_refused_and_leaves_nothing(wire: Wire, what: str)
     assert isinstance(error, kind), repr(error)
     assert message in error.message()
     assert wire.cluster.Status(cluster_pb2.StatusRequest()).last_index == before
+
+
+def test_what_is_forgotten_is_neither_known_nor_cancelled(tmp_path: Path) -> None:
+    """Its id may belong to a commit that happened: to say never would be a lie, and so would a record of that."""
+    with running_server(tmp_path / "data", "--limit.remember-requests-max", "3") as server:
+        wire = Wire(server.endpoint)
+        happened, never = new_id(wire), new_id(wire)
+        wire.transactions.Commit(commit_request(b"forgotten", happened))
+        for i in range(10):
+            wire.transactions.Commit(commit_request(b"%d" % i, new_id(wire)))
+        for once in (happened, never):
+            for _ in range(2):
+                error = refused(lambda once=once: settle(wire, once))
+                assert isinstance(error, errors.OutcomeUnknown), repr(error)
+                assert "too old" in error.message()
+        error = refused(lambda: wire.transactions.Commit(commit_request(b"forgotten", happened)))
+        assert isinstance(error, errors.OutcomeUnknown)
+        assert count(wire, b"forgotten") == 1
 
 
 def outcome(call: Any) -> Any:
