@@ -86,10 +86,7 @@ def _transaction_of(count: int, *, hot: bool) -> Ask:
 
         async def move(transaction: AsyncTransaction) -> None:
             kv = transaction.kv(NAMESPACE)
-            # The first read says at which time all are.
-            await kv.get(keys[0])
-            if count > 1:
-                await asyncio.gather(*map(kv.get, keys[1:]))
+            await kv.get_many(keys)
             for key in keys:
                 await kv.put(key, value)
 

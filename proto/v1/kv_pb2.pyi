@@ -36,6 +36,28 @@ class KvGetResponse(_message.Message):
     footprint: bytes
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., pair: _Optional[_Union[KvPair, _Mapping]] = ..., footprint: _Optional[bytes] = ...) -> None: ...
 
+class KvMultiGetRequest(_message.Message):
+    __slots__ = ("namespace", "keys", "at", "may_stop_early")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    MAY_STOP_EARLY_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    keys: _containers.RepeatedScalarFieldContainer[bytes]
+    at: _common_pb2.ReadAt
+    may_stop_early: bool
+    def __init__(self, namespace: _Optional[str] = ..., keys: _Optional[_Iterable[bytes]] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., may_stop_early: bool = ...) -> None: ...
+
+class KvMultiGetResponse(_message.Message):
+    __slots__ = ("header", "pairs", "footprint")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    FOOTPRINT_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    pairs: _containers.RepeatedCompositeFieldContainer[KvPair]
+    footprint: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., pairs: _Optional[_Iterable[_Union[KvPair, _Mapping]]] = ..., footprint: _Optional[bytes] = ...) -> None: ...
+
 class KvPutRequest(_message.Message):
     __slots__ = ("namespace", "key", "value", "condition", "request_id")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]

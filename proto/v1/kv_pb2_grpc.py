@@ -20,6 +20,11 @@ class KeyValueStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvGetRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvGetResponse.FromString,
                 )
+        self.MultiGet = channel.unary_unary(
+                '/cortado.v1.KeyValue/MultiGet',
+                request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvMultiGetRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvMultiGetResponse.FromString,
+                )
         self.Put = channel.unary_unary(
                 '/cortado.v1.KeyValue/Put',
                 request_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvPutRequest.SerializeToString,
@@ -53,6 +58,13 @@ class KeyValueServicer(object):
 
     def Get(self, request, context):
         """The value of one key.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MultiGet(self, request, context):
+        """The values of several keys, all at one timestamp.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,6 +114,11 @@ def add_KeyValueServicer_to_server(servicer, server):
                     servicer.Get,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvGetRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvGetResponse.SerializeToString,
+            ),
+            'MultiGet': grpc.unary_unary_rpc_method_handler(
+                    servicer.MultiGet,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvMultiGetRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_kv__pb2.KvMultiGetResponse.SerializeToString,
             ),
             'Put': grpc.unary_unary_rpc_method_handler(
                     servicer.Put,
@@ -153,6 +170,23 @@ class KeyValue(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.KeyValue/Get',
             cortado_dot_proto_dot_v1_dot_kv__pb2.KvGetRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_kv__pb2.KvGetResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def MultiGet(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.KeyValue/MultiGet',
+            cortado_dot_proto_dot_v1_dot_kv__pb2.KvMultiGetRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_kv__pb2.KvMultiGetResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -55,6 +55,10 @@ class Delete(NamedTuple):
 Operation: TypeAlias = Put | Delete
 
 
+_KEYS_MAX: Final = 10_000
+"""Of one request."""
+
+
 class AsyncKeyValue:
     """One namespace. Raises InvalidArgument for a namespace that is not a name.
 
@@ -79,6 +83,26 @@ class AsyncKeyValue:
         request = kv_pb2.KvGetRequest(namespace=self.namespace, key=_bytes(key, "key"), at=read_at)
         reply = await self._connection.call(self._stub.Get, request, timeout_s=self._timeout_s)
         return _pair(reply.pair) if reply.HasField("pair") else None
+
+    async def get_many(self, keys: Sequence[bytes], *, at: At = None) -> list[KvPair | None]:
+        """The pairs of ``keys``, in their order, None where there is none; all as of one timestamp.
+
+        However many and however large they are: they come in as many replies as that takes.
+        """
+        listed = [_bytes(key, "key") for key in sequence(keys, "keys")]
+        pairs: list[KvPair | None] = []
+        read_at = at_to_proto(at)
+        while len(pairs) < len(listed):
+            request = kv_pb2.KvMultiGetRequest(
+                namespace=self.namespace,
+                keys=listed[len(pairs) : len(pairs) + _KEYS_MAX],
+                at=read_at,
+                may_stop_early=True,
+            )
+            reply = await self._connection.call(self._stub.MultiGet, request, timeout_s=self._timeout_s)
+            pairs += [_pair(pair) if pair.etag else None for pair in reply.pairs]
+            read_at = common_pb2.ReadAt(timestamp=reply.header.timestamp)
+        return pairs
 
     async def put(
         self,

@@ -37,7 +37,14 @@ _ISOLATIONS: Final = {
     "snapshot": transactions_pb2.ISOLATION_SNAPSHOT,
     "serializable": transactions_pb2.ISOLATION_SERIALIZABLE,
 }
-_READS: Final = {"GetDocumentRequest", "MultiGetRequest", "ScanRequest", "KvGetRequest", "KvScanRequest"}
+_READS: Final = {
+    "GetDocumentRequest",
+    "MultiGetRequest",
+    "ScanRequest",
+    "KvGetRequest",
+    "KvMultiGetRequest",
+    "KvScanRequest",
+}
 """Those that know own writes and footprints."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Final
 
 from google.protobuf.message import Message
 
@@ -15,7 +14,6 @@ from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
 from cortado.store.server.bulk_stream import BulkStream
-from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.convert import condition_value, key_message, key_values, read_at_text
 from cortado.store.server.document_messages import (
     check_form,
@@ -28,7 +26,16 @@ from cortado.store.server.document_messages import (
     scan_of,
     update_changes,
 )
-from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, SLICE_ROWS_MAX, Service, Step, footprint_of
+from cortado.store.server.service import (
+    KEYS_ON_THE_LOOP,
+    SLICE_BYTES_MAX,
+    SLICE_MS_MAX,
+    SLICE_ROWS_MAX,
+    ReplySize,
+    Service,
+    Step,
+    footprint_of,
+)
 from cortado.store.tables.operations import Delete, Deleted, Put, Update, Updated
 from cortado.store.tables.read import get, get_many
 from cortado.store.tables.rows import BATCH_ROWS_MAX
@@ -37,11 +44,6 @@ from cortado.store.tables.split import TablePart, check_parts, table_parts
 from cortado.store.tables.view import TableView
 from cortado.store.tables.write import evaluate_delete, evaluate_put, evaluate_update
 from cortado.store.transactions.reading import TransactionReads
-
-# Of a document within a reply: its tag and its length.
-_FOUND_BYTES: Final = 5
-# Documents may be large: more keys than these are read beside the loop.
-_KEYS_ON_THE_LOOP: Final = 16
 
 
 class DocumentsService(Service):
@@ -75,7 +77,7 @@ class DocumentsService(Service):
             view, reader = self._view(request.table), self.host.meta.reader(read_ts)
             if reads is not None:
                 reader = reads.reader(reader)
-            if count <= _KEYS_ON_THE_LOOP:
+            if count <= KEYS_ON_THE_LOOP:
                 reply = self._multi_get(request, view, reader, read_ts)
             else:
                 reply = await self.host.scan(lambda: self._multi_get(request, view, reader, read_ts))
@@ -88,19 +90,13 @@ class DocumentsService(Service):
         check_form(view, request.format, request.schema_id)
         keys = [key_values(key, view.table.key, f"keys[{i}]") for i, key in enumerate(request.keys)]
         reply = documents_pb2.MultiGetResponse(header=self.header(read_ts))
-        until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
-        size_bytes = 0
+        size = ReplySize(self.host.monotonic_ms, may_stop_early=request.may_stop_early)
         for row in get_many(reader, view, keys):
             found = documents_pb2.FoundDocument()
             if row is not None:
                 found = found_message(view, row, request.format, request.schema_id)
-            size_bytes += found.ByteSize() + _FOUND_BYTES
-            if request.may_stop_early:
-                if reply.found and (size_bytes > SLICE_BYTES_MAX or self.host.monotonic_ms() > until_ms):
-                    break
-            elif size_bytes > MESSAGE_BYTES_MAX:
-                problem = f"would have more than {MESSAGE_BYTES_MAX} bytes: ask for fewer keys, or set may_stop_early"
-                raise TooLarge("reply", problem, length=size_bytes, limit=MESSAGE_BYTES_MAX)
+            if not size.takes(found.ByteSize()):
+                break
             reply.found.append(found)
         return reply
 

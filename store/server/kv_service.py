@@ -9,6 +9,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
+from cortado.errors import TooLarge
 from cortado.proto.v1 import kv_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_key
@@ -22,6 +23,7 @@ from cortado.store.kv.operations import (
     evaluate_delete_range,
     evaluate_put,
     get,
+    get_many,
 )
 from cortado.store.kv.ranges import KvRange
 from cortado.store.kv.scan import ChunkSource, KvScan, KvScanRequest, KvSlice, begin_scan, read_slice, resume_scan
@@ -30,7 +32,16 @@ from cortado.store.mvcc.reader import Reader
 from cortado.store.node.replica import Replica
 from cortado.store.packing import join
 from cortado.store.server.convert import condition_value, read_at_text
-from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_ROWS_MAX, Service, Step, footprint_of
+from cortado.store.server.service import (
+    KEYS_ON_THE_LOOP,
+    SLICE_BYTES_MAX,
+    SLICE_ROWS_MAX,
+    ReplySize,
+    Service,
+    Step,
+    footprint_of,
+)
+from cortado.store.tables.rows import BATCH_ROWS_MAX
 from cortado.store.transactions.reading import TransactionReads
 
 PAGE_PAIRS_MAX: Final = 1_000
@@ -55,6 +66,37 @@ class KeyValueService(Service):
             pair=None if pair is None else _pair(pair),
             footprint=footprint_of(reads, request.at),
         )
+
+    async def multi_get(self, request: kv_pb2.KvMultiGetRequest) -> Message:
+        count = len(request.keys)
+        if count > BATCH_ROWS_MAX:
+            raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
+        with self.host.reads.place():
+            replica = self._replica(request.namespace)
+            read_ts = await self.read_ts(replica, request.at)
+            reads = await self.transaction_reads(replica, request.at, read_ts)
+            # On the loop, where what is committed and not applied yet may be looked at.
+            reader = replica.reader(read_ts)
+            if reads is not None:
+                reader = reads.reader(reader)
+            if count <= KEYS_ON_THE_LOOP:
+                reply = self._multi_get(request, reader, read_ts)
+            else:
+                reply = await self.host.scan(lambda: self._multi_get(request, reader, read_ts))
+        reply.footprint = footprint_of(reads, request.at)
+        return reply
+
+    def _multi_get(
+        self, request: kv_pb2.KvMultiGetRequest, reader: Reader, read_ts: Timestamp
+    ) -> kv_pb2.KvMultiGetResponse:
+        reply = kv_pb2.KvMultiGetResponse(header=self.header(read_ts))
+        size = ReplySize(self.host.monotonic_ms, may_stop_early=request.may_stop_early)
+        for pair in get_many(reader, request.namespace, request.keys):
+            found = kv_pb2.KvPair() if pair is None else _pair(pair)
+            if not size.takes(found.ByteSize()):
+                break
+            reply.pairs.append(found)
+        return reply
 
     async def put(self, request: kv_pb2.KvPutRequest) -> bytes:
         put = KvPut(request.key, request.value, condition_value(request.condition, kv=True))

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from google.protobuf.message import Message
 
-from cortado.errors import ResourceExhausted
+from cortado.errors import ResourceExhausted, TooLarge
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
@@ -22,6 +22,7 @@ from cortado.store.mvcc.transacting import DECODING, Origin
 from cortado.store.node.host import Host
 from cortado.store.node.replica import Replica
 from cortado.store.node.request_table.records import HASH_BYTES
+from cortado.store.server.config import MESSAGE_BYTES_MAX
 from cortado.store.server.convert import read_at, timestamp_message
 from cortado.store.server.operation_messages import operation_count, operations_of
 from cortado.store.tables.operations import DocumentInput
@@ -38,6 +39,11 @@ _OPERATIONS_ON_THE_LOOP: Final = 64
 READ_ON_THE_LOOP_BYTES: Final = 16 << 10
 DECODED_ON_THE_LOOP_BYTES: Final = 64 << 10
 """Of documents that operations change or pass by: JSON and numbers take half a microsecond a byte."""
+
+# Of an item within a reply: its tag and its length.
+_ITEM_BYTES: Final = 5
+KEYS_ON_THE_LOOP: Final = 16
+"""Values may be large: more keys than these are read beside the loop."""
 
 SLICE_ROWS_MAX: Final = 4_000
 SLICE_BYTES_MAX: Final = 1 << 20
@@ -181,6 +187,27 @@ class Service:
                 ahead.cancel()
                 with suppress(asyncio.CancelledError):
                     await ahead
+
+
+class ReplySize:
+    """What the items of a reply come to, one by one."""
+
+    def __init__(self, clock_ms: Callable[[], float], *, may_stop_early: bool) -> None:
+        self._clock_ms = clock_ms
+        self._may_stop_early = may_stop_early
+        self._until_ms = clock_ms() + SLICE_MS_MAX
+        self._size_bytes = 0
+
+    def takes(self, item_bytes: int) -> bool:
+        """Whether one more belongs into this reply; the first one does. Raises TooLarge where all must, and cannot."""
+        is_first = not self._size_bytes
+        self._size_bytes += item_bytes + _ITEM_BYTES
+        if self._may_stop_early:
+            return is_first or (self._size_bytes <= SLICE_BYTES_MAX and self._clock_ms() <= self._until_ms)
+        if self._size_bytes > MESSAGE_BYTES_MAX:
+            problem = f"would have more than {MESSAGE_BYTES_MAX} bytes: ask for fewer keys, or set may_stop_early"
+            raise TooLarge("reply", problem, length=self._size_bytes, limit=MESSAGE_BYTES_MAX)
+        return True
 
 
 def footprint_of(reads: TransactionReads | None, at: common_pb2.ReadAt) -> bytes:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cortado.errors import ConditionFailed, InvalidArgument, KeyTooLong, TooLarge
+from cortado.errors import ConditionFailed, InvalidArgument, KeyTooLong, TooLarge, WriteConflict
 from cortado.store.client import Client, Delete, KeyValue, Put
 from support.faces import open_client
 from support.server_process import ServerProcess
@@ -45,6 +45,39 @@ def test_empty_values_are_values(kv: KeyValue) -> None:
     found = kv.get(b"k")
     assert found is not None
     assert found.value == b""
+
+
+def test_many_keys_are_read_in_their_order_at_one_time_however_large_they_are(client: Client, kv: KeyValue) -> None:
+    large = {b"large-%d" % number: bytes([number]) * 900_000 for number in range(12)}
+    for key, value in large.items():
+        kv.put(key, value)
+    kv.batch([Put(b"%05d" % number, b"") for number in range(9_000)])
+    asked = [b"nothing", *large, *(b"%05d" % number for number in range(12_000)), b"nothing"]
+    found = kv.get_many(asked)
+    assert [pair and pair.key for pair in found] == [key if key in large or key < b"09000" else None for key in asked]
+    assert all(pair is None or pair.value == large.get(pair.key, b"") for pair in found)
+    assert kv.get_many([]) == []
+    with pytest.raises(InvalidArgument, match=r"keys\[1\]: must not be empty"):
+        kv.get_many([b"a", b""])
+    before = client.kv(kv.namespace).get(b"large-3")
+    assert before is not None
+    kv.put(b"large-3", b"later")
+    past = kv.get_many([b"large-3", b"00001"], at=before.ts)
+    assert [pair and len(pair.value) for pair in past] == [900_000, None]
+
+
+def test_many_keys_are_read_in_a_transaction_with_its_own_writes(client: Client, kv: KeyValue) -> None:
+    kv.put(b"a", b"1")
+    kv.put(b"b", b"2")
+    with client.transaction(isolation="serializable") as txn:
+        own = txn.kv(kv.namespace)
+        own.put(b"c", b"3")
+        own.delete(b"b")
+        assert [pair and pair.value for pair in own.get_many([b"c", b"b", b"a", b"z"])] == [b"3", None, b"1", None]
+        kv.put(b"z", b"somebody was faster")
+        with pytest.raises(WriteConflict) as refused:
+            txn.commit()
+    assert (refused.value.kind, "z" in refused.value.key) == ("read", True)
 
 
 def test_conditions_hold_or_nothing_changes(kv: KeyValue) -> None:

@@ -28,6 +28,9 @@ class KeyValue:
     def get(self, key: bytes, *, at: At = None, validate: bool = False) -> KvPair | None:
         return run(self._core.get(key, at=at, validate=validate))
 
+    def get_many(self, keys: Sequence[bytes], *, at: At = None) -> list[KvPair | None]:
+        return run(self._core.get_many(keys, at=at))
+
     def put(
         self,
         key: bytes,

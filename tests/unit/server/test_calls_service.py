@@ -38,7 +38,7 @@ class Kv:
     async def put(self, request: kv_pb2.KvPutRequest) -> bytes:
         raise AssertionError
 
-    delete = delete_range = batch = scan = scan_page = put
+    multi_get = delete = delete_range = scan = scan_page = put
 
 
 class Stream:

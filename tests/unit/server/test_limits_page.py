@@ -13,7 +13,6 @@ from cortado.store.keys import decimals, keyspace
 from cortado.store.kv.operations import DEFAULT_LIMITS
 from cortado.store.server import (
     config,
-    documents_service,
     kv_service,
     listing,
     request_limits,
@@ -118,4 +117,4 @@ def test_limits_that_the_page_has_once_are_one() -> None:
     assert DEFAULT_LIMITS.batch_bytes_max == rows.BATCH_BYTES_MAX == transactions.BYTES_MAX
     assert decimals.DIGITS_MAX == 256
     assert listing.PAGE_BYTES_MAX == 1 << 20
-    assert documents_service.MESSAGE_BYTES_MAX == config.MESSAGE_BYTES_MAX
+    assert service.MESSAGE_BYTES_MAX == config.MESSAGE_BYTES_MAX
