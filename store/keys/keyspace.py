@@ -148,6 +148,16 @@ def index_prefix(table_id: int, index_id: int) -> bytes:
     return _INDEX.pack(TABLE_SPACE, checked[0], b"i", checked[1])
 
 
+def is_of_index(key: bytes) -> bool:
+    """Whether it is the key of an index's entry, or a bound of them."""
+    return key[:1] == TABLE_SPACE and key[ROW_PREFIX_BYTES - 1 : ROW_PREFIX_BYTES] == b"i"
+
+
+def rows_beside(entry: bytes) -> bytes:
+    """What the keys of the rows begin with that an index's entries are of."""
+    return entry[: ROW_PREFIX_BYTES - 1] + b"r"
+
+
 def index_key(
     table_id: int,
     index_id: int,

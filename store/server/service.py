@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Final, TypeAlias
@@ -14,6 +14,7 @@ from cortado.errors import ResourceExhausted, TooLarge
 from cortado.proto.v1 import common_pb2
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import GROUP_ID
 from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.mutations import Mutations
@@ -106,12 +107,12 @@ class Service:
         if not at.own_writes and not at.footprint:
             return None
         base = replica.reader(read_ts)
-        return TransactionReads(replica.store, await self._own_writes(at, base))
+        return TransactionReads(replica.store, *await self._own_writes(at, base))
 
-    async def _own_writes(self, at: common_pb2.ReadAt, base: Reader) -> Mutations:
-        """On the loop what is quick, and beside it what turns out not to be."""
+    async def _own_writes(self, at: common_pb2.ReadAt, base: Reader) -> tuple[Mutations, Collection[LogicalKey]]:
+        """And the rows that are added to. On the loop what is quick, and beside it what turns out not to be."""
         if not at.own_writes:
-            return Mutations()
+            return Mutations(), ()
         if len(at.own_writes) <= _OPERATIONS_ON_THE_LOOP and at.ByteSize() <= READ_ON_THE_LOOP_BYTES:
             try:
                 return self._staged(at, Origin(base, decoded_bytes_max=DECODED_ON_THE_LOOP_BYTES))
@@ -120,12 +121,12 @@ class Service:
                     raise
         return await self.host.scan(lambda: self._staged(at, Origin(base)))
 
-    def _staged(self, at: common_pb2.ReadAt, origin: Origin) -> Mutations:
+    def _staged(self, at: common_pb2.ReadAt, origin: Origin) -> tuple[Mutations, Collection[LogicalKey]]:
         check_operations(operation_count(at.own_writes), "at.own_writes")
         catalog = self.catalog()
         staged = Staged(origin, catalog, "at.own_writes")
         staged.run(operations_of(catalog, at.own_writes, "at.own_writes"))
-        return staged.mutations()
+        return staged.mutations(), staged.added
 
     async def write(
         self,

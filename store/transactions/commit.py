@@ -134,6 +134,8 @@ class Staged:
         self.written: dict[LogicalKey, int] = {}
         """The keys of all rows and pairs that were put, updated or deleted, whatever came of it, and the last operation
         on each."""
+        self.added: dict[LogicalKey, None] = {}
+        """The keys of all rows that were added to."""
         self.sums: list[int] = []
 
     def run(self, operations: Sequence[Operation], prepared: Prepared = NOTHING_PREPARED) -> None:
@@ -185,6 +187,7 @@ class Staged:
                 self.written[view.row_key(view.encode_key(operation.key))] = row
             case Add():
                 total, change = self._rows.add(view, operation, row)
+                self.added[change.row_key] = None
                 self.sums.append(total)
                 self._size_bytes += len(change.payload or b"")
             case Check():

@@ -8,6 +8,8 @@ nothing in it has a newer version, the read would have the same answer, and the 
     scan           the range, up to and with the last row looked at
     scan by index  the range of its entries, and the key of each row that they name, also where the filter left it out
 
+    ... with own adds  also the key of each row that is added to, where that moves entries of the index
+
 A limited scan's range ends behind its last row: a row that comes in behind it would not have been returned.
 """
 

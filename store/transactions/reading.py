@@ -14,13 +14,15 @@ etag holds at the commit, too.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from operator import itemgetter
 from typing import Protocol
 
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.keys.keyspace import INDEX_PREFIX_BYTES, is_of_index, rows_beside
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Changed, Reader, ScanChunk, Version
@@ -51,8 +53,10 @@ class Source(Protocol):
 class TransactionReads:
     """One call's reads. A :class:`Source` itself, over ``source``; :meth:`reader` is for reads by key."""
 
-    def __init__(self, source: Source, own: Mutations) -> None:
+    def __init__(self, source: Source, own: Mutations, added: Collection[LogicalKey] = ()) -> None:
+        """``added`` are the rows that the own writes add to."""
         self._source = source
+        self._added = added
         self._own = dict(zip(own.keys, own.payloads, strict=True))
         self._sorted = sorted(self._own)
         self._keys: dict[LogicalKey, None] = {}
@@ -88,7 +92,17 @@ class TransactionReads:
             chunk = _cut(self._merged(chunk, own, reverse=reverse), max_rows, max_bytes, reverse=reverse)
             low, high = _looked_at(start, end, chunk.resume, reverse=reverse)
         self._ranges.append((low, high))
+        if self._added and is_of_index(start):
+            self._note_added(start)
         return chunk
+
+    def _note_added(self, start: LogicalKey) -> None:
+        """Where an add puts a row into an index follows from the row, and there may be no entry to be seen of it yet:
+        the commit works the sum out anew, and nobody else asks whether the row has changed."""
+        index = start[:INDEX_PREFIX_BYTES]
+        if self._own_between(LogicalKey(index), LogicalKey(successor_of_prefix(index))):
+            rows = rows_beside(start)
+            self._keys.update(dict.fromkeys(each for each in self._added if each.startswith(rows)))
 
     def _merged(self, chunk: ScanChunk, own: Sequence[LogicalKey], *, reverse: bool) -> ScanChunk:
         rows = dict(zip(chunk.keys, zip(chunk.suffixes, chunk.payloads, strict=True), strict=True))
@@ -119,7 +133,8 @@ def _cut(chunk: ScanChunk, max_rows: int, max_bytes: int, *, reverse: bool) -> S
         count += 1
     if count == len(keys):
         return chunk
-    resume = keys[count - 1] if reverse else keys[count]
+    last = keys[count - 1]
+    resume = last if reverse else LogicalKey(successor_of_prefix(last))
     return ScanChunk(keys[:count], list(chunk.suffixes[:count]), chunk.payloads[:count], resume)
 
 

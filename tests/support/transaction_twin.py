@@ -245,6 +245,19 @@ def _change(document: Document, changes: Mapping[str, Any]) -> None:
             document[path] = value
 
 
+def with_etags(asked: list[Asked], state: State) -> list[Asked]:
+    """Conditions on etags are on those of ``state``, which the transaction has seen."""
+    return [_with_etag(each, state) for each in asked]
+
+
+def _with_etag(asked: Asked, state: State) -> Asked:
+    if asked[0] == "batch of pairs" or asked[-1] != "etag":
+        return asked
+    key = key_of(asked[1]) if asked[0] == "put" else asked[1]
+    held = state.pairs.get(key) if asked[0].startswith("pair") else state.rows.get(key)
+    return (*asked[:-1], None if held is None else EtagIs(held[1]))
+
+
 # --- the same operations for the product ---------------------------------------------------------------------------
 
 NAMESPACE: Final = "n"

@@ -16,7 +16,6 @@ from cortado.errors import CortadoError, UniqueViolation, WriteConflict
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.kv.operations import get as get_pair
-from cortado.store.mvcc.evaluation import EtagIs
 from cortado.store.tables.read import get
 from cortado.store.transactions.commit import evaluate_commit
 from cortado.store.transactions.footprint import Footprint
@@ -34,6 +33,7 @@ from support.transaction_twin import (
     key_of,
     new_world,
     to_operation,
+    with_etags,
 )
 from support.transactions_asked import KEYS, PAIRS, commits
 
@@ -149,16 +149,3 @@ def test_what_it_could_have_seen_is_final_and_what_it_could_not_is_a_conflict_fo
     else:
         with pytest.raises(CortadoError):
             evaluate_commit(world.store.snapshot(start), world.store.now, world.catalog(), Commit(operations))
-
-
-def with_etags(asked: list[Asked], state: State) -> list[Asked]:
-    """Conditions on etags are on those of ``state``, which the transaction has seen."""
-    return [_with_etag(each, state) for each in asked]
-
-
-def _with_etag(asked: Asked, state: State) -> Asked:
-    if asked[0] == "batch of pairs" or asked[-1] != "etag":
-        return asked
-    key = key_of(asked[1]) if asked[0] == "put" else asked[1]
-    held = state.pairs.get(key) if asked[0].startswith("pair") else state.rows.get(key)
-    return (*asked[:-1], None if held is None else EtagIs(held[1]))
