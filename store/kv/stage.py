@@ -6,8 +6,8 @@ A counter is a value of 8 bytes, signed and big-endian.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from itertools import chain
 
 from cortado.errors import ConditionFailed, InvalidArgument
 from cortado.store.keys.keyspace import kv_keys
@@ -62,7 +62,7 @@ class PairStage:
         live = self._live(key)
         if delete.condition is not None:
             self._check(delete.condition, key, namespace, delete.key, live, row)
-        self._remove(key, live)
+        self._remove(key, is_live=live is not None)
         return key
 
     def add(self, namespace: str, add: KvAdd, row: int = 0) -> int:
@@ -92,22 +92,30 @@ class PairStage:
         if not batch.deletes:
             self._values.update(zip(keys, batch.values, strict=True))
             return keys
-        places = sorted(batch.deletes)
-        stored = chain.from_iterable(get_in_pieces(self._reader, [keys[i] for i in places]))
-        live = dict(zip(places, stored, strict=True))
+        stored = self._stored_of([keys[i] for i in sorted(batch.deletes)])
         for i, (key, value) in enumerate(zip(keys, batch.values, strict=True)):
             if i not in batch.deletes:
                 self._values[key] = value
             else:
-                self._remove(key, own_version(self._values[key]) if key in self._values else live[i])
+                self._remove(key, is_live=self._values[key] is not None if key in self._values else key in stored)
         return keys
 
-    def _live(self, key: LogicalKey) -> Version | None:
-        return own_version(self._values[key]) if key in self._values else self._reader.get(key)
+    def _stored_of(self, keys: Sequence[LogicalKey]) -> set[LogicalKey]:
+        """Those that are stored: their values, perhaps gigabytes, are let go of piece by piece."""
+        stored: set[LogicalKey] = set()
+        place = 0
+        for piece in get_in_pieces(self._reader, keys):
+            found = zip(keys[place:], map(self._origin.read, piece), strict=False)
+            stored.update([key for key, live in found if live is not None])
+            place += len(piece)
+        return stored
 
-    def _remove(self, key: LogicalKey, live: Version | None) -> None:
+    def _live(self, key: LogicalKey) -> Version | None:
+        return own_version(self._values[key]) if key in self._values else self._origin.read(self._reader.get(key))
+
+    def _remove(self, key: LogicalKey, *, is_live: bool) -> None:
         """Of what is absent nothing is written, unless it came with this transaction and is stored without it."""
-        if live is None:
+        if not is_live:
             return
         if key in self._values and self._reader.get(key) is None:
             del self._values[key]

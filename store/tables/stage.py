@@ -127,7 +127,7 @@ class RowStage:
 
     def _live(self, row_key: LogicalKey) -> Version | None:
         change = self._changes.get(row_key)
-        return self._reader.get(row_key) if change is None else own_version(change.payload)
+        return self._origin.read(self._reader.get(row_key)) if change is None else own_version(change.payload)
 
     def _stored(self, view: TableView, row_key: LogicalKey, live: Version | None) -> Any:
         """The document before the transaction, where index entries may have to go."""
