@@ -27,6 +27,8 @@ from cortado.proto.v1 import (
     schemas_pb2_grpc,
     tables_pb2,
     tables_pb2_grpc,
+    transactions_pb2,
+    transactions_pb2_grpc,
     watch_pb2,
     watch_pb2_grpc,
 )
@@ -178,6 +180,44 @@ def test_a_write_that_is_sent_again_has_one_effect(channel: grpc.Channel) -> Non
     with pytest.raises(Refused) as condition:
         ask(kv.Put, write)
     assert (condition.value.code, condition.value.info.reason) == (grpc.StatusCode.ABORTED, "CONDITION_FAILED")
+
+
+def test_a_transaction_lives_in_the_client(channel: grpc.Channel) -> None:
+    kv, transactions = kv_pb2_grpc.KeyValueStub(channel), transactions_pb2_grpc.TransactionsStub(channel)
+
+    def read(key: bytes, **at: Any) -> kv_pb2.KvGetResponse:
+        at_start = common_pb2.ReadAt(footprint=True, **at)
+        return ask(kv.Get, kv_pb2.KvGetRequest(namespace="bank", key=key, at=at_start))
+
+    def put(key: bytes, value: bytes) -> common_pb2.Operation:
+        return common_pb2.Operation(put_pair=common_pb2.KvPut(namespace="bank", key=key, value=value))
+
+    def commit(start: common_pb2.Timestamp, footprints: list[bytes]) -> transactions_pb2.CommitRequest:
+        return transactions_pb2.CommitRequest(
+            start=start,
+            isolation=transactions_pb2.ISOLATION_SERIALIZABLE,
+            operations=[put(b"a", b"-1")],
+            footprints=footprints,
+            request_id=request_id(start),
+        )
+
+    first = read(b"a")
+    start = first.header.timestamp
+    second = read(b"b", timestamp=start)
+    assert read(b"a", timestamp=start, own_writes=[put(b"a", b"-1")]).pair.value == b"-1"
+    request = commit(start, [first.footprint, second.footprint])
+    done = ask(transactions.Commit, request)
+    assert ask(transactions.Commit, request) == done
+    settled = ask(transactions.Settle, transactions_pb2.SettleRequest(request_id=request.request_id))
+    assert transactions_pb2.CommitResponse.FromString(settled.reply) == done
+    with pytest.raises(Refused) as conflict:
+        ask(transactions.Commit, commit(start, [first.footprint]))
+    assert (conflict.value.code, conflict.value.info.reason) == (grpc.StatusCode.ABORTED, "WRITE_CONFLICT")
+    late = commit(done.header.timestamp, [])
+    assert not ask(transactions.Settle, transactions_pb2.SettleRequest(request_id=late.request_id)).happened
+    with pytest.raises(Refused) as aborted:
+        ask(transactions.Commit, late)
+    assert (aborted.value.code, aborted.value.info.reason) == (grpc.StatusCode.ABORTED, "TRANSACTION_ABORTED")
 
 
 def test_a_watch_goes_on_after_what_was_resolved(channel: grpc.Channel) -> None:
