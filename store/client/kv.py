@@ -55,8 +55,8 @@ class Delete(NamedTuple):
 Operation: TypeAlias = Put | Delete
 
 
-_KEYS_MAX: Final = 10_000
-"""Of one request."""
+_KEYS_MAX: Final = 1_000
+"""Of one request, as of one for documents."""
 
 
 class AsyncKeyValue:

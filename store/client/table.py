@@ -28,9 +28,6 @@ from cortado.store.clock.timestamp import Timestamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEYS_MAX: Final = 10_000
-"""That one request may name."""
-
 _UINT32_MAX: Final = (1 << 32) - 1
 
 

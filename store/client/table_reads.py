@@ -34,8 +34,8 @@ from cortado.store.names import split_table_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEYS_MAX: Final = 10_000
-"""That one request may name."""
+KEYS_MAX: Final = 1_000
+"""That one request names: about as many as one reply holds. The others would be sent, and read, to be asked again."""
 
 _UINT32_MAX: Final = (1 << 32) - 1
 

@@ -119,8 +119,10 @@ def get_many(reader: Reader, namespace: str, keys: Sequence[bytes]) -> Iterator[
     check_namespace(namespace)
     logical_keys = [checked_key(namespace, key, f"keys[{place}]") for place, key in enumerate(keys)]
     versions = chain.from_iterable(get_in_pieces(reader, logical_keys, max_bytes=PIECE_BYTES))
-    for key, version in zip(keys, versions, strict=True):
-        yield None if version is None else KvPair(key, version.payload, version.ts)
+    return (
+        None if version is None else KvPair(key, version.payload, version.ts)
+        for key, version in zip(keys, versions, strict=True)
+    )
 
 
 def evaluate_put(

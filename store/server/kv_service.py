@@ -90,8 +90,9 @@ class KeyValueService(Service):
         self, request: kv_pb2.KvMultiGetRequest, reader: Reader, read_ts: Timestamp
     ) -> kv_pb2.KvMultiGetResponse:
         reply = kv_pb2.KvMultiGetResponse(header=self.header(read_ts))
+        pairs = get_many(reader, request.namespace, request.keys)
         size = ReplySize(self.host.monotonic_ms, may_stop_early=request.may_stop_early)
-        for pair in get_many(reader, request.namespace, request.keys):
+        for pair in pairs:
             found = kv_pb2.KvPair() if pair is None else _pair(pair)
             if not size.takes(found.ByteSize()):
                 break
