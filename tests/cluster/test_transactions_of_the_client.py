@@ -100,6 +100,7 @@ def test_own_writes_of_pairs_are_seen_and_committed_with_those_of_documents(
         assert [pair.key for pair in own.scan()] == [b"2", b"3", b"count"]
         assert [pair.key for pair in own.scan(limit=2)] == [b"2", b"3"]
         assert own.get(b"count").value == (7).to_bytes(8)
+        assert [pair and pair.key for pair in own.get_many([b"3", b"1", b"2"])] == [b"3", None, b"2"]
         assert txn.table(items.full_name).update("tea", {"left": 2}) is None
         assert txn.table(items.full_name).add("milk", "left", -1) is None
         assert log.get(b"2") is None

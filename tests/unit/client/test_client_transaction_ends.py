@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +21,7 @@ from cortado.errors import (
     WriteConflict,
 )
 from cortado.proto.v1 import common_pb2, transactions_pb2
-from cortado.store.client import AsyncTransaction, Client
+from cortado.store.client import AsyncClient, AsyncTransaction, Client
 from cortado.store.client.runtime import Environment
 from cortado.store.client.transaction_runs import BUDGET_FIRST, BUDGET_MAX, PAUSE_MAX_S, RetryBudget, pause_s
 from cortado.store.clock.timestamp import Timestamp
@@ -98,8 +100,15 @@ def test_an_outcome_that_stays_open_is_asked_for_and_it_happened(server: FakeSer
     assert settle.request_id == server.calls("Transactions.Commit")[0].request_id
 
 
-def test_an_outcome_that_stays_open_is_asked_for_and_it_never_will_happen(server: FakeServer, client: Client) -> None:
-    server.handlers |= {"Transactions.Commit": answering(*LOST), "Transactions.Settle": settled(happened=False)}
+@pytest.mark.parametrize("refusal", [LOST[1], CONFLICT])
+def test_an_outcome_that_stays_open_is_asked_for_and_it_never_will_happen(
+    server: FakeServer, client: Client, refusal: CortadoError
+) -> None:
+    """A conflict is asked for, too. One that rests on a condition may be gone when the first attempt arrives."""
+    server.handlers |= {
+        "Transactions.Commit": answering(ConnectionError, refusal),
+        "Transactions.Settle": settled(happened=False),
+    }
     with pytest.raises(TransactionAborted) as aborted:
         write(client)
     assert aborted.value.cause == "settled"
@@ -150,6 +159,33 @@ def test_a_refused_commit_is_the_end_of_a_transaction(
     with pytest.raises(Unsupported, match="its commit had no success"):
         txn.commit()
     assert (len(server.calls("Transactions.Commit")), txn.etag) == (1, "")
+
+
+def test_a_commit_that_is_cancelled_is_the_end_of_a_transaction(server: FakeServer) -> None:
+    """What became of it nobody says, as of any write that is cancelled."""
+    asked, answer = threading.Event(), threading.Event()
+
+    def slow(request: Any, context: Any) -> transactions_pb2.CommitResponse:
+        asked.set()
+        assert answer.wait(10)
+        return COMMITTED
+
+    async def cancelled() -> None:
+        async with AsyncClient(server.endpoint, timeout_s=10) as client:
+            txn = client.transaction()
+            await txn.kv("n").put(b"k", b"v")
+            commit = asyncio.create_task(txn.commit())
+            await asyncio.to_thread(asked.wait, 10)
+            commit.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await commit
+            with pytest.raises(Unsupported, match="after its end"):
+                await txn.commit()
+            answer.set()
+
+    server.handlers["Transactions.Commit"] = slow
+    asyncio.run(cancelled())
+    assert len(server.calls("Transactions.Commit")) == 1
 
 
 # --- run --------------------------------------------------------------------------------------------------------
