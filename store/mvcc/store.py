@@ -61,6 +61,8 @@ _MANY_VERSIONS: Final = 6
 # Of keys that are asked for what changed, so many at once.
 _CHECKED_KEYS: Final = 1_000
 
+# Of so few keys a search each costs less than a transaction for all of them.
+_SOUGHT_KEYS_MAX: Final = 3
 # Of so many keys the one search pays that tells whether any is there: new rows mostly come in their order.
 _MANY_KEYS: Final = 16
 
@@ -403,6 +405,17 @@ class Snapshot:
         return self._read_ts
 
     def get(self, key: LogicalKey) -> Version | None:
+        item = self._newest(key)
+        if item is None:
+            return None
+        engine_key, engine_value = item
+        if engine_value[0] == PUT_KIND:
+            return Version(engine_key, engine_value[PAYLOAD])
+        check_deleted(engine_key, engine_value)
+        return None
+
+    def _newest(self, key: LogicalKey) -> Item | None:
+        """As it is stored, a delete too."""
         store = self._store
         doubted = store.suspect
         try:
@@ -431,10 +444,7 @@ class Snapshot:
             raise damaged(engine_key, engine_value)
         if self._seen is not None:
             self._seen.note(key, engine_key[-TIMESTAMP_BYTES:])
-        if engine_value[0] == PUT_KIND:
-            return Version(engine_key, engine_value[PAYLOAD])
-        check_deleted(engine_key, engine_value)
-        return None
+        return item
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
         are_many = len(keys) >= _MANY_KEYS and max_bytes is None and self._seen is None
@@ -462,7 +472,15 @@ class Snapshot:
     def changed_since(
         self, keys: Sequence[LogicalKey], ranges: Sequence[tuple[LogicalKey, LogicalKey]], ts: Timestamp
     ) -> Changed | None:
-        return self._store.changed_since(keys, ranges, ts, self._read_ts, self._seen)
+        if len(keys) > _SOUGHT_KEYS_MAX or ranges:
+            return self._store.changed_since(keys, ranges, ts, self._read_ts, self._seen)
+        since = suffix_of(ts)
+        for key in keys:
+            item = self._newest(key)
+            if item is not None and suffix_from(item[0]) < since:
+                return Changed(key, timestamp_of(suffix_from(item[0])))
+        self._store.check_readable(ts)
+        return None
 
 
 def _above_all() -> bytes:

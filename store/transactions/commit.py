@@ -102,8 +102,9 @@ def check_start(start: Timestamp, commit_ts: Timestamp) -> None:
 
 def check_keys(reader: Reader, footprint: Footprint, start: Timestamp, unchanged_to: Timestamp | None = None) -> None:
     """T4; up to ``unchanged_to`` the keys were looked up. Raises WriteConflict, ResourceExhausted."""
-    since = start if unchanged_to is None else max(start, unchanged_to)
-    _conflict(reader.changed_since(footprint.keys, (), since), start, "read")
+    if footprint.keys:
+        since = start if unchanged_to is None else max(start, unchanged_to)
+        _conflict(reader.changed_since(footprint.keys, (), since), start, "read")
 
 
 def check_ranges(reader: Reader, footprint: Footprint, start: Timestamp, unchanged_to: Timestamp | None) -> None:
