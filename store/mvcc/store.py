@@ -16,7 +16,7 @@ what is appended would be compared with the timestamps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress, pairwise
 from operator import itemgetter
@@ -159,9 +159,9 @@ class VersionStore:
         while place < len(keys):
             # Values are read for their checksums alone: all of them at once may be gigabytes.
             items = self._newest(keys[place : place + _CHECKED_KEYS], read_ts, BYTES_MAX, seen)
-            for key, item in zip(keys[place:], items, strict=False):
-                if item is not None and suffix_from(item[0]) < since:
-                    return Changed(key, timestamp_of(suffix_from(item[0])))
+            changed = _first_above(items, since)
+            if changed is not None:
+                return changed
             place += len(items)
         for start, end in ranges:
             resume: LogicalKey | None = start
@@ -380,11 +380,6 @@ class VersionStore:
         """Write a version at ``ts`` for each mutation. Durable when the transaction is."""
         items = encode_versions(mutations.keys, mutations.payloads, ts)
         items.sort(key=_engine_key)
-        self.put_all(txn, items)
-
-    def put_all(self, txn: WriteTransaction, items: Iterable[tuple[bytes, bytes]]) -> None:
-        """Write versions that were encoded before (``encode_versions``), in the order of their engine keys: neighbours
-        share pages."""
         txn.put_many(Space.DATA, items)
 
 
@@ -474,13 +469,14 @@ class Snapshot:
     ) -> Changed | None:
         if len(keys) > _SOUGHT_KEYS_MAX or ranges:
             return self._store.changed_since(keys, ranges, ts, self._read_ts, self._seen)
-        since = suffix_of(ts)
-        for key in keys:
-            item = self._newest(key)
-            if item is not None and suffix_from(item[0]) < since:
-                return Changed(key, timestamp_of(suffix_from(item[0])))
+        stored = list(map(self._newest, keys))
         self._store.check_readable(ts)
-        return None
+        return _first_above(stored, suffix_of(ts))
+
+
+def _first_above(stored: Sequence[Item | None], since: bytes) -> Changed | None:
+    found = (item[0] for item in stored if item is not None and suffix_from(item[0]) < since)
+    return next((Changed(logical_of(each), timestamp_of(suffix_from(each))) for each in found), None)
 
 
 def _above_all() -> bytes:

@@ -191,9 +191,9 @@ def test_one_transaction_for_many_commits_is_as_good_as_many(engine: Engine, his
     build(engine, history)
     with engine.read() as txn:
         one_by_one = txn.page(Space.DATA, b"", b"\xff", max_items=10_000, max_bytes=1 << 30)
-    store, _ = build(engine, [])
+    build(engine, [])
     with engine.write() as txn:
         items = [item for ts, new in history for item in encode_versions(new, new.values(), ts)]
-        store.put_all(txn, sorted(items))
+        txn.put_many(Space.DATA, sorted(items))
     with engine.read() as txn:
         assert txn.page(Space.DATA, b"", b"\xff", max_items=10_000, max_bytes=1 << 30) == one_by_one

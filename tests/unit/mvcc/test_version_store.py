@@ -281,7 +281,7 @@ def test_a_slice_looks_at_a_bounded_number_of_versions(engine: Engine, reverse: 
     fill(engine, store, 3)
     with engine.write() as txn:
         items = [encode_version(key(1), b"%d" % wall_ms, at(wall_ms)) for wall_ms in range(10, 3_010)]
-        store.put_all(txn, sorted(items))
+        txn.put_many(Space.DATA, sorted(items))
     for ts, payload in ((at(5), b"payload 1"), (at(1_000), b"1000"), (at(9_999), b"3009")):
         chunks: list[ScanChunk] = []
         start, end = START, END
