@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cortado.schema.values import Branch, Duration
     from cortado.store.client import (
         AsyncClient,
+        AsyncTransaction,
         Changed,
         Client,
         Delete,
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
         Resolved,
         Stale,
         Tls,
+        Transaction,
     )
     from cortado.store.clock.timestamp import Timestamp
 
 __all__ = [
     "AsyncClient",
+    "AsyncTransaction",
     "Branch",
     "Changed",
     "Client",
@@ -38,6 +41,7 @@ __all__ = [
     "Stale",
     "Timestamp",
     "Tls",
+    "Transaction",
     "__version__",
 ]
 
@@ -46,6 +50,7 @@ __version__ = "0.1.0"
 _CLIENT = "cortado.store.client"
 _HOME_OF = {
     "AsyncClient": _CLIENT,
+    "AsyncTransaction": _CLIENT,
     "Branch": "cortado.schema.values",
     "Changed": _CLIENT,
     "Client": _CLIENT,
@@ -58,6 +63,7 @@ _HOME_OF = {
     "Stale": _CLIENT,
     "Timestamp": "cortado.store.clock.timestamp",
     "Tls": _CLIENT,
+    "Transaction": _CLIENT,
 }
 
 

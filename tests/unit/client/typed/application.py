@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict, assert_type
 
-from cortado import AsyncClient, Client, Timestamp
+from cortado import AsyncClient, AsyncTransaction, Client, Timestamp, Transaction
 from cortado.store.client import (
     AsyncKeyValue,
     AsyncTable,
@@ -61,6 +61,19 @@ def threads(client: Client, mapping: Mapping[str, Any]) -> None:
     with client.batch("d") as batch:
         batch.put("t", mapping)
         batch.put("t", Flight(1))
+    with client.transaction(isolation="serializable") as txn:
+        assert_type(txn, Transaction)
+        assert_type(txn.table("d.t", document_type=Flight), Table[Flight])
+        assert_type(txn.kv("n"), KeyValue)
+    client.transaction(isolation="best")  # type: ignore[arg-type]
+    assert_type(client.run(lambda txn: txn.kv("n").get(b"k")), KvPair | None)
+    assert_type(client.snapshot(stale_ms=5), Client)
+    assert_type(kv.add(b"k", 1, min=0), int)
+
+
+async def booked(txn: AsyncTransaction) -> int:
+    await txn.table("d.t", document_type=Flight).put(Flight(1))
+    return 1
 
 
 async def tasks(client: AsyncClient, mapping: Mapping[str, Any]) -> None:
@@ -83,3 +96,8 @@ async def tasks(client: AsyncClient, mapping: Mapping[str, Any]) -> None:
     async with client.batch("d") as batch:
         await batch.put("t", mapping)
         await batch.put("t", Flight(1))
+    async with client.transaction() as txn:
+        assert_type(txn, AsyncTransaction)
+        assert_type(txn.table("d.t", document_type=Flight), AsyncTable[Flight])
+    assert_type(await client.run(booked), int)
+    await client.run(lambda txn: 1)  # type: ignore[arg-type, return-value]
