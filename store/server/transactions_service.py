@@ -19,7 +19,7 @@ from cortado.store.mvcc.transacting import DECODING
 from cortado.store.observe.measures import CommitOutcomes
 from cortado.store.server.convert import timestamp_message, timestamp_value
 from cortado.store.server.operation_messages import documents_of, operation_count, operations_of
-from cortado.store.server.service import DECODED_ON_THE_LOOP_BYTES, READ_ON_THE_LOOP_BYTES, Service
+from cortado.store.server.service import DECODED_ON_THE_LOOP_BYTES, READ_ON_THE_LOOP_BYTES, SLICE_MS_MAX, Service
 from cortado.store.transactions.ahead import AHEAD_FROM, PIECE_OPERATIONS, Ahead
 from cortado.store.transactions.commit import NOTHING_PREPARED, check_operations, evaluate_commit
 from cortado.store.transactions.footprint import Footprint, join_footprints
@@ -96,21 +96,31 @@ class TransactionsService(Service):
         start: Timestamp | None,
         footprint: Footprint,
     ) -> Ahead:
-        """Evaluate beside the loop, against what is applied."""
+        """Evaluate beside the loop, against what is applied. Raises NotLeader, before it has done so in vain."""
         replica = self.host.meta
         replica.check_serving()
         # What is in flight would be a change since then, before it has begun.
-        await replica.reads.applied_to(replica.read_ts())
+        await replica.reads.applied_to(await replica.reads.linearize())
         seen = Seen()
         reader = replica.store.snapshot(replica.applied.last_ts, seen)
         catalog = replica.catalog(reader)
         ahead = Ahead(reader, seen, catalog, start, footprint)
-        with self.host.scans.place():
-            for first in range(0, len(request.operations), PIECE_OPERATIONS):
+        pieces = iter(range(0, len(request.operations), PIECE_OPERATIONS))
+
+        def take_some() -> bool:
+            """Whether there are more."""
+            until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
+            for first in pieces:
                 piece = request.operations[first : first + PIECE_OPERATIONS]
-                operations = partial(operations_of, catalog, piece, "operations", first)
-                if not await self.host.scan(partial(ahead.take, operations)):
+                if not ahead.take(partial(operations_of, catalog, piece, "operations", first)):
                     break
+                if self.host.monotonic_ms() > until_ms:
+                    return True
+            return False
+
+        with self.host.scans.place():
+            while await self.host.scan(take_some):
+                pass
             await self.host.scan(ahead.finish)
         return ahead
 

@@ -30,7 +30,8 @@ from cortado.store.transactions.operations import Committed, Operation
 
 AHEAD_FROM = 100
 """Operations of a commit from which on it is evaluated ahead."""
-PIECE_OPERATIONS = 200
+PIECE_OPERATIONS = 4
+"""Taken at once: each may be of a document that takes half a second."""
 
 
 class Ahead:
