@@ -246,8 +246,7 @@ def test_what_a_lost_leader_left_unknown_the_next_one_knows(cluster: Cluster, hu
     cluster.assert_same_contents("settled")
 
 
-def test_a_large_commit_is_sent_to_the_leader_before_it_is_worked_out(cluster: Cluster) -> None:
-    """Its thousands of operations would be evaluated in vain; one of them is bad, and the follower does not say so."""
+def test_a_follower_says_of_a_large_commit_who_leads_and_the_leader_what_is_wrong(cluster: Cluster) -> None:
     leader, follower = cluster.leader(), cluster.follower()
     operations = [put_pair("settled", b"%d" % i) for i in range(500)] + [put_pair("settled", b"")]
     error = refused(lambda: Wire(cluster.addresses[follower]).commit(*operations))
