@@ -45,7 +45,18 @@ pair_puts = st.tuples(st.just("pair put"), pairs, values, conditions)
 pair_deletes = st.tuples(st.just("pair delete"), pairs, conditions)
 pair_adds = st.tuples(st.just("pair add"), pairs, deltas, least, most)
 
-on_rows = st.one_of(puts, puts, updates, deletes, adds, st.tuples(st.just("check"), keys, required))
+FILLED: Final[list[Asked]] = [
+    *(
+        ("put", {"owner": owner, "number": number, "code": None, "serial": place, "count": 1, "place": None}, None)
+        for place, (owner, number) in enumerate(KEYS)
+    ),
+    *(("pair put", key, bytes(8), None) for key in PAIRS),
+]
+"""A commit to begin with: so that there is something to change, and to add to."""
+
+on_rows = st.one_of(
+    puts, puts, updates, updates, deletes, adds, adds, adds, st.tuples(st.just("check"), keys, required)
+)
 on_pairs = st.one_of(
     pair_puts,
     pair_deletes,

@@ -6,21 +6,26 @@ reason. The rules are numbered as in docs/adr/0034-transactions.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortado.errors import CortadoError, UniqueViolation, WriteConflict
+from cortado.errors import CortadoError, ResourceExhausted, UniqueViolation, WriteConflict
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import kv_key
 from cortado.store.kv.operations import get as get_pair
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.reader import VALIDATION
+from cortado.store.mvcc.seen import Seen
 from cortado.store.tables.read import get
+from cortado.store.transactions.ahead import Ahead
 from cortado.store.transactions.commit import evaluate_commit
 from cortado.store.transactions.footprint import Footprint
 from cortado.store.transactions.operations import Commit, Committed, Isolation
-from support.table_world import WORLDS, TableWorld
+from support.table_world import WORLDS, EngineStore, TableWorld
 from support.transaction_twin import (
     INDEXES,
     NAMESPACE,
@@ -35,7 +40,7 @@ from support.transaction_twin import (
     to_operation,
     with_etags,
 )
-from support.transactions_asked import KEYS, PAIRS, commits
+from support.transactions_asked import FILLED, KEYS, PAIRS, commits
 
 pytestmark = pytest.mark.slow
 
@@ -113,13 +118,14 @@ def test_commits_are_what_the_interpreter_says(store: type, script: list[list[As
         twins.assert_same()
 
 
-@given(st.sampled_from(WORLDS), st.lists(commits(), min_size=3, max_size=10), st.data())
-@settings(max_examples=120)
+@given(st.sampled_from(WORLDS), st.lists(commits(2), min_size=3, max_size=10), st.data())
+@settings(max_examples=200)
 def test_t1_t4_and_t12_with_a_start_what_changed_since_is_a_conflict(
     store: type, script: list[list[Asked]], data: st.DataObject
 ) -> None:
     things = [("row", key) for key in KEYS] + [("pair", key) for key in PAIRS]
     twins = Twins(store)
+    twins.commit(FILLED)
     for asked in script:
         start, seen = twins.states[-1 - data.draw(st.integers(0, min(2, len(twins.states) - 1)))]
         keys = data.draw(st.lists(st.sampled_from(things), max_size=2))
@@ -127,12 +133,13 @@ def test_t1_t4_and_t12_with_a_start_what_changed_since_is_a_conflict(
         twins.assert_same()
 
 
-@given(st.lists(commits(), min_size=3, max_size=8), commits(), st.data())
-@settings(max_examples=120)
+@given(st.lists(commits(2), min_size=1, max_size=4), commits(3), st.data())
+@settings(max_examples=300)
 def test_what_it_could_have_seen_is_final_and_what_it_could_not_is_a_conflict_for_ever(
     script: list[list[Asked]], asked: list[Asked], data: st.DataObject
 ) -> None:
     twins = Twins(WORLDS[0])
+    twins.commit(FILLED)
     for each in script:
         twins.commit(with_etags(each, twins.state))
     start, seen = twins.states[-1 - data.draw(st.integers(0, len(twins.states) - 1))]
@@ -149,3 +156,52 @@ def test_what_it_could_have_seen_is_final_and_what_it_could_not_is_a_conflict_fo
     else:
         with pytest.raises(CortadoError):
             evaluate_commit(world.store.snapshot(start), world.store.now, world.catalog(), Commit(operations))
+
+
+@given(st.lists(commits(2), max_size=3), commits(5), st.lists(commits(2), max_size=2), st.data())
+@settings(max_examples=300)
+def test_t14_what_was_evaluated_ahead_of_its_turn_comes_to_what_it_would_come_to_in_its_turn(
+    script: list[list[Asked]], asked: list[Asked], others: list[list[Asked]], data: st.DataObject
+) -> None:
+    twins = Twins(EngineStore)
+    twins.commit(FILLED)
+    for each in script:
+        twins.commit(with_etags(each, twins.state))
+    world = twins.world
+    start, seen_state = twins.states[-1 - data.draw(st.integers(0, len(twins.states) - 1))]
+    start = data.draw(st.sampled_from([None, start]))
+    keys = data.draw(st.lists(st.sampled_from(KEYS), max_size=1)) if start is not None else []
+    footprint = Footprint([twins.logical(("row", key)) for key in keys])
+    operations = [to_operation(world, each) for each in with_etags(asked, seen_state)]
+    assert isinstance(world.store, EngineStore)
+    seen = Seen()
+    reader = world.store.store.snapshot(world.store.now, seen)
+    ahead = Ahead(reader, seen, world.catalog(reader), start, footprint)
+    for operation in operations:
+        if not ahead.take(lambda operation=operation: [operation]):
+            break
+    ahead.finish()
+    before = twins.state
+    for each in others:
+        twins.commit(with_etags(each, twins.state))
+    newest, ts = world.store.snapshot(), world.store.now.next()
+    commit = Commit(operations, start, Isolation.SERIALIZABLE, footprint)
+    in_turn = outcome(lambda: evaluate_commit(newest, ts, world.catalog(newest), commit))
+    early = outcome(lambda: ahead.evaluate(newest, ts, None))
+    if isinstance(early, ResourceExhausted):
+        assert early.resource == VALIDATION
+        assert twins.state is not before
+    elif isinstance(early, CortadoError):
+        assert isinstance(in_turn, CortadoError)
+        # In its turn what was read is looked at first; but what is final because of the operations is final.
+        if not (isinstance(in_turn, WriteConflict) and in_turn.kind == "read"):
+            assert (type(early), early.fields()) == (type(in_turn), in_turn.fields())
+    else:
+        assert early == in_turn
+
+
+def outcome(evaluate: Callable[[], Evaluation]) -> Evaluation | CortadoError:
+    try:
+        return evaluate()
+    except CortadoError as refusal:
+        return refusal
