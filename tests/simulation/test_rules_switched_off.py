@@ -17,6 +17,7 @@ from cortado.raft.group import RaftLog
 from cortado.raft.outbox import AT_ONCE, Outbox
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.log_files import frames
+from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Changed
 from cortado.store.mvcc.store import Snapshot
 from cortado.store.node import state_machine
@@ -31,6 +32,8 @@ from cortado.store.node.request_table.records import answer_of
 from cortado.store.node.snapshots.installation import Installation
 from cortado.store.node.state_machine import StateMachine
 from cortado.store.transactions import commit
+from cortado.store.transactions.ahead import Ahead
+from cortado.store.transactions.operations import Committed
 from support.dict_reader import DictStore
 from support.simulation.cluster import Cluster
 from support.simulation.faults import Nemesis
@@ -90,6 +93,7 @@ class Rule:
     clients: int = 6
     sync_ms: tuple[float, float] = (1.0, 20.0)
     transactors: int = 0
+    ahead_from: int = 100
     recent_entries_max: int | None = None
     """Of which changes are kept in memory; None: as many as the seed says."""
 
@@ -114,7 +118,13 @@ def run_with(rule: Rule, seed: int) -> list[str]:
 
         cluster.on_host = arrange
 
-    plan = Plan(nodes=3, clients=rule.clients, transactors=rule.transactors, faults_ms=max(10_000.0, 6 * rule.every_ms))
+    plan = Plan(
+        nodes=3,
+        clients=rule.clients,
+        transactors=rule.transactors,
+        ahead_from=rule.ahead_from,
+        faults_ms=max(10_000.0, 6 * rule.every_ms),
+    )
     return simulate(seed, plan=plan, prepare=prepare).violations
 
 
@@ -240,6 +250,15 @@ def look_for_changes_in_what_is_in_flight(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OverlayReader, "changed_since", of_layers)
 
 
+def take_what_was_worked_out_ahead(patch: pytest.MonkeyPatch) -> None:
+    def evaluate(self: Ahead, _reader: Any, commit_ts: Timestamp, _unchanged_to: Timestamp | None) -> Evaluation:
+        if self._refusal is not None:
+            raise self._refusal
+        return Evaluation(self._mutations, Committed(commit_ts, tuple(self._staged.sums)))
+
+    patch.setattr(Ahead, "evaluate", evaluate)
+
+
 def forget_what_was_settled(patch: pytest.MonkeyPatch) -> None:
     async def only_look(self: Replica, request_id: bytes) -> WriteResult | None:
         first = self.known_requests.first(request_id)
@@ -274,7 +293,9 @@ CRASHES: Final = ("crash", "crash of all", "crash of the leader")
 OLD_LEADERS: Final = ("leader cut off", "partition")
 
 
-def of_transactions(switch_off: Switch, *faults: str, recent_entries_max: int | None = None, seed: int = 0) -> Rule:
+def of_transactions(
+    switch_off: Switch, *faults: str, recent_entries_max: int | None = None, ahead_from: int = 100, seed: int = 0
+) -> Rule:
     """Where clients do little else."""
     return Rule(
         switch_off,
@@ -284,6 +305,7 @@ def of_transactions(switch_off: Switch, *faults: str, recent_entries_max: int | 
         clients=1,
         transactors=8,
         recent_entries_max=recent_entries_max,
+        ahead_from=ahead_from,
     )
 
 
@@ -317,6 +339,9 @@ RULES: Final = {
         forget_how_far_the_newest_changes_reach, recent_entries_max=1, seed=3
     ),
     "T11: what is settled never happens": of_transactions(forget_what_was_settled, "clients cut off", "pause", seed=1),
+    "T14: what was worked out ahead is what it would come to": of_transactions(
+        take_what_was_worked_out_ahead, ahead_from=0
+    ),
     "a log that does not check is not read": Rule(read_without_checksums, ("damaged log",)),
 }
 

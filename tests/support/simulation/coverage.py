@@ -72,6 +72,7 @@ PATHS: Final = (
     "attempts that came after they were settled",
     "ceiling raises applied",
     "changes watched",
+    "commits evaluated ahead",
     "conflicts: range",
     "conflicts: read",
     "conflicts: write",

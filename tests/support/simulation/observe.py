@@ -19,6 +19,7 @@ from cortado.store.node.read_index import ReadIndex
 from cortado.store.node.repair.damaged_segments import DamagedSegments
 from cortado.store.node.snapshots.receiver import SnapshotReceiver
 from cortado.store.node.snapshots.sender import SnapshotSender
+from cortado.store.transactions.ahead import Ahead
 from support.simulation.coverage import INVARIANT
 
 
@@ -57,6 +58,9 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
     def searched(_result: object, _self: object) -> None:
         counts["ranges searched for changes"] += 1
 
+    def evaluated_ahead(_result: object, _self: object) -> None:
+        counts["commits evaluated ahead"] += 1
+
     with ExitStack() as stack:
         for owner, name, told in (
             (Replication, "_has_lease", lease),
@@ -67,6 +71,7 @@ def counting(counts: Counter[str], violation: Callable[[str], None]) -> Iterator
             (DamagedSegments, "report", found_segment),
             (Pacing, "appended", slowed),
             (VersionStore, "changed_within", searched),
+            (Ahead, "evaluate", evaluated_ahead),
         ):
             stack.enter_context(patch.object(owner, name, _told(getattr(owner, name), told)))
         stack.enter_context(patch.object(invariants, "on_asserted", asserted))

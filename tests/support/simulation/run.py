@@ -17,6 +17,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from unittest.mock import patch
 
 from cortado.errors import CortadoError
 from cortado.raft.settings import RaftSettings
@@ -24,6 +25,7 @@ from cortado.store.engine.interface import Space
 from cortado.store.keys.keyspace import user_key_of
 from cortado.store.keys.types import LogicalKey
 from cortado.store.node.limits import NodeLimits
+from cortado.store.server import transactions_service
 from support.simulation.checkers import (
     Truth,
     check_linearizable,
@@ -48,7 +50,7 @@ JOIN_MS = 60_000.0
 COME_BACK_MS = 30_000.0
 WATCHED_PART = 0.3
 ATTACKED_PART = 0.3
-TRANSACTED_PART = 0.2
+TRANSACTED_PART = 0.15
 TRANSACTORS = 3
 SMALL_ENTRIES_PART = 0.3
 DOUBTED_PART = 0.3
@@ -65,6 +67,8 @@ class Plan:
     faults_ms: float = 8_000.0
     lease: bool = False
     transactors: int = 0
+    ahead_from: int = 100
+    """Commits of more operations are evaluated before their turn."""
 
     @classmethod
     def of(cls, source: random.Random, transacting: random.Random) -> Plan:
@@ -75,6 +79,7 @@ class Plan:
             lease=source.random() < 0.25,
             # In some runs only, and by a source of its own, so that it changes no other draw.
             transactors=TRANSACTORS if transacting.random() < TRANSACTED_PART else 0,
+            ahead_from=transacting.choice((0, 1, 100)),
         )
 
 
@@ -132,7 +137,8 @@ def simulate(
     gc.freeze()
     try:
         run = Run(seed, plan, prepare)
-        with counting(run.cluster.counts, run.cluster.violation), doubting(run.cluster, run.doubts):
+        ahead = patch.object(transactions_service, "AHEAD_FROM", run.plan.ahead_from)
+        with ahead, counting(run.cluster.counts, run.cluster.violation), doubting(run.cluster, run.doubts):
             return run.run()
     finally:
         with warnings.catch_warnings():
