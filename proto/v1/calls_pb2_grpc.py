@@ -27,7 +27,8 @@ class CallsServicer(object):
     """
 
     def Exchange(self, request_iterator, context):
-        """Calls as they come, and their ends as they come. The stream lives as long as both sides want it.
+        """Calls as they come, and their ends as they come. The stream lives as long as both sides want it. Where the server ends
+        it with the status OK, it has answered all calls that it began; what it has not answered has not happened.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -12,7 +12,8 @@ encodings end to end (a repeated field on the wire is just that).
 Bounds: so many calls and bytes in flight; one more is refused at once, as an overloaded server refuses it. A call whose
 caller gives up is taken out of the queue, or the server is told. When the stream ends, for whatever reason, all its
 calls end: those that never left as *not sent*, the others as calls on a broken connection. A stream on which nothing
-happened for a while ends by itself.
+happened for a while ends by itself. A server that ends one in order has answered every call that it took, so those that
+it has not answered were never begun.
 
 This file decides; it neither waits nor locks. Threads do that in :mod:`cortado.store.client.blocking.call_stream`,
 tasks in :mod:`cortado.store.client.aio.call_stream`.
@@ -40,7 +41,8 @@ REQUEST_BYTES_MAX: Final = 128 << 10
 """A larger request makes a call of its own: it would hold up the others."""
 IDLE_S: Final = 10.0
 
-ENDED_BY_SERVER: Final = Failure(Unavailable("the server ended the stream of calls"), answered=False, sent=True)
+ENDED_BY_SERVER: Final = Failure(Unavailable("the server ended the stream of calls"), answered=False, sent=False)
+"""In order, as a server that stops does: it has answered every call that it took, and the others it never began."""
 ENDED_IDLE: Final = Failure(Unavailable("the stream of calls was idle and ends"), answered=False, sent=False)
 
 _TIMEOUT_MS_MAX: Final = (1 << 32) - 1

@@ -16,7 +16,8 @@ Bounds. A stream has so many calls in flight, and so many bytes of their request
 ``RESOURCE_EXHAUSTED``; so does the budget of the process, in which each call counts that waits for something. Where the
 caller does not take its replies, no more calls are read. A call whose caller's time is over, or who took it back, ends
 as a cancelled gRPC call does; its reply, if it has one, goes nowhere. A stream that breaks ends its calls; a write that
-was evaluated goes on, as always.
+was evaluated goes on, as always. A server that stops ends each stream in order, once all calls that it has begun are
+answered, those too whose time is over: so its client knows that the others were never begun.
 
 Caveat: until it first waits, an answer runs in the task that reads the stream. It must not look at
 ``asyncio.current_task()`` before that, which ``asyncio.timeout`` and ``TaskGroup`` do.
@@ -327,6 +328,7 @@ class _Exchange:
         now_s = self._loop.time()
         for running in [each for each in self._running.values() if each.deadline_s <= now_s]:
             self._give_up(running)
+            self._finish(running.call_id, _dropped())
         if self._running:
             self._sweep = self._loop.call_later(self._limits.sweep_ms / 1_000, self._end_late)
 

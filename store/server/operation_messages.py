@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from struct import unpack
 from typing import Any
 
@@ -42,9 +42,10 @@ def documents_of(messages: Sequence[common_pb2.Operation]) -> dict[int, tuple[st
 
 def operations_of(
     catalog: Catalog, messages: Sequence[common_pb2.Operation], field: str, first: int = 0
-) -> list[Operation]:
-    """Raises InvalidArgument naming the operation, counted from ``first``; NotFound for its table."""
-    return [_operation(catalog, each, f"{field}[{place}]") for place, each in enumerate(messages, first)]
+) -> Iterator[Operation]:
+    """One by one, as they are taken. Raises InvalidArgument naming the operation, counted from ``first``; NotFound for
+    its table."""
+    return (_operation(catalog, each, f"{field}[{place}]") for place, each in enumerate(messages, first))
 
 
 def _operation(catalog: Catalog, message: common_pb2.Operation, field: str) -> Operation:

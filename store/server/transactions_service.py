@@ -112,7 +112,7 @@ class TransactionsService(Service):
             until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
             for first in pieces:
                 piece = request.operations[first : first + PIECE_OPERATIONS]
-                if not ahead.take(partial(operations_of, catalog, piece, "operations", first)):
+                if not ahead.take(operations_of(catalog, piece, "operations", first)):
                     break
                 if self.host.monotonic_ms() > until_ms:
                     return True

@@ -12,7 +12,7 @@ Mostly nothing has, and what was worked out, refusals too, is what it would come
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from cortado.errors import CortadoError, ResourceExhausted
 from cortado.invariants import invariant
@@ -51,9 +51,9 @@ class Ahead:
         self._keys: Sequence[LogicalKey] = ()
         self._refusal: CortadoError | None = None
 
-    def take(self, operations: Callable[[], Sequence[Operation]]) -> bool:
+    def take(self, operations: Iterable[Operation]) -> bool:
         """The next operations; False where the commit is refused."""
-        return self._unless_refused(lambda: self._staged.run(operations()))
+        return self._unless_refused(lambda: self._staged.run(operations))
 
     def finish(self) -> None:
         """After the last operations, or the one that is refused."""

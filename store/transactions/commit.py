@@ -22,7 +22,7 @@ between what is checked here and what is written.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import count
 from types import MappingProxyType
 from typing import Final, assert_never
@@ -53,7 +53,6 @@ from cortado.store.transactions.operations import (
     Committed,
     OnPairs,
     Operation,
-    count_of,
 )
 
 Prepared = Mapping[int, PreparedDocument | None]
@@ -75,13 +74,13 @@ def evaluate_commit(
     place: NotFound, InvalidArgument, ConditionFailed, OutOfBounds, UniqueViolation. ResourceExhausted, as
     :meth:`Reader.changed_since` does, and :meth:`Origin.decode` above ``decoded_bytes_max``.
     """
-    check_operations(count_of(commit.operations))
     if commit.start is not None:
         check_start(commit.start, commit_ts)
         check_keys(reader, commit.footprint, commit.start, commit.unchanged_to)
         check_ranges(reader, commit.footprint, commit.start, commit.unchanged_to)
     staged = Staged(Origin(reader, commit.start, decoded_bytes_max), catalog)
     staged.run(commit.operations, prepared)
+    check_operations(staged.count)
     staged.check_written()
     return Evaluation(staged.mutations(), Committed(commit_ts, tuple(staged.sums)))
 
@@ -139,8 +138,14 @@ class Staged:
         """The keys of all rows that were added to."""
         self.sums: list[int] = []
 
-    def run(self, operations: Sequence[Operation], prepared: Prepared = NOTHING_PREPARED) -> None:
-        """All of them, or the next ones. Raises as :func:`evaluate_commit`, TooLarge above BYTES_MAX."""
+    @property
+    def count(self) -> int:
+        """How many operations have been run."""
+        return self._row
+
+    def run(self, operations: Iterable[Operation], prepared: Prepared = NOTHING_PREPARED) -> None:
+        """All of them, or the next ones, each as it is taken, so that the first wrong one is named. Raises as
+        :func:`evaluate_commit`, TooLarge above BYTES_MAX."""
         for operation in operations:
             row = self._row
             try:

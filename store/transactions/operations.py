@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
@@ -40,11 +40,6 @@ class OnPairs:
 Operation: TypeAlias = tables.Operation | OnPairs
 
 
-def count_of(operations: Sequence[Operation]) -> int:
-    """How many operations these are."""
-    return sum([each.count if isinstance(each, OnPairs) else 1 for each in operations])
-
-
 @dataclass(frozen=True, slots=True)
 class Commit:
     """All of ``operations``, in their order, or none.
@@ -53,7 +48,7 @@ class Commit:
     have changed since. The footprint is known not to have up to ``unchanged_to``.
     """
 
-    operations: Sequence[Operation]
+    operations: Iterable[Operation]
     start: Timestamp | None = None
     isolation: Isolation = Isolation.SNAPSHOT
     footprint: Footprint = field(default_factory=Footprint)

@@ -32,6 +32,11 @@ cat > shop.avsc <<'END'
 END
 echo '{"type": "record", "name": "Gate", "fields": [{"name": "id", "type": "string"}]}' > gates.avsc
 echo '{"carrier": "UA", "name": "United Air Lines Inc."}' > airlines.jsonl
+cat > operations.jsonl <<'END'
+{"put": {"namespace": "log", "key": "7", "value": "tea", "if_absent": true}}
+{"add": {"namespace": "counters", "key": "sold", "delta": 1, "min": 0}}
+{"check": {"namespace": "log", "key": "8", "if_absent": true}}
+END
 cortado db create flights
 cortado db create shop
 cortado schema register flights.airlines airlines.avsc

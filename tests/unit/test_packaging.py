@@ -51,6 +51,7 @@ EXTRAS_OF = {
     "cortado.store.client.arrow": ["spark"],
     "cortado.store.client.blocking.table": ["spark"],
     "cortado.store.client.table": ["spark"],
+    "cortado.store.client.table_reads": ["spark"],
     "cortado.store.doctor.host": ["server"],
     "cortado.store.engine": ["server"],
     "cortado.store.filter": ["server"],

@@ -178,7 +178,7 @@ def test_t14_what_was_evaluated_ahead_of_its_turn_comes_to_what_it_would_come_to
     reader = world.store.store.snapshot(world.store.now, seen)
     ahead = Ahead(reader, seen, world.catalog(reader), start, footprint)
     for operation in operations:
-        if not ahead.take(lambda operation=operation: [operation]):
+        if not ahead.take([operation]):
             break
     ahead.finish()
     before = twins.state

@@ -181,14 +181,14 @@ def test_a_stream_that_breaks_tells_what_left_from_what_did_not(wire: Wire) -> N
     assert len(wire.ended) == 1
 
 
-def test_a_stream_that_the_server_ends_is_a_connection_that_broke(wire: Wire) -> None:
+def test_what_a_server_has_not_answered_where_it_ends_the_stream_in_order_was_never_begun(wire: Wire) -> None:
     waiter = wire.stream.submit(METHOD, b"", 5)
     wire.send()
     wire.end(None)
     assert waiter.settled.acquire(timeout=5)
     assert waiter.failure is not None
     assert isinstance(waiter.failure.error, Unavailable)
-    assert (waiter.failure.sent, waiter.failure.answered) == (True, False)
+    assert (waiter.failure.sent, waiter.failure.answered) == (False, False)
 
 
 def test_replies_that_cannot_be_read_end_the_stream(wire: Wire) -> None:

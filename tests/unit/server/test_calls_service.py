@@ -295,14 +295,15 @@ def test_a_call_that_its_caller_takes_back_ends_and_is_not_answered() -> None:
     run(test)
 
 
-def test_a_call_whose_time_is_over_ends() -> None:
+def test_a_call_whose_time_is_over_ends_and_is_answered_as_unknown() -> None:
     left: list[bytes] = []
 
     async def test() -> None:
         stream = Stream(service(ending(left), sweep_ms=1.0))
         stream.send(b"a", timeout_ms=5)
         stream.end()
-        assert await stream.rest() == []
+        (late,) = await stream.rest()
+        assert isinstance(from_status(late.status), OutcomeUnknown)
         async with asyncio.timeout(5):
             while left != [b"a"]:
                 await asyncio.sleep(0)
@@ -344,10 +345,12 @@ def test_what_the_node_itself_drops_is_unknown_to_the_caller() -> None:
     run(test)
 
 
-def test_a_server_that_stops_answers_what_it_has_and_ends_the_stream() -> None:
+def test_a_server_that_stops_answers_all_that_it_has_begun_and_ends_the_stream() -> None:
     gate = asyncio.Event()
+    begun: list[bytes] = []
 
     async def get(request: kv_pb2.KvGetRequest) -> kv_pb2.KvGetResponse:
+        begun.append(request.key)
         await gate.wait()
         return await echo(request)
 
@@ -359,8 +362,11 @@ def test_a_server_that_stops_answers_what_it_has_and_ends_the_stream() -> None:
         for _ in range(10):
             await asyncio.sleep(0)
         calls.stop()
+        stream.send(b"b", first_id=2)
+        for _ in range(10):
+            await asyncio.sleep(0)
         gate.set()
-        assert [key_of(reply) for reply in await rest] == [b"a"]
+        assert [key_of(reply) for reply in await rest] == [b"a"] == begun
         with pytest.raises(Unavailable):
             await Stream(calls).receive()
 

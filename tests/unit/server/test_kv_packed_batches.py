@@ -45,7 +45,7 @@ def test_what_the_client_packs_is_what_the_server_evaluates() -> None:
     messages = list(_packed("ns", operations))
     assert operation_count(messages) == len(operations)
     catalog = Catalog(DictStore().snapshot(), CatalogCache())
-    assert operations_of(catalog, messages, "operations") == [
+    assert list(operations_of(catalog, messages, "operations")) == [
         OnPairs("ns", KvBatch((b"a", b"c"), (b"1", b""), {1})),
         OnPairs("ns", KvPut(b"b", b"", Absent())),
         OnPairs("ns", KvPut(b"d", b"4", ValueIs(b""))),

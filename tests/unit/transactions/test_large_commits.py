@@ -41,7 +41,7 @@ def ahead_of(
     reader = world.store.store.snapshot(world.store.now, seen)
     ahead = Ahead(reader, seen, world.catalog(reader), start, footprint or Footprint())
     half = len(operations) // 2
-    _ = ahead.take(lambda: operations[:half]) and ahead.take(lambda: operations[half:])
+    _ = ahead.take(operations[:half]) and ahead.take(operations[half:])
     ahead.finish()
     return ahead
 
