@@ -315,7 +315,7 @@ RULES: Final = {
     ),
     "a write is answered once it is committed": Rule(answer_when_appended, (*CRASHES, *CUTS)),
     "a read waits for a round": Rule(read_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0, seed=6),
-    "a refusal waits for a round": Rule(refuse_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0, seed=44),
+    "a refusal waits for a round": Rule(refuse_without_a_round, OLD_LEADERS, 2_500.0, 4_000.0, seed=58),
     "a read looks through what is committed and not applied": Rule(read_what_is_applied_alone, CUTS),
     "a leader begins above the ceiling": Rule(begin_below_the_ceiling, ("leader transfer",), 300.0, seed=2, clients=12),
     "a leader evaluates once its own entry is applied": Rule(
