@@ -56,10 +56,7 @@ class DocumentsService(Service):
             read_ts = await self.scan_ts(self.host.meta, request.at)
             view = self._view(request.table)
             check_form(view, request.format, request.schema_id)
-            reads = await self.transaction_reads(self.host.meta, request.at, read_ts)
-            reader = self.host.meta.reader(read_ts)
-            if reads is not None:
-                reader = reads.reader(reader)
+            reader, reads = await self.point_reader(self.host.meta, request.at, read_ts)
             row = get(reader, view, key_values(request.key, view.table.key))
             found = None if row is None else found_message(view, row, request.format, request.schema_id)
         return documents_pb2.GetDocumentResponse(
@@ -72,11 +69,8 @@ class DocumentsService(Service):
             raise TooLarge("keys", f"must be at most {BATCH_ROWS_MAX}", str(count), count, BATCH_ROWS_MAX)
         with self.host.reads.place():
             read_ts = await self.read_ts(self.host.meta, request.at)
-            reads = await self.transaction_reads(self.host.meta, request.at, read_ts)
-            # On the loop, where what is committed and not applied yet may be looked at.
-            view, reader = self._view(request.table), self.host.meta.reader(read_ts)
-            if reads is not None:
-                reader = reads.reader(reader)
+            reader, reads = await self.point_reader(self.host.meta, request.at, read_ts)
+            view = self._view(request.table)
             if count <= KEYS_ON_THE_LOOP:
                 reply = self._multi_get(request, view, reader, read_ts)
             else:

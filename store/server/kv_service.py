@@ -56,10 +56,7 @@ class KeyValueService(Service):
         with self.host.reads.place():
             replica = self._replica(request.namespace)
             read_ts = await self.read_ts(replica, request.at)
-            reads = await self.transaction_reads(replica, request.at, read_ts)
-            reader = replica.reader(read_ts)
-            if reads is not None:
-                reader = reads.reader(reader)
+            reader, reads = await self.point_reader(replica, request.at, read_ts)
             pair = get(reader, request.namespace, request.key)
         return kv_pb2.KvGetResponse(
             header=self.header(read_ts),
@@ -74,11 +71,7 @@ class KeyValueService(Service):
         with self.host.reads.place():
             replica = self._replica(request.namespace)
             read_ts = await self.read_ts(replica, request.at)
-            reads = await self.transaction_reads(replica, request.at, read_ts)
-            # On the loop, where what is committed and not applied yet may be looked at.
-            reader = replica.reader(read_ts)
-            if reads is not None:
-                reader = reads.reader(reader)
+            reader, reads = await self.point_reader(replica, request.at, read_ts)
             if count <= KEYS_ON_THE_LOOP:
                 reply = self._multi_get(request, reader, read_ts)
             else:

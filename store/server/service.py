@@ -128,6 +128,15 @@ class Service:
         staged.run(operations_of(catalog, at.own_writes, "at.own_writes"))
         return staged.mutations(), staged.added
 
+    async def point_reader(
+        self, replica: Replica, at: common_pb2.ReadAt, read_ts: Timestamp
+    ) -> tuple[Reader, TransactionReads | None]:
+        """What reads by key read through, made on the loop, where what is committed and not applied yet may be looked
+        at; and :meth:`transaction_reads`, for the footprint. Raises as that does."""
+        reads = await self.transaction_reads(replica, at, read_ts)
+        reader = replica.reader(read_ts)
+        return (reader if reads is None else reads.reader(reader)), reads
+
     async def write(
         self,
         replica: Replica,
