@@ -1,6 +1,7 @@
-"""A few hundred clusters, each grown, hurt and judged from one seed. ``make sim`` runs more, and replays one.
+"""Many clusters, each grown, hurt and judged from one seed. ``make sim`` runs more, and replays one.
 
-The seeds count what they did. A fault or a rare path that never occurred in all of them was not tested, and fails here.
+``make test`` runs the first hundred, CI four hundred (``SIM_SEEDS=400``). The seeds count what they did. A fault or a
+rare path that never occurred in CI's was not tested, and fails here; a hundred seeds do not reach all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from support.simulation.__main__ import describe, run_chunk
 from support.simulation.coverage import MUST_OCCUR, invariants_to_reach
 from support.simulation.run import Outcome, simulate
 
-SEEDS: Final = int(os.environ.get("SIM_SEEDS", "400"))
+SEEDS: Final = int(os.environ.get("SIM_SEEDS", "100"))
+REACHING_SEEDS: Final = 400
 CHUNK: Final = 5
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
@@ -37,17 +39,24 @@ def outcomes() -> list[Outcome]:
         return list(chain.from_iterable(pool.map(run_chunk, chunks)))
 
 
+reaching = pytest.mark.skipif(
+    SEEDS < REACHING_SEEDS, reason=f"{SEEDS} seeds do not reach every path; CI runs SIM_SEEDS={REACHING_SEEDS}"
+)
+
+
 def test_whatever_goes_wrong_nothing_acknowledged_is_lost_and_no_answer_is_false(outcomes: list[Outcome]) -> None:
     assert len(outcomes) == SEEDS
     failed = [describe(outcome) for outcome in outcomes if outcome.violations]
     assert not failed, "\n".join(failed)
 
 
+@reaching
 def test_every_fault_and_every_rare_path_occurred(outcomes: list[Outcome]) -> None:
     counts = sum((outcome.counts for outcome in outcomes), Counter[str]())
     assert sorted(name for name in MUST_OCCUR if counts[name] == 0) == []
 
 
+@reaching
 def test_every_invariant_was_asserted(outcomes: list[Outcome]) -> None:
     counts = sum((outcome.counts for outcome in outcomes), Counter[str]())
     assert sorted(name for name in invariants_to_reach() if counts[name] == 0) == []
