@@ -26,6 +26,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
+from cortado.error_metadata import from_metadata, to_metadata
 from cortado.errors import (
     DOMAIN,
     Cancelled,
@@ -37,8 +38,6 @@ from cortado.errors import (
     TryAgain,
     Unavailable,
     Unsupported,
-    from_metadata,
-    to_metadata,
 )
 from cortado.proto.v1 import common_pb2
 
@@ -88,7 +87,7 @@ def rpc_status(error: CortadoError) -> status_pb2.Status:
 
 
 def bounded_metadata(error: CortadoError) -> dict[str, str]:
-    """The fields of :func:`cortado.errors.to_metadata`, cut so that they fit into a header."""
+    """The fields of :func:`cortado.error_metadata.to_metadata`, cut so that they fit into a header."""
     metadata = to_metadata(error)
     for name, value in error.fields().items():
         if isinstance(value, str):

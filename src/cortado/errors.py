@@ -9,7 +9,7 @@ Every refusal that Cortado makes is one of these, on the server, in the client, 
     │   │   └── TimestampInFuture
     │   ├── NotFound, AlreadyExists
     │   ├── IncompatibleSchema .. every incompatibility, each with its path
-    │   ├── SnapshotTooOld
+    │   ├── SnapshotTooOld, LeaseExpired
     │   └── Unsupported
     ├── Conflict ................ nothing was changed; read again and retry from the start
     │   ├── ConditionFailed ..... a stale etag, a key that exists or does not
@@ -28,15 +28,13 @@ Every refusal that Cortado makes is one of these, on the server, in the client, 
         └── Internal
 
 An error carries fields, not prose: ``WriteConflict(key=..., start_ts=..., conflict_ts=...)``. Its ``reason`` is stable
-and travels in the status details of a gRPC reply (``google.rpc.ErrorInfo``), where :func:`to_metadata` and
-:func:`from_metadata` are the one mapping, used by the server and the client alike.
+and travels in the status details of a gRPC reply (``google.rpc.ErrorInfo``): :mod:`cortado.error_metadata` has the one
+mapping, used by the server and the client alike.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -63,6 +61,8 @@ class CortadoError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Spark carries errors between processes; a dataclass exception does not pickle by its positional args.
+        from cortado.error_metadata import from_metadata, to_metadata
+
         return (from_metadata, (self.reason, to_metadata(self)))
 
 
@@ -203,6 +203,19 @@ class SnapshotTooOld(DidNotHappen):
 
     def message(self) -> str:
         return f"timestamp {self.read_ts} is below the oldest readable timestamp {self.safepoint}"
+
+
+@dataclass(eq=False)
+class LeaseExpired(DidNotHappen):
+    """A lease that has ended, or never was: what is read at its timestamp may have been collected. Its id as text."""
+
+    lease_id: str
+
+    code: ClassVar[str] = "FAILED_PRECONDITION"
+    reason: ClassVar[str] = "LEASE_EXPIRED"
+
+    def message(self) -> str:
+        return f"the lease {self.lease_id} has ended, or there never was one: acquire another, and begin again"
 
 
 @dataclass(eq=False)
@@ -465,36 +478,3 @@ class Internal(Broken):
 
     def message(self) -> str:
         return f"internal error: {self.problem}"
-
-
-def _all_kinds(root: type[CortadoError]) -> list[type[CortadoError]]:
-    return [root, *(kind for child in root.__subclasses__() for kind in _all_kinds(child))]
-
-
-_KIND_OF_REASON = {kind.reason: kind for kind in _all_kinds(CortadoError) if "reason" in vars(kind)}
-
-
-def to_metadata(error: CortadoError) -> dict[str, str]:
-    """The error's fields as flat text, the shape of ``google.rpc.ErrorInfo.metadata``."""
-    return {
-        name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in error.fields().items()
-        if value is not None
-    }
-
-
-def from_metadata(reason: str, metadata: Mapping[str, str]) -> CortadoError:
-    """The error that :func:`to_metadata` described. A reason of a newer server becomes :class:`Internal`."""
-    kind = _KIND_OF_REASON.get(reason)
-    if kind is None:
-        return Internal(problem=f"{reason}: {dict(metadata)}")
-    known = {field.name: field for field in dataclasses.fields(kind)}
-    values = {
-        name: text if known[name].type == "str" else json.loads(text)
-        for name, text in metadata.items()
-        if name in known
-    }
-    try:
-        return kind(**values)
-    except TypeError:
-        return Internal(problem=f"{reason}: {dict(metadata)}")

@@ -20,7 +20,7 @@ SOURCES = {
 }
 
 # What each part may import of the others; its own modules always. Longest prefix wins.
-SHARED = {"cortado.errors", "cortado"}
+SHARED = {"cortado.errors", "cortado.error_metadata", "cortado"}
 ALLOWED = {
     "cortado.proto": set(),
     "cortado.schema": SHARED,
@@ -48,6 +48,7 @@ ALLOWED |= {
     "cortado.store.rpc_errors": SHARED | {"cortado.proto"},
     "cortado.store.filter": BELOW_TABLES,
     "cortado.store.catalog": BELOW_TABLES,
+    "cortado.store.collection": BELOW_TABLES,
     "cortado.store.kv": BELOW_TABLES,
     "cortado.store.tables": BELOW_TABLES | {"cortado.store.filter", "cortado.store.catalog"},
     "cortado.store.transactions": BELOW_TABLES | {"cortado.store.catalog", "cortado.store.kv", "cortado.store.tables"},
@@ -64,6 +65,7 @@ NODE = (
         "cortado.store.log_files",
         "cortado.store.filter",
         "cortado.store.catalog",
+        "cortado.store.collection",
         "cortado.store.kv",
         "cortado.store.tables",
     }

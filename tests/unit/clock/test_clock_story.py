@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cortado.errors import ClockOutOfBounds, InvalidArgument, from_metadata, to_metadata
+from cortado.error_metadata import from_metadata, to_metadata
+from cortado.errors import ClockOutOfBounds, InvalidArgument
 from cortado.store.clock.hlc import PHYSICAL_MS_MAX, Clock
 from cortado.store.clock.timestamp import EPOCH_MAX, LARGEST, LOGICAL_MAX, WALL_MS_MAX, Timestamp
 

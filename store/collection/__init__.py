@@ -1,0 +1,1 @@
+"""What may be collected, and what keeps it: pure functions over what is stored."""

@@ -1,0 +1,150 @@
+"""Leases: promises that reads at a timestamp, and at all above it, find what they need for as long as they last.
+
+::
+
+    ............. safepoint ............ lease ............ newest ......
+      collected      |  may be collected  |  kept: the safepoint does not pass the oldest lease
+
+A lease is a versioned key, ``m "lease" id``, so it is replicated, and survives leaders, as everything else does. What
+is in the log is that it was acquired, and that it ended. That its holder is alive is told to the leader alone, who ends
+what has not been heard of for longer than its ``ttl_ms`` (:mod:`cortado.store.node.collection.leases`).
+
+- *A lease is never below the safepoint*: :func:`acquire` is evaluated at append, against the newest safepoints, in
+  flight or applied. And *no safepoint passes a lease*: whoever raises one is evaluated at append, too, and asks
+  :func:`leases_of` the same reader. The log orders the two, so one of them sees the other.
+- *Acquiring is idempotent*: its holder makes up the id. A repetition has the first one's answer.
+- Without a timestamp a lease is at that of its own entry: nothing that was acknowledged before is above it, and no
+  safepoint can have come to lie above it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from cortado.errors import AlreadyExists, DataLoss, InvalidArgument, ResourceExhausted, TimestampInFuture
+from cortado.proto.internal import collection_pb2 as pb
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.keyspace import meta_key, meta_range, names_of
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.evaluation import Evaluate, Evaluation
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.reader import Reader, Version
+
+LEASE_ID_BYTES: Final = 16
+TTL_MS_DEFAULT: Final = 60_000
+TTL_MS_MIN: Final = 1_000
+TTL_MS_MAX: Final = 600_000
+AGE_MS_MAX: Final = 24 * 3_600_000
+"""However alive its holder is: what nobody ends would fill the disk in the end."""
+LABEL_CHARS_MAX: Final = 200
+LEASES_MAX: Final = 1_000
+RETRY_DELAY_MS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """``acquired_ts`` is its own entry's; ``ts`` is from when on everything is kept, at or below that."""
+
+    lease_id: bytes
+    ts: Timestamp
+    ttl_ms: int
+    label: str
+    acquired_ts: Timestamp
+
+
+def check_lease_id(lease_id: bytes, field: str = "lease_id") -> bytes:
+    """``lease_id``. Raises InvalidArgument."""
+    if len(lease_id) != LEASE_ID_BYTES:
+        raise InvalidArgument(field, f"must have {LEASE_ID_BYTES} bytes", f"{len(lease_id)} bytes")
+    return lease_id
+
+
+def check_lease(ttl_ms: int, label: str) -> None:
+    """Raises InvalidArgument where a lease may not be so."""
+    if not TTL_MS_MIN <= ttl_ms <= TTL_MS_MAX:
+        raise InvalidArgument("ttl_ms", f"must be between {TTL_MS_MIN} and {TTL_MS_MAX}", str(ttl_ms))
+    if len(label) > LABEL_CHARS_MAX:
+        raise InvalidArgument("label", f"must have at most {LABEL_CHARS_MAX} characters", f"{len(label)} characters")
+
+
+# --- what is stored --------------------------------------------------------------------------------------------
+
+
+def lease_key(lease_id: bytes) -> LogicalKey:
+    """Where the lease of that id is."""
+    return meta_key("lease", lease_id.hex())
+
+
+def encode_lease(ts: Timestamp, ttl_ms: int, label: str) -> bytes:
+    """What is stored of one; the rest is in its key and in its version."""
+    return pb.StoredLease(timestamp=bytes(ts), ttl_ms=ttl_ms, label=label).SerializeToString(deterministic=True)
+
+
+def decode_lease(key: LogicalKey, version: Version) -> Lease:
+    """Raises DataLoss."""
+    try:
+        stored = pb.StoredLease.FromString(version.payload)
+        lease_id = bytes.fromhex(str(names_of(key)[1]))
+        return Lease(lease_id, Timestamp.from_bytes(stored.timestamp), stored.ttl_ms, stored.label, version.ts)
+    except (DecodeError, InvalidArgument, ValueError, IndexError) as malformed:
+        raise DataLoss("lease", f"the value of {key.hex()} is none") from malformed
+
+
+def leases_of(reader: Reader) -> list[Lease]:
+    """All that ``reader`` sees, the oldest timestamp first."""
+    found = (decode_lease(key, version) for key, version in reader.scan(*meta_range("lease")))
+    return sorted(found, key=lambda lease: (lease.ts, lease.lease_id))
+
+
+def find_lease(reader: Reader, lease_id: bytes) -> Lease | None:
+    """The lease of that id, where there is one."""
+    key = lease_key(lease_id)
+    version = reader.get(key)
+    return None if version is None else decode_lease(key, version)
+
+
+# --- what changes ----------------------------------------------------------------------------------------------
+
+
+def acquire(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str) -> Evaluate:
+    """A lease at ``ts``, or at the timestamp of its own entry; replies the Lease. Raises InvalidArgument.
+
+    Refuses with TimestampInFuture, AlreadyExists (another lease has that id), ResourceExhausted (there are too many).
+    """
+    check_lease_id(lease_id)
+    check_lease(ttl_ms, label)
+
+    def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+        known = find_lease(reader, lease_id)
+        if known is not None:
+            if (known.ttl_ms, known.label) != (ttl_ms, label) or ts not in (None, known.ts):
+                raise AlreadyExists("lease", lease_id.hex())
+            return Evaluation(Mutations(), known)
+        if ts is not None and ts > commit_ts:
+            raise TimestampInFuture("at", "is above everything that is committed", str(ts), str(commit_ts))
+        if len(leases_of(reader)) >= LEASES_MAX:
+            problem = f"there are {LEASES_MAX} leases, and there can be no more"
+            raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="leases", limit=LEASES_MAX)
+        lease = Lease(lease_id, commit_ts if ts is None else ts, ttl_ms, label, commit_ts)
+        mutations = Mutations()
+        mutations.put(lease_key(lease_id), encode_lease(lease.ts, ttl_ms, label))
+        return Evaluation(mutations, lease)
+
+    return evaluate
+
+
+def end(lease_id: bytes) -> Evaluate:
+    """End that lease; replies it, or None where there is none (any more). Raises InvalidArgument."""
+    check_lease_id(lease_id)
+
+    def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        lease = find_lease(reader, lease_id)
+        mutations = Mutations()
+        if lease is not None:
+            mutations.delete(lease_key(lease_id))
+        return Evaluation(mutations, lease)
+
+    return evaluate

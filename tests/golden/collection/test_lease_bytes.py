@@ -1,0 +1,18 @@
+"""The bytes of leases on disk. A change here is a change of format: see docs/formats/collection.md."""
+
+from __future__ import annotations
+
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.collection.leases import encode_lease, lease_key
+
+
+def test_keys() -> None:
+    lease_id = bytes(range(16))
+    assert (
+        lease_key(lease_id) == b"m" + b"\x30lease\x00\x01" + b"\x30000102030405060708090a0b0c0d0e0f\x00\x01" + b"\x01"
+    )
+
+
+def test_values() -> None:
+    encoded = encode_lease(Timestamp(1, 2, 3), 60_000, "a job")
+    assert encoded.hex() == "0a0c" + "0001000000000002" + "00000003" + "10e0d403" + "1a05" + b"a job".hex()

@@ -1,0 +1,113 @@
+"""A lease is at its own entry's timestamp or an older one, is acquired once however often that is asked, and ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from cortado.errors import AlreadyExists, DataLoss, InvalidArgument, ResourceExhausted, TimestampInFuture
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.collection import leases
+from cortado.store.collection.leases import Lease, acquire, check_lease, check_lease_id, end, find_lease, leases_of
+from cortado.store.mvcc.mutations import Mutations
+from support.dict_reader import DictStore
+
+ONE, OTHER = bytes(16), bytes([1] * 16)
+TTL_MS = 60_000
+
+
+def acquired(store: DictStore, lease_id: bytes, ts: Timestamp | None = None, label: str = "a job") -> Lease:
+    _, evaluation = store.write(acquire(lease_id, ts, TTL_MS, label))
+    assert isinstance(evaluation.reply, Lease)
+    return evaluation.reply
+
+
+def test_without_a_timestamp_it_is_at_that_of_its_own_entry() -> None:
+    store = DictStore()
+    lease = acquired(store, ONE)
+    assert lease == Lease(ONE, store.now, TTL_MS, "a job", store.now)
+    assert find_lease(store.snapshot(), ONE) == lease
+
+
+def test_it_may_be_at_an_earlier_one_and_the_oldest_comes_first() -> None:
+    store = DictStore()
+    early = store.tick()
+    later = acquired(store, ONE)
+    older = acquired(store, OTHER, early)
+    assert (older.ts, older.acquired_ts) == (early, store.now)
+    assert leases_of(store.snapshot()) == [older, later]
+
+
+def test_a_timestamp_above_what_is_committed_is_refused() -> None:
+    store = DictStore()
+    with pytest.raises(TimestampInFuture) as refused:
+        acquired(store, ONE, store.now.next().next())
+    assert refused.value.field == "at"
+    assert leases_of(store.snapshot()) == []
+
+
+def test_acquiring_again_has_the_first_answer_and_changes_nothing() -> None:
+    store = DictStore()
+    lease = acquired(store, ONE)
+    for ts in (None, lease.ts):
+        _, again = store.write(acquire(ONE, ts, TTL_MS, "a job"))
+        assert (again.reply, len(again.mutations)) == (lease, 0)
+
+
+@pytest.mark.parametrize(("ts", "ttl_ms", "label"), [(Timestamp(0, 1, 0), TTL_MS, "a job"), (None, 1_000, "a job")])
+def test_an_id_names_one_lease(ts: Timestamp | None, ttl_ms: int, label: str) -> None:
+    store = DictStore()
+    acquired(store, ONE)
+    with pytest.raises(AlreadyExists) as refused:
+        store.write(acquire(ONE, ts, ttl_ms, label))
+    assert (refused.value.kind, refused.value.name) == ("lease", ONE.hex())
+
+
+def test_there_are_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "LEASES_MAX", 2)
+    store = DictStore()
+    first = acquired(store, ONE)
+    acquired(store, OTHER)
+    with pytest.raises(ResourceExhausted) as refused:
+        acquired(store, bytes([2] * 16))
+    assert (refused.value.resource, refused.value.limit) == ("leases", 2)
+    assert acquired(store, ONE) == first  # It is one of them.
+    store.write(end(ONE))
+    acquired(store, bytes([2] * 16))
+
+
+def test_one_that_ended_is_no_more_and_ending_again_changes_nothing() -> None:
+    store = DictStore()
+    lease = acquired(store, ONE)
+    _, ended = store.write(end(ONE))
+    _, again = store.write(end(ONE))
+    assert (ended.reply, again.reply, len(again.mutations)) == (lease, None, 0)
+    assert (find_lease(store.snapshot(), ONE), leases_of(store.snapshot())) == (None, [])
+    assert leases_of(store.snapshot(lease.ts)) == [lease]
+
+
+@pytest.mark.parametrize(
+    ("ttl_ms", "label", "field"), [(999, "", "ttl_ms"), (600_001, "", "ttl_ms"), (1_000, "x" * 201, "label")]
+)
+def test_ttl_and_label_have_bounds(ttl_ms: int, label: str, field: str) -> None:
+    check_lease(1_000, "x" * 200)
+    check_lease(600_000, "")
+    with pytest.raises(InvalidArgument) as refused:
+        check_lease(ttl_ms, label)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize("size", [0, 15, 17])
+def test_an_id_has_sixteen_bytes(size: int) -> None:
+    assert check_lease_id(ONE) == ONE
+    with pytest.raises(InvalidArgument, match="must have 16 bytes"):
+        check_lease_id(bytes(size))
+
+
+@pytest.mark.parametrize("payload", [b"\xff", b"", b"\x0a\x01x"])
+def test_a_malformed_value_is_data_loss(payload: bytes) -> None:
+    store = DictStore()
+    mutations = Mutations()
+    mutations.put(leases.lease_key(ONE), payload)
+    store.apply(mutations, store.tick())
+    with pytest.raises(DataLoss):
+        leases_of(store.snapshot())
