@@ -38,7 +38,7 @@ class StoredIndex(_message.Message):
     def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., unique: bool = ...) -> None: ...
 
 class StoredTable(_message.Message):
-    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "next_index_id")
+    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "next_index_id", "retention_ms", "named_ts")
     TABLE_ID_FIELD_NUMBER: _ClassVar[int]
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -47,6 +47,8 @@ class StoredTable(_message.Message):
     INDEXES_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     NEXT_INDEX_ID_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
+    NAMED_TS_FIELD_NUMBER: _ClassVar[int]
     table_id: int
     database: str
     name: str
@@ -55,7 +57,41 @@ class StoredTable(_message.Message):
     indexes: _containers.RepeatedCompositeFieldContainer[StoredIndex]
     version: int
     next_index_id: int
-    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[StoredIndex, _Mapping]]] = ..., version: _Optional[int] = ..., next_index_id: _Optional[int] = ...) -> None: ...
+    retention_ms: int
+    named_ts: bytes
+    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[StoredKeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[StoredIndex, _Mapping]]] = ..., version: _Optional[int] = ..., next_index_id: _Optional[int] = ..., retention_ms: _Optional[int] = ..., named_ts: _Optional[bytes] = ...) -> None: ...
+
+class StoredRange(_message.Message):
+    __slots__ = ("start", "end")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    start: bytes
+    end: bytes
+    def __init__(self, start: _Optional[bytes] = ..., end: _Optional[bytes] = ...) -> None: ...
+
+class StoredDropped(_message.Message):
+    __slots__ = ("number", "kind", "name", "dropped_ts", "retention_ms", "table_id", "ranges", "descriptor", "dropped_with", "is_clearing")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_TS_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
+    TABLE_ID_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTOR_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_WITH_FIELD_NUMBER: _ClassVar[int]
+    IS_CLEARING_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    kind: str
+    name: str
+    dropped_ts: bytes
+    retention_ms: int
+    table_id: int
+    ranges: _containers.RepeatedCompositeFieldContainer[StoredRange]
+    descriptor: bytes
+    dropped_with: int
+    is_clearing: bool
+    def __init__(self, number: _Optional[int] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., dropped_ts: _Optional[bytes] = ..., retention_ms: _Optional[int] = ..., table_id: _Optional[int] = ..., ranges: _Optional[_Iterable[_Union[StoredRange, _Mapping]]] = ..., descriptor: _Optional[bytes] = ..., dropped_with: _Optional[int] = ..., is_clearing: bool = ...) -> None: ...
 
 class StoredSchema(_message.Message):
     __slots__ = ("schema_id", "text", "fingerprint")
@@ -102,9 +138,11 @@ class StoredCompatibility(_message.Message):
     def __init__(self, mode: _Optional[str] = ...) -> None: ...
 
 class StoredCounters(_message.Message):
-    __slots__ = ("next_database_number", "next_schema_id")
+    __slots__ = ("next_database_number", "next_schema_id", "next_dropped_number")
     NEXT_DATABASE_NUMBER_FIELD_NUMBER: _ClassVar[int]
     NEXT_SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
+    NEXT_DROPPED_NUMBER_FIELD_NUMBER: _ClassVar[int]
     next_database_number: int
     next_schema_id: int
-    def __init__(self, next_database_number: _Optional[int] = ..., next_schema_id: _Optional[int] = ...) -> None: ...
+    next_dropped_number: int
+    def __init__(self, next_database_number: _Optional[int] = ..., next_schema_id: _Optional[int] = ..., next_dropped_number: _Optional[int] = ...) -> None: ...

@@ -15,47 +15,51 @@ _sym_db = _symbol_database.Default()
 from cortado.proto.v1 import common_pb2 as cortado_dot_proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63ortado/proto/v1/tables.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"N\n\x07KeyPart\x12\x0c\n\x04path\x18\x01 \x01(\t\x12!\n\x04type\x18\x02 \x01(\x0e\x32\x13.cortado.v1.KeyType\x12\x12\n\ndescending\x18\x03 \x01(\x08\"[\n\x05Index\x12\x10\n\x08index_id\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\"\n\x05parts\x18\x03 \x03(\x0b\x32\x13.cortado.v1.KeyPart\x12\x0e\n\x06unique\x18\x04 \x01(\x08\"\xa1\x01\n\x05Table\x12\x10\n\x08table_id\x18\x01 \x01(\r\x12\x10\n\x08\x64\x61tabase\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0f\n\x07subject\x18\x04 \x01(\t\x12 \n\x03key\x18\x05 \x03(\x0b\x32\x13.cortado.v1.KeyPart\x12\"\n\x07indexes\x18\x06 \x03(\x0b\x32\x11.cortado.v1.Index\x12\x0f\n\x07version\x18\x07 \x01(\r\"=\n\x15\x43reateDatabaseRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"<\n\x16\x43reateDatabaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\"\x16\n\x14ListDatabasesRequest\"N\n\x15ListDatabasesResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x11\n\tdatabases\x18\x02 \x03(\t\"\x9f\x01\n\x12\x43reateTableRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07subject\x18\x03 \x01(\t\x12 \n\x03key\x18\x04 \x03(\x0b\x32\x13.cortado.v1.KeyPart\x12\"\n\x07indexes\x18\x05 \x03(\x0b\x32\x11.cortado.v1.Index\x12\x12\n\nrequest_id\x18\x06 \x01(\x0c\"[\n\x13\x43reateTableResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12 \n\x05table\x18\x02 \x01(\x0b\x32\x11.cortado.v1.Table\"L\n\x11ListTablesRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\x0c\"t\n\x12ListTablesResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12!\n\x06tables\x18\x02 \x03(\x0b\x32\x11.cortado.v1.Table\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"6\n\x14\x44\x65scribeTableRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"]\n\x15\x44\x65scribeTableResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12 \n\x05table\x18\x02 \x01(\x0b\x32\x11.cortado.v1.Table\"S\n\x11\x43heckTableRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"I\n\x0c\x43heckProblem\x12\r\n\x05index\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"\xa1\x01\n\x12\x43heckTableResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x14\n\x0crows_checked\x18\x02 \x01(\x04\x12\x17\n\x0f\x65ntries_checked\x18\x03 \x01(\x04\x12*\n\x08problems\x18\x04 \x03(\x0b\x32\x18.cortado.v1.CheckProblem\x12\x0c\n\x04\x64one\x18\x05 \x01(\x08*\xdd\x01\n\x07KeyType\x12\x18\n\x14KEY_TYPE_UNSPECIFIED\x10\x00\x12\x11\n\rKEY_TYPE_BOOL\x10\x01\x12\x12\n\x0eKEY_TYPE_INT64\x10\x02\x12\x14\n\x10KEY_TYPE_FLOAT64\x10\x03\x12\x12\n\x0eKEY_TYPE_BYTES\x10\x04\x12\x13\n\x0fKEY_TYPE_STRING\x10\x05\x12\x16\n\x12KEY_TYPE_TIMESTAMP\x10\x06\x12\x11\n\rKEY_TYPE_DATE\x10\x07\x12\x14\n\x10KEY_TYPE_DECIMAL\x10\x08\x12\x11\n\rKEY_TYPE_UUID\x10\t2\xf9\x03\n\x06Tables\x12W\n\x0e\x43reateDatabase\x12!.cortado.v1.CreateDatabaseRequest\x1a\".cortado.v1.CreateDatabaseResponse\x12T\n\rListDatabases\x12 .cortado.v1.ListDatabasesRequest\x1a!.cortado.v1.ListDatabasesResponse\x12N\n\x0b\x43reateTable\x12\x1e.cortado.v1.CreateTableRequest\x1a\x1f.cortado.v1.CreateTableResponse\x12K\n\nListTables\x12\x1d.cortado.v1.ListTablesRequest\x1a\x1e.cortado.v1.ListTablesResponse\x12T\n\rDescribeTable\x12 .cortado.v1.DescribeTableRequest\x1a!.cortado.v1.DescribeTableResponse\x12M\n\nCheckTable\x12\x1d.cortado.v1.CheckTableRequest\x1a\x1e.cortado.v1.CheckTableResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63ortado/proto/v1/tables.proto\x12\ncortado.v1\x1a\x1d\x63ortado/proto/v1/common.proto\"N\n\x07KeyPart\x12\x0c\n\x04path\x18\x01 \x01(\t\x12!\n\x04type\x18\x02 \x01(\x0e\x32\x13.cortado.v1.KeyType\x12\x12\n\ndescending\x18\x03 \x01(\x08\"[\n\x05Index\x12\x10\n\x08index_id\x18\x01 \x01(\r\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\"\n\x05parts\x18\x03 \x03(\x0b\x32\x13.cortado.v1.KeyPart\x12\x0e\n\x06unique\x18\x04 \x01(\x08\"\xb7\x01\n\x05Table\x12\x10\n\x08table_id\x18\x01 \x01(\r\x12\x10\n\x08\x64\x61tabase\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x0f\n\x07subject\x18\x04 \x01(\t\x12 \n\x03key\x18\x05 \x03(\x0b\x32\x13.cortado.v1.KeyPart\x12\"\n\x07indexes\x18\x06 \x03(\x0b\x32\x11.cortado.v1.Index\x12\x0f\n\x07version\x18\x07 \x01(\r\x12\x14\n\x0cretention_ms\x18\x08 \x01(\x03\"=\n\x15\x43reateDatabaseRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\x0c\"<\n\x16\x43reateDatabaseResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\"\x16\n\x14ListDatabasesRequest\"N\n\x15ListDatabasesResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x11\n\tdatabases\x18\x02 \x03(\t\"\xb5\x01\n\x12\x43reateTableRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07subject\x18\x03 \x01(\t\x12 \n\x03key\x18\x04 \x03(\x0b\x32\x13.cortado.v1.KeyPart\x12\"\n\x07indexes\x18\x05 \x03(\x0b\x32\x11.cortado.v1.Index\x12\x12\n\nrequest_id\x18\x06 \x01(\x0c\x12\x14\n\x0cretention_ms\x18\x07 \x01(\x03\"[\n\x13\x43reateTableResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12 \n\x05table\x18\x02 \x01(\x0b\x32\x11.cortado.v1.Table\"L\n\x11ListTablesRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\x0c\"t\n\x12ListTablesResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12!\n\x06tables\x18\x02 \x03(\x0b\x32\x11.cortado.v1.Table\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\x0c\"6\n\x14\x44\x65scribeTableRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"]\n\x15\x44\x65scribeTableResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12 \n\x05table\x18\x02 \x01(\x0b\x32\x11.cortado.v1.Table\"s\n\x11\x41lterTableRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x19\n\x0cretention_ms\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\nrequest_id\x18\x04 \x01(\x0c\x42\x0f\n\r_retention_ms\"Z\n\x12\x41lterTableResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12 \n\x05table\x18\x02 \x01(\x0b\x32\x11.cortado.v1.Table\"S\n\x11\x43heckTableRequest\x12\x10\n\x08\x64\x61tabase\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x1e\n\x02\x61t\x18\x03 \x01(\x0b\x32\x12.cortado.v1.ReadAt\"I\n\x0c\x43heckProblem\x12\r\n\x05index\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"\xa1\x01\n\x12\x43heckTableResponse\x12\"\n\x06header\x18\x01 \x01(\x0b\x32\x12.cortado.v1.Header\x12\x14\n\x0crows_checked\x18\x02 \x01(\x04\x12\x17\n\x0f\x65ntries_checked\x18\x03 \x01(\x04\x12*\n\x08problems\x18\x04 \x03(\x0b\x32\x18.cortado.v1.CheckProblem\x12\x0c\n\x04\x64one\x18\x05 \x01(\x08*\xdd\x01\n\x07KeyType\x12\x18\n\x14KEY_TYPE_UNSPECIFIED\x10\x00\x12\x11\n\rKEY_TYPE_BOOL\x10\x01\x12\x12\n\x0eKEY_TYPE_INT64\x10\x02\x12\x14\n\x10KEY_TYPE_FLOAT64\x10\x03\x12\x12\n\x0eKEY_TYPE_BYTES\x10\x04\x12\x13\n\x0fKEY_TYPE_STRING\x10\x05\x12\x16\n\x12KEY_TYPE_TIMESTAMP\x10\x06\x12\x11\n\rKEY_TYPE_DATE\x10\x07\x12\x14\n\x10KEY_TYPE_DECIMAL\x10\x08\x12\x11\n\rKEY_TYPE_UUID\x10\t2\xc6\x04\n\x06Tables\x12W\n\x0e\x43reateDatabase\x12!.cortado.v1.CreateDatabaseRequest\x1a\".cortado.v1.CreateDatabaseResponse\x12T\n\rListDatabases\x12 .cortado.v1.ListDatabasesRequest\x1a!.cortado.v1.ListDatabasesResponse\x12N\n\x0b\x43reateTable\x12\x1e.cortado.v1.CreateTableRequest\x1a\x1f.cortado.v1.CreateTableResponse\x12K\n\nListTables\x12\x1d.cortado.v1.ListTablesRequest\x1a\x1e.cortado.v1.ListTablesResponse\x12T\n\rDescribeTable\x12 .cortado.v1.DescribeTableRequest\x1a!.cortado.v1.DescribeTableResponse\x12K\n\nAlterTable\x12\x1d.cortado.v1.AlterTableRequest\x1a\x1e.cortado.v1.AlterTableResponse\x12M\n\nCheckTable\x12\x1d.cortado.v1.CheckTableRequest\x1a\x1e.cortado.v1.CheckTableResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.v1.tables_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_KEYTYPE']._serialized_start=1569
-  _globals['_KEYTYPE']._serialized_end=1790
+  _globals['_KEYTYPE']._serialized_start=1822
+  _globals['_KEYTYPE']._serialized_end=2043
   _globals['_KEYPART']._serialized_start=76
   _globals['_KEYPART']._serialized_end=154
   _globals['_INDEX']._serialized_start=156
   _globals['_INDEX']._serialized_end=247
   _globals['_TABLE']._serialized_start=250
-  _globals['_TABLE']._serialized_end=411
-  _globals['_CREATEDATABASEREQUEST']._serialized_start=413
-  _globals['_CREATEDATABASEREQUEST']._serialized_end=474
-  _globals['_CREATEDATABASERESPONSE']._serialized_start=476
-  _globals['_CREATEDATABASERESPONSE']._serialized_end=536
-  _globals['_LISTDATABASESREQUEST']._serialized_start=538
-  _globals['_LISTDATABASESREQUEST']._serialized_end=560
-  _globals['_LISTDATABASESRESPONSE']._serialized_start=562
-  _globals['_LISTDATABASESRESPONSE']._serialized_end=640
-  _globals['_CREATETABLEREQUEST']._serialized_start=643
-  _globals['_CREATETABLEREQUEST']._serialized_end=802
-  _globals['_CREATETABLERESPONSE']._serialized_start=804
-  _globals['_CREATETABLERESPONSE']._serialized_end=895
-  _globals['_LISTTABLESREQUEST']._serialized_start=897
-  _globals['_LISTTABLESREQUEST']._serialized_end=973
-  _globals['_LISTTABLESRESPONSE']._serialized_start=975
-  _globals['_LISTTABLESRESPONSE']._serialized_end=1091
-  _globals['_DESCRIBETABLEREQUEST']._serialized_start=1093
-  _globals['_DESCRIBETABLEREQUEST']._serialized_end=1147
-  _globals['_DESCRIBETABLERESPONSE']._serialized_start=1149
-  _globals['_DESCRIBETABLERESPONSE']._serialized_end=1242
-  _globals['_CHECKTABLEREQUEST']._serialized_start=1244
-  _globals['_CHECKTABLEREQUEST']._serialized_end=1327
-  _globals['_CHECKPROBLEM']._serialized_start=1329
-  _globals['_CHECKPROBLEM']._serialized_end=1402
-  _globals['_CHECKTABLERESPONSE']._serialized_start=1405
-  _globals['_CHECKTABLERESPONSE']._serialized_end=1566
-  _globals['_TABLES']._serialized_start=1793
-  _globals['_TABLES']._serialized_end=2298
+  _globals['_TABLE']._serialized_end=433
+  _globals['_CREATEDATABASEREQUEST']._serialized_start=435
+  _globals['_CREATEDATABASEREQUEST']._serialized_end=496
+  _globals['_CREATEDATABASERESPONSE']._serialized_start=498
+  _globals['_CREATEDATABASERESPONSE']._serialized_end=558
+  _globals['_LISTDATABASESREQUEST']._serialized_start=560
+  _globals['_LISTDATABASESREQUEST']._serialized_end=582
+  _globals['_LISTDATABASESRESPONSE']._serialized_start=584
+  _globals['_LISTDATABASESRESPONSE']._serialized_end=662
+  _globals['_CREATETABLEREQUEST']._serialized_start=665
+  _globals['_CREATETABLEREQUEST']._serialized_end=846
+  _globals['_CREATETABLERESPONSE']._serialized_start=848
+  _globals['_CREATETABLERESPONSE']._serialized_end=939
+  _globals['_LISTTABLESREQUEST']._serialized_start=941
+  _globals['_LISTTABLESREQUEST']._serialized_end=1017
+  _globals['_LISTTABLESRESPONSE']._serialized_start=1019
+  _globals['_LISTTABLESRESPONSE']._serialized_end=1135
+  _globals['_DESCRIBETABLEREQUEST']._serialized_start=1137
+  _globals['_DESCRIBETABLEREQUEST']._serialized_end=1191
+  _globals['_DESCRIBETABLERESPONSE']._serialized_start=1193
+  _globals['_DESCRIBETABLERESPONSE']._serialized_end=1286
+  _globals['_ALTERTABLEREQUEST']._serialized_start=1288
+  _globals['_ALTERTABLEREQUEST']._serialized_end=1403
+  _globals['_ALTERTABLERESPONSE']._serialized_start=1405
+  _globals['_ALTERTABLERESPONSE']._serialized_end=1495
+  _globals['_CHECKTABLEREQUEST']._serialized_start=1497
+  _globals['_CHECKTABLEREQUEST']._serialized_end=1580
+  _globals['_CHECKPROBLEM']._serialized_start=1582
+  _globals['_CHECKPROBLEM']._serialized_end=1655
+  _globals['_CHECKTABLERESPONSE']._serialized_start=1658
+  _globals['_CHECKTABLERESPONSE']._serialized_end=1819
+  _globals['_TABLES']._serialized_start=2046
+  _globals['_TABLES']._serialized_end=2628
 # @@protoc_insertion_point(module_scope)

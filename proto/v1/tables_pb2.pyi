@@ -53,7 +53,7 @@ class Index(_message.Message):
     def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., unique: bool = ...) -> None: ...
 
 class Table(_message.Message):
-    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version")
+    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "retention_ms")
     TABLE_ID_FIELD_NUMBER: _ClassVar[int]
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -61,6 +61,7 @@ class Table(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     INDEXES_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
     table_id: int
     database: str
     name: str
@@ -68,7 +69,8 @@ class Table(_message.Message):
     key: _containers.RepeatedCompositeFieldContainer[KeyPart]
     indexes: _containers.RepeatedCompositeFieldContainer[Index]
     version: int
-    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., version: _Optional[int] = ...) -> None: ...
+    retention_ms: int
+    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., version: _Optional[int] = ..., retention_ms: _Optional[int] = ...) -> None: ...
 
 class CreateDatabaseRequest(_message.Message):
     __slots__ = ("database", "request_id")
@@ -97,20 +99,22 @@ class ListDatabasesResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., databases: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CreateTableRequest(_message.Message):
-    __slots__ = ("database", "name", "subject", "key", "indexes", "request_id")
+    __slots__ = ("database", "name", "subject", "key", "indexes", "request_id", "retention_ms")
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     INDEXES_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
     database: str
     name: str
     subject: str
     key: _containers.RepeatedCompositeFieldContainer[KeyPart]
     indexes: _containers.RepeatedCompositeFieldContainer[Index]
     request_id: bytes
-    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+    retention_ms: int
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., request_id: _Optional[bytes] = ..., retention_ms: _Optional[int] = ...) -> None: ...
 
 class CreateTableResponse(_message.Message):
     __slots__ = ("header", "table")
@@ -149,6 +153,26 @@ class DescribeTableRequest(_message.Message):
     def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class DescribeTableResponse(_message.Message):
+    __slots__ = ("header", "table")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    table: Table
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ...) -> None: ...
+
+class AlterTableRequest(_message.Message):
+    __slots__ = ("database", "name", "retention_ms", "request_id")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    name: str
+    retention_ms: int
+    request_id: bytes
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., retention_ms: _Optional[int] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class AlterTableResponse(_message.Message):
     __slots__ = ("header", "table")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]

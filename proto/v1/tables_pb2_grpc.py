@@ -40,6 +40,11 @@ class TablesStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableResponse.FromString,
                 )
+        self.AlterTable = channel.unary_unary(
+                '/cortado.v1.Tables/AlterTable',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableResponse.FromString,
+                )
         self.CheckTable = channel.unary_stream(
                 '/cortado.v1.Tables/CheckTable',
                 request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.CheckTableRequest.SerializeToString,
@@ -86,6 +91,13 @@ class TablesServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AlterTable(self, request, context):
+        """Changes how long old versions of a table are kept.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CheckTable(self, request, context):
         """Proves that every index holds what the rows say and nothing else, at one timestamp. Streams progress.
         """
@@ -120,6 +132,11 @@ def add_TablesServicer_to_server(servicer, server):
                     servicer.DescribeTable,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableResponse.SerializeToString,
+            ),
+            'AlterTable': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterTable,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableResponse.SerializeToString,
             ),
             'CheckTable': grpc.unary_stream_rpc_method_handler(
                     servicer.CheckTable,
@@ -219,6 +236,23 @@ class Tables(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/DescribeTable',
             cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_tables__pb2.DescribeTableResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def AlterTable(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/AlterTable',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -26,6 +26,7 @@ from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.descriptors import (
     DatabaseDescriptor,
+    Dropped,
     RegisteredSchema,
     SchemaVersion,
     SubjectState,
@@ -152,6 +153,19 @@ class Catalog:
     def tables_of(self, subject: str) -> list[TableDescriptor]:
         """All tables whose documents follow ``subject``."""
         return [table for table in self.tables() if table.subject == subject]
+
+    # --- what was dropped
+
+    def dropped(self) -> list[Dropped]:
+        """All that was dropped and is not forgotten yet, in the order of their numbers."""
+        return [stored.decode_dropped(payload) for payload in self._payloads("dropped")]
+
+    def dropped_record(self, number: int) -> Dropped:
+        """Raises NotFound."""
+        version = self._get(stored.dropped_key(number))
+        if version is None:
+            raise NotFound("dropped", f"number {number}")
+        return stored.decode_dropped(version.payload)
 
     # --- subjects and schemas
 

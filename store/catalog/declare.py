@@ -23,7 +23,8 @@ from cortado.schema.shape import records_of, recursive_names
 from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import Catalog
-from cortado.store.catalog.descriptors import DatabaseDescriptor, IndexDescriptor, TableDescriptor
+from cortado.store.catalog.descriptors import KEEP_ALL, DatabaseDescriptor, IndexDescriptor, TableDescriptor
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import NUMBER_MAX, table_id_of
 from cortado.store.keys.types import KeyPart, KeyType
 from cortado.store.mvcc.evaluation import Evaluation
@@ -34,6 +35,10 @@ INDEXES_MAX: Final = 64
 PATH_LENGTH_MAX: Final = 200
 DATABASES_MAX: Final = 1_000
 TABLES_MAX: Final = 10_000
+RETENTION_MS_MIN: Final = 1_000
+RETENTION_MS_MAX: Final = 100 * 365 * 86_400_000
+RETENTIONS_MAX: Final = 1_000
+"""Tables whose old versions are kept for another time than those of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,13 @@ class TableCreated:
     table: TableDescriptor
 
 
+@dataclass(frozen=True, slots=True)
+class TableAltered:
+    """The reply of :func:`alter_table`."""
+
+    table: TableDescriptor
+
+
 def create_database(catalog: Catalog, name: str) -> Evaluation:
     """A new database; replies DatabaseCreated. Raises InvalidArgument, AlreadyExists, TooLarge."""
     names.check_database(name)
@@ -89,6 +101,8 @@ def create_table(
     key: Sequence[PartDeclaration],
     indexes: Sequence[IndexDeclaration] = (),
     subject: str = "",
+    retention_ms: int = 0,
+    commit_ts: Timestamp,
 ) -> Evaluation:
     """A new, empty table of ``subject`` (empty: ``database.name``); replies TableCreated.
 
@@ -96,6 +110,7 @@ def create_table(
     """
     names.check_database(database)
     names.check_table(name)
+    check_retention(retention_ms)
     subject = names.check_subject(subject) if subject else f"{database}.{name}"
     if catalog.find_table(database, name) is not None:
         raise AlreadyExists("table", f"{database}.{name}")
@@ -110,14 +125,56 @@ def create_table(
         key=resolve_parts(schema, key, "key"),
         indexes=_resolve_indexes(schema, indexes, next_index_id=1),
         next_index_id=len(indexes) + 1,
+        retention_ms=retention_ms,
+        named_ts=commit_ts,
     )
-    _check_room("table", len(catalog.tables()), TABLES_MAX, "tables")
+    check_room_for_tables(catalog)
+    check_room_for_retentions(catalog, retention_ms)
     mutations = Mutations()
     mutations.put(stored.table_key(database, name), stored.encode_table(table))
     owner = replace(owner, next_table_number=number + 1)
     mutations.put(stored.database_key(database), stored.encode_database(owner))
     mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
     return Evaluation(mutations, TableCreated(table))
+
+
+def alter_table(catalog: Catalog, database: str, name: str, *, retention_ms: int) -> Evaluation:
+    """Keep old versions of a table for another time; replies TableAltered.
+
+    Raises InvalidArgument, NotFound, TooLarge.
+    """
+    names.check_database(database)
+    table = catalog.table(database, names.check_table(name))
+    check_retention(retention_ms)
+    if retention_ms == table.retention_ms:
+        return Evaluation(Mutations(), TableAltered(table))
+    if table.retention_ms == 0:
+        check_room_for_retentions(catalog, retention_ms)
+    table = replace(table, retention_ms=retention_ms, version=table.version + 1)
+    mutations = Mutations()
+    mutations.put(stored.table_key(database, name), stored.encode_table(table))
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
+    return Evaluation(mutations, TableAltered(table))
+
+
+def check_retention(retention_ms: int) -> None:
+    """Raises InvalidArgument."""
+    if retention_ms not in (0, KEEP_ALL) and not RETENTION_MS_MIN <= retention_ms <= RETENTION_MS_MAX:
+        problem = f"must be 0, {KEEP_ALL}, or between {RETENTION_MS_MIN} and {RETENTION_MS_MAX}"
+        raise InvalidArgument("retention_ms", problem, str(retention_ms))
+
+
+def check_room_for_retentions(catalog: Catalog, retention_ms: int) -> None:
+    """Where ``retention_ms`` is a table's own: whether one more may have one. Raises TooLarge."""
+    if retention_ms:
+        own = [each.retention_ms for each in catalog.tables()] + [each.what.retention_ms for each in catalog.dropped()]
+        what = "tables with a retention of their own (dropped ones too)"
+        _check_room("retention_ms", len(own) - own.count(0), RETENTIONS_MAX, what)
+
+
+def check_room_for_tables(catalog: Catalog) -> None:
+    """Raises TooLarge where there is none for one more."""
+    _check_room("table", len(catalog.tables()), TABLES_MAX, "tables")
 
 
 def _document_schema(catalog: Catalog, subject: str) -> Schema:

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
+from cortado.store.clock.timestamp import ZERO, Timestamp
 from cortado.store.keys.decoded import KeyNames
 from cortado.store.keys.types import KeyPart
 
 if TYPE_CHECKING:
     from cortado.schema.compatibility import CompatibilityMode
+    from cortado.store.keys.keyspace import KeyRange
+
+KEEP_ALL: Final = -1
+"""The retention of a table whose versions are all kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,9 @@ class IndexDescriptor:
 class TableDescriptor:
     """A table. ``subject`` names its value schema's versions; ``version`` grows with each change of the descriptor.
 
-    ``next_index_id`` is above the id of every index that the table ever had; 0 in a client, which is not told.
+    ``retention_ms`` is how long old versions are kept: 0 as long as the cluster keeps them, KEEP_ALL for ever.
+    ``next_index_id`` is above the id of every index that the table ever had. At ``named_ts`` its name came to mean this
+    table: it was made, or came back, or had another name before. A client is told neither: 0 and ZERO.
     """
 
     table_id: int
@@ -50,6 +58,8 @@ class TableDescriptor:
     indexes: tuple[IndexDescriptor, ...] = ()
     version: int = 1
     next_index_id: int = 0
+    retention_ms: int = 0
+    named_ts: Timestamp = ZERO
 
     @property
     def full_name(self) -> str:
@@ -57,6 +67,42 @@ class TableDescriptor:
 
     def index(self, name: str) -> IndexDescriptor | None:
         return next((each for each in self.indexes if each.name == name), None)
+
+
+class DropKind(StrEnum):
+    """What was dropped."""
+
+    TABLE = "table"
+    TRUNCATED = "truncated"
+    INDEX = "index"
+    DATABASE = "database"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """What is to be dropped. ``name`` is for people; ``ranges`` are to be cleared when the grace is over, which lasts
+    for the table's ``retention_ms``; ``descriptor`` is the stored value that can be put back, empty where none can."""
+
+    kind: DropKind
+    name: str
+    table_id: int = 0
+    retention_ms: int = 0
+    ranges: tuple[KeyRange, ...] = ()
+    descriptor: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What was dropped at ``dropped_ts``, under a ``number`` of its own.
+
+    ``dropped_with`` is the number of the database that it went with, or 0. Once it ``is_clearing``, its grace is over.
+    """
+
+    number: int
+    what: Drop
+    dropped_ts: Timestamp
+    dropped_with: int = 0
+    is_clearing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ key, in the space ``m``           value               holds
 ``subject`` name                  StoredSubject       its own mode, and its versions
 ``deleted-subject`` name          StoredSubject       of one that is gone: the number that comes next
 ``compatibility``                 StoredCompatibility the mode of subjects without one of their own
+``dropped`` number                StoredDropped       what was dropped, until its grace is over
 ================================  ==================  ===================================================
 
 Because every change rewrites ``catalog``, the timestamp of that key's version names the catalogue's whole state: what
@@ -25,18 +26,22 @@ from typing import Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from cortado.errors import DataLoss
+from cortado.errors import CortadoError, DataLoss
 from cortado.invariants import invariant
 from cortado.proto.internal import catalog_pb2 as pb
 from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.catalog.descriptors import (
     DatabaseDescriptor,
+    Drop,
+    DropKind,
+    Dropped,
     IndexDescriptor,
     RegisteredSchema,
     SubjectState,
     SubjectVersion,
     TableDescriptor,
 )
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import meta_key
 from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 
@@ -52,6 +57,7 @@ class Counters:
 
     next_database_number: int = 1
     next_schema_id: int = 1
+    next_dropped_number: int = 1
 
 
 def database_key(name: str) -> LogicalKey:
@@ -60,6 +66,10 @@ def database_key(name: str) -> LogicalKey:
 
 def table_key(database: str, name: str) -> LogicalKey:
     return meta_key("table", database, name)
+
+
+def dropped_key(number: int) -> LogicalKey:
+    return meta_key("dropped", number)
 
 
 def schema_key(schema_id: int) -> LogicalKey:
@@ -82,14 +92,16 @@ def deleted_subject_key(name: str) -> LogicalKey:
 
 def encode_counters(counters: Counters) -> bytes:
     numbers = pb.StoredCounters(
-        next_database_number=counters.next_database_number, next_schema_id=counters.next_schema_id
+        next_database_number=counters.next_database_number,
+        next_schema_id=counters.next_schema_id,
+        next_dropped_number=counters.next_dropped_number,
     )
     return _encode(numbers)
 
 
 def decode_counters(payload: bytes) -> Counters:
     stored = _decode(pb.StoredCounters(), payload)
-    return Counters(stored.next_database_number, stored.next_schema_id)
+    return Counters(stored.next_database_number, stored.next_schema_id, stored.next_dropped_number)
 
 
 def encode_database(database: DatabaseDescriptor) -> bytes:
@@ -121,6 +133,8 @@ def encode_table(table: TableDescriptor) -> bytes:
             ],
             version=table.version,
             next_index_id=table.next_index_id,
+            retention_ms=table.retention_ms,
+            named_ts=bytes(table.named_ts),
         )
     )
 
@@ -138,7 +152,38 @@ def decode_table(payload: bytes) -> TableDescriptor:
         ),
         version=stored.version,
         next_index_id=stored.next_index_id,
+        retention_ms=stored.retention_ms,
+        named_ts=_timestamp(stored.named_ts),
     )
+
+
+def encode_dropped(dropped: Dropped) -> bytes:
+    what = dropped.what
+    return _encode(
+        pb.StoredDropped(
+            number=dropped.number,
+            kind=what.kind.value,
+            name=what.name,
+            dropped_ts=bytes(dropped.dropped_ts),
+            retention_ms=what.retention_ms,
+            table_id=what.table_id,
+            ranges=[pb.StoredRange(start=start, end=end) for start, end in what.ranges],
+            descriptor=what.descriptor,
+            dropped_with=dropped.dropped_with,
+            is_clearing=dropped.is_clearing,
+        )
+    )
+
+
+def decode_dropped(payload: bytes) -> Dropped:
+    stored = _decode(pb.StoredDropped(), payload)
+    try:
+        kind = DropKind(stored.kind)
+    except ValueError as unknown:
+        raise DataLoss("catalogue", f"{stored.name} was dropped as the unknown kind {stored.kind!r}") from unknown
+    ranges = tuple((LogicalKey(each.start), LogicalKey(each.end)) for each in stored.ranges)
+    what = Drop(kind, stored.name, stored.table_id, stored.retention_ms, ranges, stored.descriptor)
+    return Dropped(stored.number, what, _timestamp(stored.dropped_ts), stored.dropped_with, stored.is_clearing)
 
 
 def encode_schema(schema: RegisteredSchema) -> bytes:
@@ -212,6 +257,13 @@ def _decode(stored: M, payload: bytes) -> M:
     except DecodeError as malformed:
         raise DataLoss("catalogue", f"a value is no {type(stored).__name__}") from malformed
     return stored
+
+
+def _timestamp(encoded: bytes) -> Timestamp:
+    try:
+        return Timestamp.from_bytes(encoded)
+    except CortadoError as malformed:
+        raise DataLoss("catalogue", f"no timestamp: {malformed}") from malformed
 
 
 def _stored_parts(parts: tuple[KeyPart, ...]) -> list[pb.StoredKeyPart]:

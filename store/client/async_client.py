@@ -260,14 +260,25 @@ class AsyncClient:
         return await self._tables.databases()
 
     async def create_table(
-        self, full_name: str, key: Sequence[str], *, subject: str | None = None, indexes: Sequence[Index] = ()
+        self,
+        full_name: str,
+        key: Sequence[str],
+        *,
+        subject: str | None = None,
+        indexes: Sequence[Index] = (),
+        retention_ms: int = 0,
     ) -> TableDescriptor:
         """Makes ``database.table`` with a primary key and indexes.
 
         ``key`` and the indexes' parts are field paths of the newest schema of ``subject`` (by default the table's full
-        name), each perhaps followed by ``desc``. Raises NotFound (database, subject), AlreadyExists, InvalidArgument.
+        name), each perhaps followed by ``desc``. Old versions are kept for ``retention_ms``, from 1,000 on; 0: as long
+        as the cluster keeps them; -1: for ever. Raises NotFound (database, subject), AlreadyExists, InvalidArgument.
         """
-        return await self._tables.create(full_name, key, subject, indexes)
+        return await self._tables.create(full_name, key, subject, indexes, retention_ms)
+
+    async def alter_table(self, full_name: str, *, retention_ms: int) -> TableDescriptor:
+        """Keeps old versions of a table for another time, as :meth:`create_table`. Raises NotFound, InvalidArgument."""
+        return await self._tables.alter(full_name, retention_ms)
 
     async def tables(self, database: str | None = None) -> list[TableDescriptor]:
         """The tables of a database, or of all. Raises NotFound."""

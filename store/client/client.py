@@ -159,9 +159,18 @@ class Client:
         return run(self._core.databases())
 
     def create_table(
-        self, full_name: str, key: Sequence[str], *, subject: str | None = None, indexes: Sequence[Index] = ()
+        self,
+        full_name: str,
+        key: Sequence[str],
+        *,
+        subject: str | None = None,
+        indexes: Sequence[Index] = (),
+        retention_ms: int = 0,
     ) -> TableDescriptor:
-        return run(self._core.create_table(full_name, key, subject=subject, indexes=indexes))
+        return run(self._core.create_table(full_name, key, subject=subject, indexes=indexes, retention_ms=retention_ms))
+
+    def alter_table(self, full_name: str, *, retention_ms: int) -> TableDescriptor:
+        return run(self._core.alter_table(full_name, retention_ms=retention_ms))
 
     def tables(self, database: str | None = None) -> list[TableDescriptor]:
         return run(self._core.tables(database))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from cortado.errors import Internal, InvalidArgument, NotFound
 from cortado.proto.v1 import tables_pb2
-from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
-from cortado.store.client.arguments import callback, flag, optional_text, sequence, shown, text, texts
+from cortado.store.catalog.descriptors import KEEP_ALL, IndexDescriptor, TableDescriptor
+from cortado.store.client.arguments import callback, flag, optional_text, sequence, shown, text, texts, whole
 from cortado.store.client.caches import TableCache
 from cortado.store.client.connection import Connection
 from cortado.store.client.values import At, at_to_proto, timestamp_of
@@ -68,7 +68,7 @@ class AsyncTables:
         return [*reply.databases]
 
     async def create(
-        self, full_name: str, key: Sequence[str], subject: str | None, indexes: Sequence[Index]
+        self, full_name: str, key: Sequence[str], subject: str | None, indexes: Sequence[Index], retention_ms: int
     ) -> TableDescriptor:
         """Makes a table whose documents follow ``subject`` (by default the table's full name).
 
@@ -87,8 +87,16 @@ class AsyncTables:
                 )
                 for index in _indexes(indexes)
             ],
+            retention_ms=_retention(retention_ms),
         )
         reply = await self._connection.write(self._stub.CreateTable, request, timeout_s=self._timeout_s)
+        return self._remember(reply.table)
+
+    async def alter(self, full_name: str, retention_ms: int) -> TableDescriptor:
+        """Raises NotFound, InvalidArgument, TooLarge."""
+        database, name = split_table_name(full_name)
+        request = tables_pb2.AlterTableRequest(database=database, name=name, retention_ms=_retention(retention_ms))
+        reply = await self._connection.write(self._stub.AlterTable, request, timeout_s=self._timeout_s)
         return self._remember(reply.table)
 
     async def list(self, database: str | None) -> list[TableDescriptor]:
@@ -172,7 +180,12 @@ def descriptor_from_proto(table: tables_pb2.Table) -> TableDescriptor:
             for index in table.indexes
         ),
         version=table.version,
+        retention_ms=table.retention_ms,
     )
+
+
+def _retention(retention_ms: int) -> int:
+    return whole(retention_ms, "retention_ms", KEEP_ALL, (1 << 63) - 1)
 
 
 def _indexes(indexes: Sequence[Index]) -> Sequence[Index]:

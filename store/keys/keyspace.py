@@ -99,6 +99,11 @@ def show_table_id(table_id: int) -> str:
     return f"{table_id >> 16}.{table_id & NUMBER_MAX}"
 
 
+def table_range(table_id: int) -> KeyRange:
+    """All keys of a table: its rows, and the entries of all of its indexes."""
+    return prefix_range(TABLE_SPACE + _checked_id(table_id, "table id").to_bytes(4, "big"))
+
+
 # --- rows ------------------------------------------------------------------------------------------------------
 
 

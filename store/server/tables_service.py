@@ -14,7 +14,9 @@ from cortado.proto.v1 import tables_pb2
 from cortado.store.catalog.declare import (
     IndexDeclaration,
     PartDeclaration,
+    TableAltered,
     TableCreated,
+    alter_table,
     create_database,
     create_table,
 )
@@ -53,10 +55,16 @@ class TablesService(Service):
         key = _parts(request.key, "key")
         indexes = [_index_declaration(index, f"indexes[{i}]") for i, index in enumerate(request.indexes)]
 
-        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-            catalog = self.host.meta.catalog(reader)
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
             return create_table(
-                catalog, request.database, request.name, key=key, indexes=indexes, subject=request.subject
+                self.host.meta.catalog(reader),
+                request.database,
+                request.name,
+                key=key,
+                indexes=indexes,
+                subject=request.subject,
+                retention_ms=request.retention_ms,
+                commit_ts=commit_ts,
             )
 
         def reply(ts: Timestamp, value: object) -> Message:
@@ -82,6 +90,20 @@ class TablesService(Service):
         read_ts = await self.newest()
         table = self.catalog(read_ts).table(request.database, request.name)
         return tables_pb2.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
+
+    async def alter_table(self, request: tables_pb2.AlterTableRequest) -> bytes:
+        if not request.HasField("retention_ms"):
+            raise InvalidArgument("retention_ms", "must be set: nothing else of a table is altered")
+
+        def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+            catalog = self.host.meta.catalog(reader)
+            return alter_table(catalog, request.database, request.name, retention_ms=request.retention_ms)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, TableAltered)
+            return tables_pb2.AlterTableResponse(header=self.header(ts), table=_table(value.table))
+
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
     async def check_table(self, request: tables_pb2.CheckTableRequest) -> AsyncGenerator[bytes, None]:
         with self.host.scans.place():
@@ -142,6 +164,7 @@ def _table(table: TableDescriptor) -> tables_pb2.Table:
         key=map(_part, table.key),
         indexes=map(_index, table.indexes),
         version=table.version,
+        retention_ms=table.retention_ms,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec
 
 from cortado.store.catalog.catalog import Catalog, CatalogCache
+from cortado.store.catalog.declare import create_table
 from cortado.store.catalog.registry import SchemaRegistered, register_schema
 from cortado.store.mvcc.evaluation import Evaluation
 from support.dict_reader import DictStore
@@ -42,6 +43,13 @@ class CatalogStore:
     def write(self, command: Callable[Concatenate[Catalog, P], Evaluation], *args: P.args, **kwargs: P.kwargs) -> Any:
         """The reply of a command that was not refused."""
         _, evaluation = self.store.write(lambda reader, _: command(Catalog(reader, self.cache), *args, **kwargs))
+        return evaluation.reply
+
+    def create_table(self, database: str, name: str, **declared: Any) -> Any:
+        """Replies TableCreated."""
+        _, evaluation = self.store.write(
+            lambda reader, ts: create_table(Catalog(reader, self.cache), database, name, **declared, commit_ts=ts)
+        )
         return evaluation.reply
 
     def register(self, subject: str, text: str) -> SchemaRegistered:

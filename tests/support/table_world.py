@@ -113,7 +113,9 @@ class TableWorld:
         self.register(table, schema)
         parts = list(map(part, key))
         self.store.write(
-            lambda reader, ts: create_table(self.catalog(reader), DATABASE, table, key=parts, indexes=indexes)
+            lambda reader, ts: create_table(
+                self.catalog(reader), DATABASE, table, key=parts, indexes=indexes, commit_ts=ts
+            )
         )
         return self.catalog().table(DATABASE, table)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.answers import Answer, Rows, Said
 from cortado.store.cli.common_options import AtOption, TableArgument
 from cortado.store.cli.completing import complete_databases
 from cortado.store.cli.failures import DAMAGE, OK
-from cortado.store.cli.numbers import whole
+from cortado.store.cli.numbers import retention, show_retention, whole
 from cortado.store.cli.options import Argument, Option
 from cortado.store.cli.render import Renderer, count
 from cortado.store.cli.session import Session
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
     from cortado.store.client import Index
     from cortado.store.keys.types import KeyPart
+
+_RETENTION_HELP: Final = "How long old versions are kept: 90s, 30m, 12h, 7d, all, or default (as the cluster)."
+RetentionOption: TypeAlias = Annotated[
+    int,
+    Option(
+        "--retention",
+        help=_RETENTION_HELP,
+        parser=retention("--retention"),
+        show_default="default",
+        metavar="TIME",
+    ),
+]
 
 
 @command(
@@ -44,12 +56,36 @@ def create(
     unique: Annotated[
         list[str] | None, Option("--unique", help="A unique index; may be repeated.", metavar="NAME=FIELD,...")
     ] = None,
+    retention_ms: RetentionOption = 0,
 ) -> Answer:
     """Create a table whose documents follow a registered schema."""
     indexes = parse_indexes(index or [], unique or [])
     with session.client() as client:
-        found = client.create_table(table, [key_field(each) for each in key], subject=subject, indexes=indexes)
+        found = client.create_table(
+            table, [key_field(each) for each in key], subject=subject, indexes=indexes, retention_ms=retention_ms
+        )
     return Said(f"created table {found.full_name}", descriptor_json(found))
+
+
+@command(
+    "table alter",
+    examples="""
+        cortado table alter flights.airlines --retention 7d
+        cortado table alter flights.airlines --retention default
+    """,
+)
+def alter(
+    session: Session,
+    table: TableArgument,
+    retention_ms: Annotated[
+        int,
+        Option("--retention", help=_RETENTION_HELP, parser=retention("--retention"), metavar="TIME"),
+    ],
+) -> Answer:
+    """Change how long a table's old versions are kept."""
+    with session.client() as client:
+        found = client.alter_table(table, retention_ms=retention_ms)
+    return Said(f"old versions of {table} are kept: {show_retention(found.retention_ms)}", descriptor_json(found))
 
 
 @command(
@@ -200,6 +236,7 @@ class _Described:
                 ("version", found.version),
                 ("subject", found.subject),
                 ("key", _parts(found.key)),
+                ("old versions kept", show_retention(found.retention_ms)),
             ]
         )
         if found.indexes:
@@ -214,6 +251,7 @@ def descriptor_json(found: TableDescriptor) -> dict[str, Any]:
         "table_id": found.table_id,
         "version": found.version,
         "subject": found.subject,
+        "retention_ms": found.retention_ms,
         "key": [_part_json(part) for part in found.key],
         "indexes": [
             {"name": each.name, "unique": each.unique, "parts": [_part_json(part) for part in each.parts]}

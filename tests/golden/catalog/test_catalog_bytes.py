@@ -6,9 +6,13 @@ import re
 from pathlib import Path
 
 from cortado.schema.compatibility import CompatibilityMode
-from cortado.store.catalog import declare, registry, stored
+from cortado.store.catalog import declare, dropped, registry, stored
 from cortado.store.catalog.descriptors import (
+    KEEP_ALL,
     DatabaseDescriptor,
+    Drop,
+    DropKind,
+    Dropped,
     IndexDescriptor,
     RegisteredSchema,
     SubjectState,
@@ -16,8 +20,9 @@ from cortado.store.catalog.descriptors import (
     TableDescriptor,
 )
 from cortado.store.catalog.stored import Counters
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import NUMBER_MAX
-from cortado.store.keys.types import KeyPart, KeyType
+from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 
 TABLE = TableDescriptor(
     table_id=0x10007,
@@ -28,6 +33,15 @@ TABLE = TableDescriptor(
     indexes=(IndexDescriptor(1, "by_tail", (KeyPart("tailnum", KeyType.STRING),), unique=True),),
     version=3,
     next_index_id=2,
+    retention_ms=KEEP_ALL,
+    named_ts=Timestamp(1, 2, 3),
+)
+DROPPED = Dropped(
+    7,
+    Drop(DropKind.INDEX, "air.flights.by_tail", 0x10007, 5_000, ((LogicalKey(b"a"), LogicalKey(b"b")),), b"x"),
+    Timestamp(1, 2, 3),
+    dropped_with=6,
+    is_clearing=True,
 )
 VERSIONS = (SubjectVersion(1, 1, deleted=True), SubjectVersion(3, 300))
 SUBJECT = SubjectState("air.flights", CompatibilityMode.BACKWARD_TRANSITIVE, VERSIONS, next_version=4)
@@ -46,11 +60,12 @@ def test_keys() -> None:
     assert stored.COMPATIBILITY_KEY == b"m" + b"\x30compatibility\x00\x01" + b"\x01"
     assert stored.schema_id_key(bytes(range(4))) == b"m" + b"\x30schema-id\x00\x01" + b"\x3000010203\x00\x01" + b"\x01"
     assert stored.deleted_subject_key("a") == b"m" + b"\x30deleted-subject\x00\x01" + b"\x30a\x00\x01" + b"\x01"
+    assert stored.dropped_key(7) == b"m" + b"\x30dropped\x00\x01" + b"\x14\x80\x00\x00\x00\x00\x00\x00\x07" + b"\x01"
     assert stored.subject_key("air.flights") == b"m" + b"\x30subject\x00\x01" + b"\x30air.flights\x00\x01" + b"\x01"
 
 
 def test_values() -> None:
-    assert stored.encode_counters(Counters(8, 301)).hex() == "080810ad02"
+    assert stored.encode_counters(Counters(8, 301, 9)).hex() == "080810ad021809"
     assert stored.encode_database(DATABASE).hex() == "0a03" + b"air".hex() + "1001" + "1808"
     deleted, live = "1a06" + "0801" + "1001" + "1801", "1a05" + "0803" + "10ac02"
     assert stored.encode_subject(SUBJECT).hex() == (
@@ -65,7 +80,12 @@ def test_values() -> None:
     by_tail = "0801" + "1207" + b"by_tail".hex() + "1a11" + tailnum + "2001"
     assert stored.encode_table(TABLE).hex() == (
         "08878004" + "1203" + b"air".hex() + "1a07" + b"flights".hex() + "220b" + b"air.flights".hex()
-        + "2a16" + time_hour + "2a11" + flight + "3220" + by_tail + "3803" + "4002"
+        + "2a16" + time_hour + "2a11" + flight + "3220" + by_tail + "3803" + "4002" + "48" + "ff" * 9 + "01"
+        + "520c" + "0001000000000002" + "00000003"
+    )  # fmt: skip
+    assert stored.encode_dropped(DROPPED).hex() == (
+        "0807" + "1205" + b"index".hex() + "1a13" + b"air.flights.by_tail".hex() + "220c" + "0001000000000002"
+        + "00000003" + "288827" + "30878004" + "3a06" + "0a0161" + "120162" + "420178" + "4806" + "5001"
     )  # fmt: skip
 
 
@@ -78,11 +98,12 @@ def test_values_come_back_as_they_were() -> None:
     assert stored.decode_database(stored.encode_database(DATABASE)) == DATABASE
     for mode in CompatibilityMode:
         assert stored.decode_compatibility(stored.encode_compatibility(mode)) is mode
-    assert stored.decode_counters(stored.encode_counters(Counters(8, 301))) == Counters(8, 301)
+    assert stored.decode_counters(stored.encode_counters(Counters(8, 301, 9))) == Counters(8, 301, 9)
+    assert stored.decode_dropped(stored.encode_dropped(DROPPED)) == DROPPED
 
 
 def test_an_absent_counter_begins_at_one() -> None:
-    assert Counters() == Counters(next_database_number=1, next_schema_id=1)
+    assert Counters() == Counters(next_database_number=1, next_schema_id=1, next_dropped_number=1)
     assert DatabaseDescriptor("air", 1) == DatabaseDescriptor("air", 1, next_table_number=1)
     assert SubjectState("a") == SubjectState("a", next_version=1)
 
@@ -95,6 +116,8 @@ def test_the_format_s_page_states_the_limits_in_force() -> None:
         "tables": declare.TABLES_MAX,
         "databases ever": NUMBER_MAX,
         "tables of a database ever": NUMBER_MAX,
+        "dropped things whose grace is not over": dropped.DROPPED_MAX,
+        "tables with a retention of their own": declare.RETENTIONS_MAX,
         "parts of a key or an index": declare.PARTS_MAX,
         "indexes of a table": declare.INDEXES_MAX,
         "characters of a part's path": declare.PATH_LENGTH_MAX,

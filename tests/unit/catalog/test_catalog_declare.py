@@ -10,7 +10,7 @@ import pytest
 from cortado.errors import AlreadyExists, Internal, InvalidArgument, NotFound, TooLarge
 from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.catalog import declare, stored
-from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, create_database, create_table
+from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, create_database
 from cortado.store.catalog.descriptors import DatabaseDescriptor, IndexDescriptor, TableDescriptor
 from cortado.store.catalog.registry import set_compatibility
 from cortado.store.keys.keyspace import NUMBER_MAX, show_table_id, table_id_of
@@ -37,7 +37,7 @@ def test_a_table_s_types_follow_from_its_schema(store: CatalogStore) -> None:
         IndexDeclaration("by_tail", parts("tailnum")),
         IndexDeclaration("by_city", parts("origin.city", "flight desc"), unique=True),
     ]
-    store.write(create_table, "air", "flights", key=parts("time_hour", "carrier", "flight desc"), indexes=indexes)
+    store.create_table("air", "flights", key=parts("time_hour", "carrier", "flight desc"), indexes=indexes)
     assert store.catalog().table("air", "flights") == TableDescriptor(
         table_id=table_id_of(1, 1),
         database="air",
@@ -58,13 +58,14 @@ def test_a_table_s_types_follow_from_its_schema(store: CatalogStore) -> None:
             ),
         ),
         next_index_id=3,
+        named_ts=store.store.now,
     )
 
 
 def test_two_tables_may_follow_one_subject_and_each_has_its_own_id(store: CatalogStore) -> None:
     store.write(create_database, "sea")
     for database, name in (("air", "a"), ("sea", "c"), ("air", "b"), ("sea", "d")):
-        store.write(create_table, database, name, key=parts("carrier"), subject="air.flights")
+        store.create_table(database, name, key=parts("carrier"), subject="air.flights")
     tables = store.catalog().tables_of("air.flights")
     assert [(table.full_name, show_table_id(table.table_id)) for table in tables] == [
         ("air.a", "1.1"),
@@ -85,9 +86,9 @@ def forget(store: CatalogStore, *keys: LogicalKey) -> None:
 
 def test_no_number_comes_back_whatever_was_dropped(store: CatalogStore) -> None:
     store.write(create_database, "sea")
-    store.write(create_table, "air", "a", key=parts("carrier"), subject="air.flights")
+    store.create_table("air", "a", key=parts("carrier"), subject="air.flights")
     forget(store, stored.table_key("air", "a"), stored.database_key("sea"))
-    store.write(create_table, "air", "a", key=parts("carrier"), subject="air.flights")
+    store.create_table("air", "a", key=parts("carrier"), subject="air.flights")
     store.write(create_database, "sea")
     assert store.catalog().table("air", "a").table_id == table_id_of(1, 2)
     assert store.catalog().database("sea").number == 3
@@ -102,22 +103,22 @@ def test_there_is_an_end_to_numbers_which_says_so(store: CatalogStore) -> None:
     store.store.apply(mutations, store.store.tick())
 
     store.write(create_database, "last")
-    store.write(create_table, "air", "last", key=parts("carrier"), subject="air.flights")
+    store.create_table("air", "last", key=parts("carrier"), subject="air.flights")
     assert store.catalog().table("air", "last").table_id == 0x1FFFF
     before = dict(store.store.versions)
     with pytest.raises(TooLarge, match="all 65535 numbers for databases are given away, and none is used again"):
         store.write(create_database, "more")
     with pytest.raises(TooLarge, match="all 65535 numbers for tables of database air are given away") as refused:
-        store.write(create_table, "air", "more", key=parts("carrier"), subject="air.flights")
+        store.create_table("air", "more", key=parts("carrier"), subject="air.flights")
     assert (refused.value.field, refused.value.length, refused.value.limit) == ("table", NUMBER_MAX, NUMBER_MAX)
     assert store.store.versions == before
-    store.write(create_table, "last", "first", key=parts("carrier"), subject="air.flights")
+    store.create_table("last", "first", key=parts("carrier"), subject="air.flights")
     assert store.catalog().table("last", "first").table_id == 0xFFFF0001
 
 
 def test_an_index_s_id_that_was_given_before_is_a_defect(store: CatalogStore) -> None:
     index = IndexDeclaration("by_tail", parts("tailnum"))
-    store.write(create_table, "air", "flights", key=parts("carrier"), indexes=[index])
+    store.create_table("air", "flights", key=parts("carrier"), indexes=[index])
     table = store.catalog().table("air", "flights")
     with pytest.raises(Internal, match="an index's id is never used again: 1, 1"):
         stored.encode_table(replace(table, next_index_id=1))
@@ -138,7 +139,7 @@ def test_a_table_takes_no_subject_with_a_version_that_is_no_record(store: Catalo
     store.register("air.keys", root)
     for _ in range(2):
         with pytest.raises(InvalidArgument) as refused:
-            store.write(create_table, "air", "keys", key=parts("carrier"))
+            store.create_table("air", "keys", key=parts("carrier"))
         problem = f"version 1 is of type {named}, and documents are records"
         assert (refused.value.field, refused.value.problem) == ("subject", problem)
         store.register("air.keys", FLIGHT)
@@ -150,19 +151,19 @@ def test_a_name_is_taken_once_and_by_case(store: CatalogStore) -> None:
         store.write(create_database, "air")
     assert (refused.value.kind, refused.value.name) == ("database", "air")
     store.write(create_database, "Air")
-    store.write(create_table, "air", "flights", key=parts("carrier"))
+    store.create_table("air", "flights", key=parts("carrier"))
     with pytest.raises(AlreadyExists) as refused:
-        store.write(create_table, "air", "flights", key=parts("flight"))
+        store.create_table("air", "flights", key=parts("flight"))
     assert (refused.value.kind, refused.value.name) == ("table", "air.flights")
     assert store.catalog().databases() == ["Air", "air"]
 
 
 def test_what_a_table_needs_must_exist(store: CatalogStore) -> None:
     with pytest.raises(NotFound) as missing:
-        store.write(create_table, "sea", "ships", key=parts("carrier"))
+        store.create_table("sea", "ships", key=parts("carrier"))
     assert (missing.value.kind, missing.value.name) == ("database", "sea")
     with pytest.raises(NotFound) as missing:
-        store.write(create_table, "air", "ships", key=parts("carrier"))
+        store.create_table("air", "ships", key=parts("carrier"))
     assert (missing.value.kind, missing.value.name) == ("subject", "air.ships")
 
 
@@ -190,7 +191,7 @@ def test_a_bad_key_is_refused_by_its_part(store: CatalogStore, key: Sequence[str
         (parts("carrier"), [index], f"indexes[0].parts{field.removeprefix('key')}"),
     ):
         with pytest.raises(InvalidArgument) as refused:
-            store.write(create_table, "air", "flights", key=keys, indexes=indexes)
+            store.create_table("air", "flights", key=keys, indexes=indexes)
         assert refused.value.field == where
         assert problem in refused.value.problem
         assert len(str(refused.value)) < 400
@@ -202,20 +203,20 @@ def test_index_names_are_names_and_unique_in_their_table(store: CatalogStore) ->
     many = [IndexDeclaration(f"i{i}", parts("tailnum")) for i in range(65)]
     for indexes, field in ((twice, "indexes[1].name"), ([IndexDeclaration("a b", parts("flight"))], "indexes[0].name")):
         with pytest.raises(InvalidArgument) as refused:
-            store.write(create_table, "air", "flights", key=parts("carrier"), indexes=indexes)
+            store.create_table("air", "flights", key=parts("carrier"), indexes=indexes)
         assert refused.value.field == field
     with pytest.raises(TooLarge) as too_many:
-        store.write(create_table, "air", "flights", key=parts("carrier"), indexes=many)
+        store.create_table("air", "flights", key=parts("carrier"), indexes=many)
     assert (too_many.value.length, too_many.value.limit) == (65, 64)
-    store.write(create_table, "air", "flights", key=parts("carrier"), indexes=many[:64])
+    store.create_table("air", "flights", key=parts("carrier"), indexes=many[:64])
 
 
 @pytest.mark.parametrize("bad", ["", "a.b", "a b", "x" * 65, "é"])
 def test_bad_names_are_refused_wherever_they_are_used(store: CatalogStore, bad: str) -> None:
     for refuse in (
         lambda: store.write(create_database, bad),
-        lambda: store.write(create_table, bad, "t", key=parts("carrier")),
-        lambda: store.write(create_table, "air", bad, key=parts("carrier")),
+        lambda: store.create_table(bad, "t", key=parts("carrier")),
+        lambda: store.create_table("air", bad, key=parts("carrier")),
         lambda: store.catalog().table(bad, "t"),
         lambda: store.catalog().table("air", bad),
         lambda: store.catalog().tables(bad),
@@ -230,4 +231,4 @@ def test_there_is_an_end_to_databases_and_tables(store: CatalogStore, monkeypatc
     with pytest.raises(TooLarge):
         store.write(create_database, "more")
     with pytest.raises(TooLarge):
-        store.write(create_table, "air", "flights", key=parts("carrier"))
+        store.create_table("air", "flights", key=parts("carrier"))

@@ -11,7 +11,7 @@ import pytest
 from cortado.errors import IncompatibleSchema, Internal, InvalidArgument, InvalidSchema, NotFound, TooLarge
 from cortado.schema.compatibility import CompatibilityMode, Incompatibility, check_against
 from cortado.store.catalog import registry, stored
-from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, create_database, create_table
+from cortado.store.catalog.declare import IndexDeclaration, PartDeclaration, create_database
 from cortado.store.catalog.deletion import delete_versions
 from cortado.store.catalog.descriptors import SubjectState, SubjectVersion
 from cortado.store.catalog.registry import check_schema, set_compatibility, set_default_compatibility
@@ -112,7 +112,7 @@ def test_a_subject_without_a_table_may_have_any_root_and_is_held_to_it(
 def test_a_subject_that_a_table_follows_takes_records_alone_in_every_mode(store: CatalogStore) -> None:
     store.write(create_database, "air")
     store.register("air.flights", V1)
-    store.write(create_table, "air", "flights", key=[PartDeclaration("id")])
+    store.create_table("air", "flights", key=[PartDeclaration("id")])
     store.write(set_compatibility, "air.flights", CompatibilityMode.NONE)
     with pytest.raises(InvalidSchema, match=r"must be a record: the documents of table air\.flights follow") as refused:
         store.register("air.flights", '"string"')
@@ -212,7 +212,7 @@ def test_no_version_of_a_subject_that_a_table_follows_can_be_deleted(store: Cata
     for text in (V1, V2):
         store.register("air.flights", text)
     store.write(delete_versions, "air.flights", 1, permanent=False)
-    store.write(create_table, "air", "flights", key=[PartDeclaration("id")])
+    store.create_table("air", "flights", key=[PartDeclaration("id")])
     for version, permanent in ((2, False), (0, False), (1, True)):
         with pytest.raises(InvalidArgument, match=r"table air\.flights follows it") as refused:
             store.write(delete_versions, "air.flights", version, permanent=permanent)
@@ -289,8 +289,8 @@ def test_fields_of_keys_and_indexes_are_pinned_in_every_mode(store: CatalogStore
     store.write(create_database, "air")
     store.register("air.flights", V1)
     index = IndexDeclaration("by_city", (PartDeclaration("city"),))
-    store.write(create_table, "air", "flights", key=[PartDeclaration("id")], indexes=[index])
-    store.write(create_table, "air", "other", key=[PartDeclaration("city")], subject="air.flights")
+    store.create_table("air", "flights", key=[PartDeclaration("id")], indexes=[index])
+    store.create_table("air", "other", key=[PartDeclaration("city")], subject="air.flights")
     store.write(set_compatibility, "air.flights", mode)
     with pytest.raises(IncompatibleSchema) as refused:
         store.register("air.flights", record(field("id", "double")))
@@ -309,7 +309,7 @@ def test_a_record_around_a_key_field_may_not_come_to_hold_itself(store: CatalogS
 
     store.write(create_database, "air")
     store.register("air.flights", place())
-    store.write(create_table, "air", "flights", key=[PartDeclaration("at.city")])
+    store.create_table("air", "flights", key=[PartDeclaration("at.city")])
     with pytest.raises(IncompatibleSchema, match="leads through at, of type Place") as refused:
         store.register("air.flights", place(field("within", ["null", "Place"], default=None)))
     assert kinds(refused.value) == {("Flight.at.city", "PINNED_FIELD_RETYPED", 1)}

@@ -8,7 +8,7 @@ from cortado.errors import DataLoss, NotFound
 from cortado.schema.compatibility import CompatibilityMode
 from cortado.store.catalog import stored
 from cortado.store.catalog.catalog import STATES_MAX, Catalog, CatalogCache
-from cortado.store.catalog.declare import PartDeclaration, create_database, create_table
+from cortado.store.catalog.declare import PartDeclaration, create_database
 from cortado.store.catalog.registry import set_compatibility, set_default_compatibility
 from cortado.store.keys.keyspace import table_id_of
 from cortado.store.mvcc.mutations import Mutations
@@ -25,7 +25,7 @@ def store() -> CatalogStore:
 
 def test_a_catalogue_over_an_old_state_shows_that_state(store: CatalogStore) -> None:
     before = store.store.now
-    store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
+    store.create_table("air", "flights", key=[PartDeclaration("carrier")])
     store.write(set_compatibility, "air.flights", CompatibilityMode.NONE)
     old = Catalog(store.store.snapshot(before), store.cache)
     assert store.catalog().table("air", "flights").table_id == table_id_of(1, 1)
@@ -48,7 +48,7 @@ def test_every_change_changes_what_the_cache_goes_by(store: CatalogStore) -> Non
     seen = [store.catalog().changed_ts]
     store.write(create_database, "sea")
     seen.append(store.catalog().changed_ts)
-    store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
+    store.create_table("air", "flights", key=[PartDeclaration("carrier")])
     seen.append(store.catalog().changed_ts)
     store.register("s", FLIGHT)
     seen.append(store.catalog().changed_ts)
@@ -64,7 +64,7 @@ def test_every_change_changes_what_the_cache_goes_by(store: CatalogStore) -> Non
 
 
 def test_a_lookup_is_read_once_and_then_answered_from_the_cache(store: CatalogStore) -> None:
-    store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
+    store.create_table("air", "flights", key=[PartDeclaration("carrier")])
     first = store.catalog()
     table, newest = first.table("air", "flights"), first.newest_schema("air.flights")
     again = store.catalog()
@@ -92,7 +92,7 @@ def test_what_a_lost_leader_evaluated_is_forgotten_when_it_is_told_so(store: Cat
     fork.cache = store.cache
     fork.write(create_database, "air")
     fork.register("air.flights", FLIGHT)  # the same timestamps, another history
-    store.write(create_table, "air", "flights", key=[PartDeclaration("carrier")])
+    store.create_table("air", "flights", key=[PartDeclaration("carrier")])
     fork.write(create_database, "only_here")
     assert store.catalog().table("air", "flights").table_id == table_id_of(1, 1)
     store.cache.clear()

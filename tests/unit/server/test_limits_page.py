@@ -7,7 +7,7 @@ from pathlib import Path
 from cortado.proto.bounds import FIELDS_MAX
 from cortado.schema import limits as schema
 from cortado.store import names, paging
-from cortado.store.catalog import declare, registry
+from cortado.store.catalog import declare, dropped, registry
 from cortado.store.filter import parse as filters
 from cortado.store.keys import decimals, keyspace
 from cortado.store.kv.operations import DEFAULT_LIMITS
@@ -58,6 +58,8 @@ SAID = {
     "tables": count(declare.TABLES_MAX),
     "databases ever": count(keyspace.NUMBER_MAX),
     "tables ever": count(keyspace.NUMBER_MAX),
+    "tables with a retention of their own": count(declare.RETENTIONS_MAX),
+    "dropped things": count(dropped.DROPPED_MAX),
     "indexes": count(declare.INDEXES_MAX),
     "a schema": size(schema.SCHEMA_BYTES_MAX),
     "fields of a schema": count(schema.SCHEMA_FIELDS_MAX),

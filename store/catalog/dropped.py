@@ -1,0 +1,99 @@
+"""What was dropped and is not gone yet: records of ranges of keys that nobody reads any more, but in the past.
+
+A drop is quick, whatever was dropped: a descriptor goes away, and a record comes in its place. Rows and entries stay
+where they are. Reads at a time before the drop find them, and the descriptor that the catalogue had then::
+
+    descriptor ──drop──► record ──the grace is over──► record, clearing ──all ranges are empty──► nothing
+        ▲                  │
+        └─────undrop───────┘
+
+- The *grace* is the time for which old versions of the table are kept. It is over once the safepoint of the table has
+  passed ``dropped_ts``: then no read may want what the ranges hold.
+- Whoever clears asks :func:`collectible`, then writes :func:`begin_clearing`, then clears, and then writes
+  :func:`forget`. Undrop and the beginning of the clearing are writes of one log, so one of them comes first, and the
+  other one sees that.
+- A table that keeps all versions never gets past its grace: undrop it, give it a retention, and drop it again.
+- A drop is :func:`drop_of_table` or :func:`drop_of_index`, and :func:`drop_ranges` writes its record beside what takes
+  the descriptor away. Ranges of several records may overlap: what is cleared twice is empty.
+- A database's record has no ranges; it stays as long as one of a table that was dropped with it.
+
+Numbers of records come from a counter of the catalogue's and are never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from cortado.errors import NotFound, TooLarge
+from cortado.store.catalog import stored
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.descriptors import Drop, DropKind, Dropped, TableDescriptor
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.keyspace import ID_MAX, index_range, table_range
+from cortado.store.mvcc.mutations import Mutations
+
+DROPPED_MAX: Final = 20_000
+"""Records at a time."""
+
+
+def drop_ranges(
+    catalog: Catalog, mutations: Mutations, drops: Sequence[Drop], commit_ts: Timestamp, dropped_with: int = 0
+) -> list[Dropped]:
+    """Add to ``mutations`` one record for each of ``drops``, and the counters, which the caller then does not write.
+
+    Nothing else: the descriptors are the caller's. Raises TooLarge above DROPPED_MAX.
+    """
+    count = len(catalog.dropped())
+    if count + len(drops) > DROPPED_MAX:
+        problem = f"there are {count} dropped things whose grace is not over, and there may be {DROPPED_MAX}"
+        raise TooLarge("dropped", problem, length=count + len(drops), limit=DROPPED_MAX)
+    first = catalog.counters.next_dropped_number
+    if first + len(drops) > ID_MAX:
+        raise TooLarge("dropped", f"all {ID_MAX} numbers are given away, and none is used again", limit=ID_MAX)
+    made = [Dropped(first + i, drop, commit_ts, dropped_with) for i, drop in enumerate(drops)]
+    for each in made:
+        mutations.put(stored.dropped_key(each.number), stored.encode_dropped(each))
+    counters = replace(catalog.counters, next_dropped_number=first + len(drops))
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(counters))
+    return made
+
+
+def drop_of_table(table: TableDescriptor, kind: DropKind) -> Drop:
+    """All keys of a table, and its descriptor."""
+    ranges = (table_range(table.table_id),)
+    return Drop(kind, table.full_name, table.table_id, table.retention_ms, ranges, stored.encode_table(table))
+
+
+def drop_of_index(table: TableDescriptor, name: str) -> Drop:
+    """All entries of one of the table's indexes; nothing of it can be put back. Raises NotFound."""
+    index = table.index(name)
+    if index is None:
+        raise NotFound("index", f"{table.full_name}.{name}")
+    ranges = (index_range(table.table_id, index.index_id, index.parts),)
+    return Drop(DropKind.INDEX, f"{table.full_name}.{name}", table.table_id, table.retention_ms, ranges)
+
+
+def collectible(catalog: Catalog) -> list[Dropped]:
+    """What is to be cleared once its grace is over, and then to be forgotten, in the order of the numbers."""
+    records = catalog.dropped()
+    held = {each.dropped_with for each in records}
+    return [each for each in records if each.number not in held]
+
+
+def begin_clearing(catalog: Catalog, number: int) -> Mutations:
+    """Before the first key is cleared: from here on it cannot be put back. Raises NotFound."""
+    record = replace(catalog.dropped_record(number), is_clearing=True)
+    mutations = Mutations()
+    mutations.put(stored.dropped_key(number), stored.encode_dropped(record))
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
+    return mutations
+
+
+def forget(catalog: Catalog, number: int) -> Mutations:
+    """After the last key was cleared. Raises NotFound."""
+    mutations = Mutations()
+    mutations.delete(stored.dropped_key(catalog.dropped_record(number).number))
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
+    return mutations
