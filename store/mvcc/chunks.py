@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES
+from cortado.store.engine.interface import ReadTransaction, Space
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import ScanChunk, logical_of, suffix_from
 from cortado.store.mvcc.versions import DELETE_KIND, PAYLOAD, PUT_KIND, check_deleted
@@ -113,3 +114,16 @@ def _words(table: NDArray[np.uint8], start: int) -> NDArray[np.uint64]:
     """Eight bytes of each row from ``start``, as numbers in the order of the bytes."""
     words: NDArray[np.uint64] = np.ascontiguousarray(table[:, start : start + _WORD_BYTES]).view(">u8")[:, 0]
     return words
+
+
+def complete_last_key(
+    txn: ReadTransaction, keys: list[bytes], values: list[bytes], read_suffix: bytes, *, reverse: bool
+) -> None:
+    """A page may end between two versions of a key: add the one that counts, unless the page has it."""
+    last = logical_of(keys[-1])
+    if not reverse and suffix_from(keys[-1]) >= read_suffix:
+        return  # forwards, the newest visible version comes before every other visible one
+    item = txn.seek(Space.DATA, last + read_suffix)
+    if item is not None and logical_of(item[0]) == last and (not reverse or item[0] < keys[-1]):
+        keys.append(item[0])
+        values.append(item[1])

@@ -5,10 +5,11 @@ commit will have, and returns an :class:`Evaluation`, or raises a ``CortadoError
 clock and no network, so the node may run it against the newest state with everything still in flight laid over it,
 and throw the result away and run it again::
 
-    evaluate(reader, commit_ts) -> Evaluation(mutations, reply, control)
-                                              |          |       `- for the node: a new epoch, a higher ceiling, a loss
-                                              |          `--------- for the caller: a frozen dataclass of the domain
-                                              `-------------------- for the log: final keys and payloads
+    evaluate(reader, commit_ts) -> Evaluation(mutations, reply, control, removal)
+                                              |          |      |        `- for the log: stored items that go
+                                              |          |      `- for the node: a new epoch, a higher ceiling, a loss
+                                              |          `-------- for the caller: a frozen dataclass of the domain
+                                              `------------------- for the log: final keys and payloads
 
 Conditions are what a writer believed about one key. They are checked against the same reader that the mutations were
 worked out from, so a condition that held at evaluation still holds when its entry is applied.
@@ -16,7 +17,7 @@ worked out from, so a condition that held at evaluation still holds when its ent
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
@@ -24,6 +25,8 @@ from cortado.errors import ConditionFailed, InvalidArgument
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.mvcc.safepoints import Safepoints
+from cortado.store.mvcc.versions import Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +60,41 @@ Control: TypeAlias = BumpEpoch | RaiseCeiling | AcceptLoss
 
 
 @dataclass(frozen=True, slots=True)
+class Cleared:
+    """The first ``items_max`` stored items of ``[start, end)``, whatever they are."""
+
+    start: bytes
+    end: bytes
+    items_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Stored items that go, before those of the same entry are put: nobody can read them any more, or ever could.
+
+    ``keys`` are the engine's, with their timestamps, ascending; one that is not there is passed over. ``safepoints``
+    are those that hold from then on, where they rise: a write that has them puts their key, too.
+    """
+
+    keys: Sequence[bytes] = ()
+    cleared: Sequence[Cleared] = ()
+    safepoints: Safepoints | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The outcome of a command that was not refused. Empty ``mutations`` and no ``control`` need no log entry."""
+    """The outcome of a command that was not refused. Empty ``mutations`` and neither ``control`` nor ``removal`` need
+    no log entry.
+
+    ``restored`` are versions at timestamps of their own, as they are stored: of a cluster that is being filled from a
+    backup, and serves nobody. Evaluating does not see them before they are applied.
+    """
 
     mutations: Mutations
     reply: object
     control: Control | None = None
+    removal: Removal | None = None
+    restored: Sequence[Item] = ()
 
 
 Evaluate: TypeAlias = Callable[[Reader, Timestamp], Evaluation]

@@ -4,7 +4,9 @@ A leader whose disk hides a row reads that there is none, and no checksum says o
 entry that it worked out, and a follower that holds the row sees that it was missed, before it keeps the entry. What is
 noted is the state *before* the entry: what a command sees of an earlier one of its own entry is not.
 
-Deletes are versions too: a row that is missed and a delete that is missed look alike otherwise.
+Deletes are versions too: a row that is missed and a delete that is missed look alike otherwise. But for a delete at or
+below the safepoint: it is collected at one replica sooner than at another, and counts as nothing on both. So an entry
+says which safepoint that was.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-from cortado.store.clock.timestamp import TIMESTAMP_BYTES
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.keys.codec import INVERTED
 from cortado.store.keys.types import LogicalKey
 
 NOTHING: Final = b"\xff" * TIMESTAMP_BYTES
@@ -23,11 +26,12 @@ _SEEN_OVERHEAD_BYTES: Final = TIMESTAMP_BYTES + 4
 
 class Reads(NamedTuple):
     """As an entry carries it: ``versions`` are the suffixes of the engine keys, one for each of the ``keys``. There was
-    nothing in the ``ranges`` but what the keys name."""
+    nothing in the ``ranges`` but what the keys name. Deletes at or below ``collected`` counted as nothing."""
 
     keys: Sequence[bytes] = ()
     versions: Sequence[bytes] = ()
     ranges: Sequence[tuple[bytes, bytes]] = ()
+    collected: Timestamp = ZERO
 
 
 NO_READS: Final = Reads()
@@ -36,11 +40,14 @@ NO_READS: Final = Reads()
 class Seen:
     """Notes of one evaluation, or of all that share an entry."""
 
-    __slots__ = ("ranges", "versions")
+    __slots__ = ("_collected_suffix", "collected", "ranges", "versions")
 
-    def __init__(self) -> None:
+    def __init__(self, collected: Timestamp = ZERO) -> None:
+        """Deletes at or below ``collected`` count as nothing."""
         self.versions: dict[LogicalKey, bytes] = {}
         self.ranges: list[tuple[bytes, bytes]] = []
+        self.collected = collected
+        self._collected_suffix = bytes(collected).translate(INVERTED)
 
     def __bool__(self) -> bool:
         return bool(self.versions or self.ranges)
@@ -49,6 +56,13 @@ class Seen:
         """``key`` was read, and the version with this suffix counted. Of two the newer one stands."""
         if suffix <= self.versions.get(key, NOTHING):
             self.versions[key] = suffix
+
+    def note_item(self, key: LogicalKey, engine_key: bytes, engine_value: bytes) -> None:
+        """As :meth:`note`, of a version as it is stored."""
+        suffix = engine_key[-TIMESTAMP_BYTES:]
+        if suffix >= self._collected_suffix and engine_value[:1] == b"D":
+            suffix = NOTHING
+        self.note(key, suffix)
 
     def add(self, other: Seen) -> None:
         for key, suffix in other.versions.items():
@@ -70,4 +84,5 @@ class Seen:
         is_whole = size + range_bytes <= bytes_max
         while size > bytes_max:
             size -= len(keys.pop()) + _SEEN_OVERHEAD_BYTES
-        return Reads(keys, [self.versions[key] for key in keys], sorted(set(self.ranges)) if is_whole else ())
+        ranges = sorted(set(self.ranges)) if is_whole else ()
+        return Reads(keys, [self.versions[key] for key in keys], ranges, self.collected)

@@ -23,16 +23,17 @@ from operator import itemgetter
 from threading import Lock
 from typing import Final
 
-from cortado.errors import DataLoss, SnapshotTooOld, Unavailable
-from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.errors import DataLoss, Unavailable
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, Page, ReadTransaction, Space, WriteTransaction
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.dump import dump
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.chunks import newest_visible, select_rows
+from cortado.store.mvcc.chunks import complete_last_key, newest_visible, select_rows
 from cortado.store.mvcc.damage import Damage, damaged_keys
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Changed, ScanChunk, Version, logical_of, suffix_from
+from cortado.store.mvcc.safepoints import NO_SAFEPOINTS
 from cortado.store.mvcc.seen import NOTHING, Seen
 from cortado.store.mvcc.split import SplitPass
 from cortado.store.mvcc.versions import (
@@ -79,8 +80,8 @@ class VersionStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._seek = engine.point_reader(Space.DATA)
-        self.safepoint = ZERO
-        """Versions that only reads below it need may be gone. Raised *before* anything is removed."""
+        self.safepoints = NO_SAFEPOINTS
+        """Versions that only reads below these need may be gone. Raised *before* anything is removed."""
         self.unreadable = ""
         """Why there is no state to read here, while a snapshot replaces it. Set *before* anything is removed."""
         self.on_damage: Callable[[Damage], None] = _ignore
@@ -123,8 +124,8 @@ class VersionStore:
         doubted = self.suspect
         with self.tree_reported(), self._engine.read() as txn:
             items = txn.seek_many(Space.DATA, (key + read_suffix for key in keys), max_bytes=max_bytes)
-        self.check_readable(ts)
         keys = keys[: len(items)]
+        self.check_all_readable(keys, ts)
         if doubted or self.suspect:
             for key, item in zip(keys, items, strict=True):
                 self.check_trusted(key + read_suffix, ABOVE_KEYS if item is None else item[0], doubted)
@@ -139,7 +140,10 @@ class VersionStore:
         self.check_intact([key for key, _ in found], [value for _, value in found])
         if seen is not None:
             for key, item in zip(keys, wanted, strict=True):
-                seen.note(key, NOTHING if item is None else suffix_from(item[0]))
+                if item is None:
+                    seen.note(key, NOTHING)
+                else:
+                    seen.note_item(key, *item)
         return wanted
 
     # --- what changed ------------------------------------------------------------------------------------------
@@ -153,12 +157,12 @@ class VersionStore:
         seen: Seen | None = None,
     ) -> Changed | None:
         """See :meth:`Reader.changed_since`. A range takes as long as its versions."""
-        self.check_readable(ts)
         since = suffix_of(ts)
         place = 0
         while place < len(keys):
             # Values are read for their checksums alone: all of them at once may be gigabytes.
             items = self._newest(keys[place : place + _CHECKED_KEYS], read_ts, BYTES_MAX, seen)
+            self.check_all_readable(keys[place : place + len(items)], ts)
             changed = _first_above(items, since)
             if changed is not None:
                 return changed
@@ -179,7 +183,7 @@ class VersionStore:
         since, read_suffix, doubted = suffix_of(ts), suffix_of(read_ts), self.suspect
         with self.tree_reported(), self._engine.read() as txn:
             page = txn.page(Space.DATA, start, end, max_items=ROWS_MAX, max_bytes=BYTES_MAX)
-        self.check_readable(ts)
+        self.check_readable(ts, start, end)
         # The next slice begins within the last key's versions, where these did not all fit.
         resume = None if page.exhausted else LogicalKey(page.keys[-1] + b"\0")
         if doubted or self.suspect:
@@ -217,13 +221,18 @@ class VersionStore:
             self.on_damage(Damage.of_tree(damage))
             raise
 
-    def check_readable(self, ts: Timestamp) -> None:
-        """Raises SnapshotTooOld below the safepoint, Unavailable where there is no state to read. To be asked *after*
-        the read's own transaction has ended."""
+    def check_readable(self, ts: Timestamp, start: bytes, end: bytes) -> None:
+        """Raises SnapshotTooOld where ``ts`` is below the safepoint of a key in ``[start, end)``, Unavailable where
+        there is no state to read. To be asked *after* the read's own transaction has ended."""
         if self.unreadable:
             raise Unavailable(self.unreadable, retry_delay_ms=1_000)
-        if self.safepoint is not ZERO and ts < self.safepoint:
-            raise SnapshotTooOld(str(ts), str(self.safepoint))
+        self.safepoints.check(ts, start, end)
+
+    def check_all_readable(self, keys: Sequence[LogicalKey], ts: Timestamp) -> None:
+        """As :meth:`check_readable`, of some keys."""
+        if self.unreadable or ts < self.safepoints.highest:
+            for key in keys:
+                self.check_readable(ts, key, key)
 
     # --- what is damaged ---------------------------------------------------------------------------------------
 
@@ -290,8 +299,8 @@ class VersionStore:
             if not page.exhausted:
                 last = logical_of(keys[-1])
                 resume = last if reverse else LogicalKey(successor_of_prefix(last))
-                _complete_last_key(txn, keys, values, read_suffix, reverse=reverse)
-        self.check_readable(ts)
+                complete_last_key(txn, keys, values, read_suffix, reverse=reverse)
+        self.check_readable(ts, start, end)
         low, high = (start, end) if resume is None else (resume, end) if reverse else (start, resume)
         if doubted or self.suspect:
             self.check_trusted(low, high, doubted)
@@ -301,8 +310,9 @@ class VersionStore:
         keys, values = self._readable(keys, values, read_suffix)
         if seen is not None:
             seen.ranges.append((low, high))
-            for key in compress(keys, newest_visible(keys, read_suffix).tolist() if keys else ()):
-                seen.note(logical_of(key), suffix_from(key))
+            is_newest = newest_visible(keys, read_suffix).tolist() if keys else ()
+            for key, value in compress(zip(keys, values, strict=True), is_newest):
+                seen.note_item(logical_of(key), key, value)
         return select_rows(keys, values, read_suffix, reverse=reverse, resume=resume)
 
     def _page(
@@ -360,7 +370,7 @@ class VersionStore:
         with self.tree_reported(), self._engine.read() as txn:
             behind = txn.seek(Space.DATA, first)
             before = txn.page(Space.DATA, b"", first, reverse=True, max_items=1)
-        self.check_readable(ts)
+        self.check_readable(ts, first, last)
         keys, values = before.keys, before.values
         is_clear = True
         if behind is not None:
@@ -371,7 +381,7 @@ class VersionStore:
 
     def split(self, start: LogicalKey, end: LogicalKey, parts: int, ts: Timestamp) -> SplitPass:
         """Begin to divide ``[start, end)`` into about ``parts`` equal parts: see :class:`SplitPass`."""
-        self.check_readable(ts)
+        self.check_readable(ts, start, end)
         return SplitPass(self._engine, start, end, parts, suffix_of(ts))
 
     # --- writes ------------------------------------------------------------------------------------------------
@@ -418,8 +428,8 @@ class Snapshot:
         except DataLoss as damage:
             store.on_damage(Damage.of_tree(damage))
             raise
-        if store.safepoint is not ZERO or store.unreadable or doubted or store.suspect:
-            store.check_readable(self._read_ts)
+        if store.unreadable or doubted or store.suspect or self._read_ts < store.safepoints.highest:
+            store.check_readable(self._read_ts, key, key)
             # What a search passed over lies before what it found.
             store.check_trusted(key + self._read_suffix, ABOVE_KEYS if item is None else item[0], doubted)
         if item is None:
@@ -438,7 +448,7 @@ class Snapshot:
             store.on_damage(Damage.at(Space.DATA, engine_key))
             raise damaged(engine_key, engine_value)
         if self._seen is not None:
-            self._seen.note(key, engine_key[-TIMESTAMP_BYTES:])
+            self._seen.note_item(key, *item)
         return item
 
     def get_many(self, keys: Sequence[LogicalKey], *, max_bytes: int | None = None) -> list[Version | None]:
@@ -470,7 +480,7 @@ class Snapshot:
         if len(keys) > _SOUGHT_KEYS_MAX or ranges:
             return self._store.changed_since(keys, ranges, ts, self._read_ts, self._seen)
         stored = list(map(self._newest, keys))
-        self._store.check_readable(ts)
+        self._store.check_all_readable(keys, ts)
         return _first_above(stored, suffix_of(ts))
 
 
@@ -485,16 +495,3 @@ def _above_all() -> bytes:
 
 def _ignore(_damage: Damage) -> None:
     """Nobody asked to hear of damage."""
-
-
-def _complete_last_key(
-    txn: ReadTransaction, keys: list[bytes], values: list[bytes], read_suffix: bytes, *, reverse: bool
-) -> None:
-    """A page may end between two versions of a key: add the one that counts, unless the page has it."""
-    last = logical_of(keys[-1])
-    if not reverse and suffix_from(keys[-1]) >= read_suffix:
-        return  # forwards, the newest visible version comes before every other visible one
-    item = txn.seek(Space.DATA, last + read_suffix)
-    if item is not None and logical_of(item[0]) == last and (not reverse or item[0] < keys[-1]):
-        keys.append(item[0])
-        values.append(item[1])

@@ -82,9 +82,8 @@ class Driver:
         on_lost: Callable[[], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """``on_leading`` hears when this node may evaluate in a new term, ``on_lost`` when a term of its own ended;
-        ``on_failure`` once, when the node must stop. To be made on the loop.
-        """
+        """``on_leading`` hears when this node may evaluate in a new term, ``on_lost`` when a term of its own ended,
+        ``on_failure`` once, when the node must stop. To be made on the loop."""
         log, monotonic_ms = group.log, group.host.monotonic_ms
         self._group = group
         self.log = log
@@ -252,6 +251,7 @@ class Driver:
         """Go on from ``state``, which is what the engine holds now. Raises DataLoss where it holds another."""
         if self._group.machine.load() != state:
             raise DataLoss("the node's state", f"the engine does not hold what was installed, {state}")
+        self._group.machine.replaced()
         self.pipeline.replaced(state)
         self.feed.replaced(state.last_ts)
         self._group.host.clock.observe_log(state.last_ts)

@@ -57,11 +57,11 @@ class Examiner:
             return None
         self.examined += 1
         self._layers = {(each.index, each.term): self._layer(each) for each in before}
-        held = Seen()
+        reads = log_entry.reads
+        held = Seen(reads.collected)
         reader = OverlayReader(
             self._store.snapshot(log_entry.first_ts, held), list(self._layers.values()), held, has_open_layer=False
         )
-        reads = log_entry.reads
         try:
             reader.get_many([LogicalKey(key) for key in reads.keys])
             for start, end in reads.ranges:

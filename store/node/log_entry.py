@@ -6,6 +6,7 @@
               first_ts .. last_ts         of its commands; they rise strictly within an entry and along the log
               items                       engine keys and values, in key order
               results, request_floor      what is remembered of requests, and what is forgotten
+              removal                     stored items that go before those are put, and the safepoints from here on
               controls                    a new epoch, a higher ceiling, accepted losses
               reads                       of some entries: what they were worked out from, for followers to examine
 
@@ -27,22 +28,29 @@ from google.protobuf.message import DecodeError
 
 from cortado.errors import DataLoss
 from cortado.proto.internal import log_pb2
-from cortado.store.clock.timestamp import TIMESTAMP_BYTES, Timestamp
-from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseCeiling
-from cortado.store.mvcc.mutations import Mutations
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Cleared, Control, Evaluation, RaiseCeiling, Removal
+from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NO_READS, Reads
 from cortado.store.mvcc.versions import Item
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES
 from cortado.store.packing import cut, cut_equal, join
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 
 # The timestamp behind a key, the kind and checksums of a value, and the two lengths: what a mutation adds.
 MUTATION_OVERHEAD_BYTES: Final = 29
+# The length of a removed key.
+_REMOVED_OVERHEAD_BYTES: Final = 4
+# A cleared range's fields, and the tags and lengths of their message.
+_CLEARED_OVERHEAD_BYTES: Final = 16
+# The two lengths of an item that is restored.
+_RESTORED_OVERHEAD_BYTES: Final = 8
 # A result's id, record and length, and its share of the entry's own fields.
 COMMAND_OVERHEAD_BYTES: Final = 64
 READS_BYTES_MAX: Final = 64 << 10
 """What an entry tells of what it was worked out from; of more, it tells a part."""
+NO_REMOVAL: Final = Removal()
 ENTRY_OVERHEAD_BYTES: Final = READS_BYTES_MAX + (1 << 10)
 """What an entry adds to the :func:`command_bytes` of its commands, at most."""
 
@@ -54,7 +62,7 @@ class LogEntry:
     ``items`` are engine keys and values, ``results`` request ids and their records, each in key order.
     ``request_floor``: ids below it are forgotten; empty where none is. ``controls`` are applied in their order, after
     the items; an epoch begins at ``last_ts``. ``reads``: what a follower compares with what it holds
-    (:mod:`cortado.store.node.examining`).
+    (:mod:`cortado.store.node.examining`). ``removal`` is applied before the items, its keys first.
     """
 
     after_index: int
@@ -66,6 +74,7 @@ class LogEntry:
     request_floor: bytes = b""
     controls: Sequence[Control] = ()
     reads: Reads = NO_READS
+    removal: Removal = NO_REMOVAL
     size_bytes: int = field(default=0, compare=False)
     """About how much memory it takes. Not part of what it says."""
 
@@ -75,6 +84,8 @@ class LogEntry:
         results, result_lengths = join([record for _, record in self.results])
         read_keys, read_key_lengths = join(self.reads.keys)
         read_ranges, read_range_lengths = join([bound for each in self.reads.ranges for bound in each])
+        removed, removed_lengths = join(self.removal.keys)
+        safepoints = self.removal.safepoints
         return log_pb2.LogEntry(
             format=FORMAT,
             after_index=self.after_index,
@@ -95,6 +106,14 @@ class LogEntry:
             read_versions=b"".join(self.reads.versions),
             read_ranges=read_ranges,
             read_range_lengths=read_range_lengths,
+            read_collected=b"" if self.reads.collected == ZERO else bytes(self.reads.collected),
+            removed=removed,
+            removed_lengths=removed_lengths,
+            cleared=[
+                log_pb2.Cleared(start=each.start, end=each.end, items_max=each.items_max)
+                for each in self.removal.cleared
+            ],
+            safepoints=b"" if safepoints is None else safepoints.encode(),
         ).SerializeToString(deterministic=True)
 
     @classmethod
@@ -120,17 +139,23 @@ class LogEntry:
             message.request_floor,
             [_control(each) for each in message.controls] if message.controls else (),
             _reads(message) if message.read_key_lengths or message.read_range_lengths else NO_READS,
+            _removal(message) if message.removed_lengths or message.cleared or message.safepoints else NO_REMOVAL,
             len(encoded),
         )
 
 
-def command_bytes(mutations: Mutations, reply: bytes = b"") -> int:
-    """About how many bytes a command with these mutations takes in an entry."""
+def command_bytes(evaluation: Evaluation, reply: bytes = b"") -> int:
+    """About how many bytes a command takes in an entry that comes to this."""
+    mutations, removal, restored = evaluation.mutations, evaluation.removal, evaluation.restored
     payload_bytes = sum(map(len, filter(None, mutations.payloads)))
-    key_bytes = sum(map(len, mutations.keys))
-    return (
-        COMMAND_OVERHEAD_BYTES + key_bytes + payload_bytes + len(reply) + MUTATION_OVERHEAD_BYTES * len(mutations.keys)
-    )
+    key_bytes = sum(map(len, mutations.keys)) + MUTATION_OVERHEAD_BYTES * len(mutations.keys)
+    size_bytes = COMMAND_OVERHEAD_BYTES + key_bytes + payload_bytes + len(reply)
+    if removal is not None:
+        size_bytes += sum(map(len, removal.keys)) + _REMOVED_OVERHEAD_BYTES * len(removal.keys)
+        size_bytes += sum(len(each.start) + len(each.end) + _CLEARED_OVERHEAD_BYTES for each in removal.cleared)
+        if removal.safepoints is not None:
+            size_bytes += len(removal.safepoints.encode())
+    return size_bytes + sum(len(key) + len(value) + _RESTORED_OVERHEAD_BYTES for key, value in restored)
 
 
 def _cut(joined: bytes, packed_lengths: bytes, what: str) -> tuple[bytes, ...]:
@@ -178,7 +203,18 @@ def _reads(message: log_pb2.LogEntry) -> Reads:
         problem = f"{len(keys)} keys were read, {len(message.read_versions)} bytes of versions, {len(bounds)} bounds"
         raise DataLoss("a log entry", problem)
     return Reads(
-        keys, cut_equal(message.read_versions, TIMESTAMP_BYTES), list(zip(bounds[::2], bounds[1::2], strict=True))
+        keys,
+        cut_equal(message.read_versions, TIMESTAMP_BYTES),
+        list(zip(bounds[::2], bounds[1::2], strict=True)),
+        _timestamp(message.read_collected) if message.read_collected else ZERO,
+    )
+
+
+def _removal(message: log_pb2.LogEntry) -> Removal:
+    return Removal(
+        _cut(message.removed, message.removed_lengths, "removed keys"),
+        [Cleared(each.start, each.end, each.items_max) for each in message.cleared],
+        Safepoints.decode(message.safepoints) if message.safepoints else None,
     )
 
 

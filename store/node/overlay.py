@@ -23,6 +23,7 @@ from cortado.errors import ResourceExhausted
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.reader import VALIDATION, Changed, Reader, Version, logical_of, suffix_from
+from cortado.store.mvcc.safepoints import NO_SAFEPOINTS, Safepoints
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.versions import PAYLOAD, PUT_KIND, Item, check_deleted, suffix_of, timestamp_of
 from cortado.store.node.changefeed.order import engine_key
@@ -43,6 +44,8 @@ class Layer:
     def __init__(self) -> None:
         self.writes: list[tuple[Sequence[LogicalKey], Sequence[Item]]] = []
         """Each command's effects: what it changes, and what the engine will hold of each."""
+        self.safepoints = NO_SAFEPOINTS
+        """Those that its batch raises."""
         self._newest = InFlight()
         self._taken = 0
         self._sorted: list[LogicalKey] = []
@@ -83,7 +86,10 @@ class Layers:
     def __init__(self, layers: Iterable[Layer], newest: InFlight | None = None) -> None:
         self.all = list(layers)
         self.newest = InFlight() if newest is None else newest
+        self.safepoints = NO_SAFEPOINTS
+        """The newest that were raised in any of them, applied or not."""
         for layer in self.all:
+            self.raised(layer.safepoints)
             for keys, items in layer.writes:
                 self.newest.wrote(keys, items)
 
@@ -94,6 +100,11 @@ class Layers:
     def wrote(self, keys: Sequence[LogicalKey], items: Sequence[Item]) -> None:
         """What the last layer took."""
         self.newest.wrote(keys, items)
+
+    def raised(self, safepoints: Safepoints) -> None:
+        """What the last layer raises; none where it raises none."""
+        if safepoints is not NO_SAFEPOINTS:
+            self.safepoints = safepoints
 
     def pop_oldest(self) -> None:
         """Its batch is applied: the engine has what it wrote."""
@@ -112,9 +123,11 @@ class OverlayReader:
         *,
         newest: InFlight | None = None,
         recent: RecentChanges | None = None,
+        safepoints: Safepoints = NO_SAFEPOINTS,
         has_open_layer: bool = True,
     ) -> None:
-        """``recent`` has what the base was changed by, of late: with it no range is searched there.
+        """``recent`` has what the base was changed by, of late: with it no range is searched there. ``safepoints`` are
+        raised in the layers: the base may lose what only reads below them need at any instant.
 
         ``seen`` takes notes of what is found in the layers, as the base does of its own; but for the newest layer
         where that is the open batch's: who reads there sees what its own entry writes. ``newest`` is the newest version
@@ -124,6 +137,7 @@ class OverlayReader:
         self._seen = seen
         self._newest = newest
         self._recent = recent
+        self._safepoints = safepoints
         self._find = self._search if newest is None else newest.get
         self._open = layers[-1] if has_open_layer and layers else None
 
@@ -147,7 +161,7 @@ class OverlayReader:
 
     def _note(self, key: LogicalKey, found: Item) -> None:
         if self._seen is not None and (self._open is None or self._open.newest.get(key) is not found):
-            self._seen.note(key, suffix_from(found[0]))
+            self._seen.note_item(key, *found)
 
     def _has_one_of(self, keys: Sequence[LogicalKey]) -> bool:
         if self._newest is not None:
@@ -186,6 +200,11 @@ class OverlayReader:
         self, keys: Sequence[LogicalKey], ranges: Sequence[tuple[LogicalKey, LogicalKey]], ts: Timestamp
     ) -> Changed | None:
         since = suffix_of(ts)
+        if ts < self._safepoints.highest:
+            for key in keys:
+                self._safepoints.check(ts, key, key)
+            for start, end in ranges:
+                self._safepoints.check(ts, start, end)
         if self._recent is not None and len(keys) > _MANY_KEYS:
             changes = self._recent.all_since(ts)
             if changes is not None:

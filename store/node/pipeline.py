@@ -277,9 +277,17 @@ class Pipeline:
     def _evaluate(self, proposal: Proposal) -> None:
         try:
             ts = self._clock.tick()
-            seen = None if self._open.seen is None else Seen()
+            seen = None if self._open.seen is None else Seen(self._open.seen.collected)
             snapshot = self._machine.snapshot(ts, seen)
-            reader = OverlayReader(snapshot, self._layers.all, seen, newest=self._layers.newest, recent=self._recent)
+            layers = self._layers
+            reader = OverlayReader(
+                snapshot,
+                layers.all,
+                seen,
+                newest=layers.newest,
+                recent=self._recent,
+                safepoints=layers.safepoints,
+            )
             batch = self._accept(proposal, ts, proposal.evaluate(reader, ts))
             if seen is not None and batch is not None and batch.seen is not None:
                 if batch is not self._open:
@@ -297,9 +305,10 @@ class Pipeline:
         """Take an evaluation into the open batch, or the next; None where it writes nothing. Raises TooLarge,
         InvalidArgument."""
         mutations, control = evaluation.mutations, evaluation.control
+        is_idle = not (mutations.keys or evaluation.restored) and control is None and evaluation.removal is None
         if isinstance(control, BumpEpoch):
             ts = self._first_of_epoch(control.epoch)
-        elif not mutations.keys and control is None and not proposal.request_id:
+        elif is_idle and not proposal.request_id:
             # Nothing to write and nothing to remember: what it saw is the newest state in flight.
             newest = self.newest_in_flight
             ts = self.applied.last_ts if newest is None else newest.last_ts
@@ -307,7 +316,7 @@ class Pipeline:
             self._open.answers.append(Answer(proposal, result, rests=True))
             return None
         reply = proposal.encode_reply(ts, evaluation.reply)
-        size_bytes = command_bytes(mutations, reply)
+        size_bytes = command_bytes(evaluation, reply)
         limits = self._limits
         if size_bytes > limits.command_bytes_max:
             limit = limits.command_bytes_max
@@ -317,8 +326,9 @@ class Pipeline:
             # It grew beyond what its request let expect; an entry must not.
             batch = self._next = Batch(seen=self._draw_seen())
             self._layers.push(batch.layer)
-        items = batch.add(ts, mutations, control, size_bytes)
+        items = batch.add(ts, evaluation, size_bytes)
         self._layers.wrote(mutations.keys, items)
+        self._layers.raised(batch.layer.safepoints)
         proposal.entry = batch.times
         if proposal.request_id:
             batch.remember(proposal.request_id, Remembered(proposal.request_hash, ts, reply))
@@ -333,7 +343,7 @@ class Pipeline:
         if self._examined_share < 100:
             return None
         self._examined_share -= 100
-        return Seen()
+        return Seen(max(self._machine.safepoints.highest, self._layers.safepoints.highest))
 
     def _first_of_epoch(self, epoch: int) -> Timestamp:
         """The first timestamp of the next epoch. The clock follows when it is committed."""

@@ -10,13 +10,22 @@ from typing import Final, Protocol, TypeAlias
 
 from cortado.errors import CortadoError, Internal
 from cortado.store.clock.timestamp import ZERO, Timestamp
-from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, Evaluate, Evaluation, RaiseCeiling
+from cortado.store.mvcc.evaluation import (
+    AcceptLoss,
+    BumpEpoch,
+    Cleared,
+    Control,
+    Evaluate,
+    Evaluation,
+    RaiseCeiling,
+    Removal,
+)
 from cortado.store.mvcc.many_versions import encode_many
-from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NO_READS, Seen
 from cortado.store.mvcc.versions import Item, encode_version
-from cortado.store.node.log_entry import READS_BYTES_MAX, LogEntry
+from cortado.store.node.log_entry import NO_REMOVAL, READS_BYTES_MAX, LogEntry
 from cortado.store.node.overlay import Layer
 from cortado.store.node.request_table.floor import NOTHING_FORGOTTEN, Forgotten
 from cortado.store.node.request_table.records import Remembered, encode_remembered
@@ -139,6 +148,9 @@ class Batch:
     epoch: int = 0
     ceiling: Timestamp | None = None
     losses: dict[bytes, bool] = field(default_factory=dict)
+    removed: set[bytes] = field(default_factory=set)
+    cleared: list[Cleared] = field(default_factory=list)
+    safepoints: Safepoints | None = None
     lost_below: bytes = b""
     """All requests with smaller ids are to be forgotten, since one of them is lost; empty: none is."""
     forgotten: Forgotten = NOTHING_FORGOTTEN
@@ -150,21 +162,21 @@ class Batch:
     seen: Seen | None = None
     """What its commands were worked out from, where followers are to examine that."""
 
-    def add(self, ts: Timestamp, mutations: Mutations, control: Control | None, size_bytes: int) -> list[Item]:
-        """Take a command's effects; what the engine will hold of them, in the order of its keys."""
+    def add(self, ts: Timestamp, evaluation: Evaluation, size_bytes: int) -> list[Item]:
+        """Take a command's effects; what the engine will hold of its mutations, in the order of its keys."""
         if not self.commands:
             self.first_ts = ts
         self.last_ts = ts
         self.commands += 1
         self.size_bytes += size_bytes
-        keys = mutations.keys
-        if len(keys) == 1:
-            items = [encode_version(keys[0], mutations.payloads[0], ts)]
-        else:
-            items = encode_many(keys, mutations.payloads, ts)
+        keys, payloads = evaluation.mutations.keys, evaluation.mutations.payloads
+        items = [encode_version(keys[0], payloads[0], ts)] if len(keys) == 1 else encode_many(keys, payloads, ts)
         self.items += items
+        self.items += evaluation.restored
         self.layer.add(keys, items)
-        match control:
+        if evaluation.removal is not None:
+            self._remove(evaluation.removal)
+        match evaluation.control:
             case BumpEpoch(epoch):
                 self.epoch = epoch
             case RaiseCeiling(ceiling):
@@ -173,6 +185,13 @@ class Batch:
                 self.losses[engine_key] = is_key_right
                 self.lost_below = max(self.lost_below, request_floor)
         return items
+
+    def _remove(self, removal: Removal) -> None:
+        self.removed.update(removal.keys)
+        self.cleared += removal.cleared
+        if removal.safepoints is not None:
+            self.safepoints = removal.safepoints
+            self.layer.safepoints = removal.safepoints
 
     def remember(self, request_id: bytes, remembered: Remembered) -> None:
         """Take what its request is to be answered from now on."""
@@ -187,6 +206,14 @@ class Batch:
         if self.ceiling is not None:
             controls.append(RaiseCeiling(self.ceiling))
         return controls + [AcceptLoss(key, is_right) for key, is_right in sorted(self.losses.items())]
+
+    def _removal(self) -> Removal:
+        if not (self.removed or self.cleared or self.safepoints):
+            return NO_REMOVAL
+        # F1: of one engine key an entry says one thing. What goes is older than what its commands put.
+        if self.removed:
+            self.removed.difference_update([key for key, _ in self.items])
+        return Removal(sorted(self.removed), self.cleared, self.safepoints)
 
     def entry(self, after_index: int, after_term: int) -> LogEntry:
         """All of it, in key order."""
@@ -203,5 +230,6 @@ class Batch:
             self.forgotten.floor,
             self._controls(),
             NO_READS if self.seen is None else self.seen.reads(READS_BYTES_MAX),
+            self._removal(),
             self.size_bytes,
         )

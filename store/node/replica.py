@@ -35,6 +35,7 @@ from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.watches import Watches
 from cortado.store.node.controls import cancelled, higher_ceiling
 from cortado.store.node.driver import Driver
+from cortado.store.node.duties import Duties
 from cortado.store.node.group_context import GroupContext
 from cortado.store.node.log_entry import COMMAND_OVERHEAD_BYTES
 from cortado.store.node.membership import Membership
@@ -81,9 +82,9 @@ class Replica:
         self._catalog_cache = CatalogCache()
         self.store = group.store
         self.log = group.log
-        self.driver = driver = Driver(
-            group, on_leading=self._leads, on_lost=self._catalog_cache.clear, on_failure=self._fail
-        )
+        self.driver = driver = Driver(group, on_leading=self._leads, on_lost=self._leads_no_more, on_failure=self._fail)
+        self.duties = Duties()
+        """What this replica does while it leads, beside writes."""
         # Of two nodes nobody can say whose clock is right; of three, at once, two can.
         driver.on_configured = host.clock_watch.compare
         self.reads = ReadPoints(group, driver, raise_ceiling=self._raise_ceiling)
@@ -101,7 +102,7 @@ class Replica:
             close_time=lambda: self._raise_ceiling(host.clock.now()),
         )
         """The changes of key ranges, for who watches them."""
-        self.integrity = Integrity(group, driver, on_repaired=self._catalog_cache.clear)
+        self.integrity = Integrity(group, driver, on_repaired=self._repaired)
         """What is damaged here: how it is found, and how far it is repaired."""
         self.snapshot_sender = SnapshotSender(group, lost=self.integrity.repairs.lost, on_damage=self.integrity.report)
         """The whole state as a file, for members that fell behind."""
@@ -151,6 +152,7 @@ class Replica:
         self.watches.stop(Unavailable("the node is stopping", retry_delay_ms=1_000))
         if self.driver.failure is None:
             self.driver.veto(_STOPPING, True)
+        await self.duties.stop()
         await self.integrity.stop()
         await self.snapshot_receiver.stop()
         await self.snapshot_sender.stop()
@@ -177,6 +179,17 @@ class Replica:
             # Leadership is being handed over, or an address is another member's: no reason not to lead.
             both = f"{identity.address} and {identity.peer_address}"
             _LOG.warning("the addresses %s could not be made known: %s", both, problem)
+        if not self.host.is_stopping:
+            self.duties.begin()
+
+    def _leads_no_more(self) -> None:
+        self.duties.end()
+        self._catalog_cache.clear()
+
+    def _repaired(self) -> None:
+        """Stored items were changed below the log's back."""
+        self._group.machine.repaired()
+        self._catalog_cache.clear()
 
     def _fail(self, error: BaseException) -> None:
         self.watches.stop(Unavailable("the node has stopped: " + str(error)))

@@ -1,5 +1,6 @@
 """Applying the log: mechanical, the same on every replica, some entries in one durable transaction::
 
+    what is removed           stored keys that the entries name, and the first items of ranges
     versions of keys          as the entries hold them, byte for byte
     results of requests       REQUESTS space, what is below an entry's floor deleted
     the applied state         META space: place, last timestamp, ceiling, epoch, floor
@@ -13,29 +14,34 @@ acknowledged.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final, assert_never
 
-from cortado.errors import DataLoss, OutcomeUnknown
+from cortado.errors import CortadoError, DataLoss, OutcomeUnknown
 from cortado.invariants import invariant
 from cortado.raft.configuration import Configuration
 from cortado.raft.log import Entry, Nothing
 from cortado.raft.registry import Registry
-from cortado.store.clock.timestamp import Timestamp
+from cortado.store.clock.timestamp import LARGEST, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space, WriteTransaction
 from cortado.store.mvcc.damage import GROUP_ID, SEGMENT, SEGMENT_BYTES, Damage, damaged_keys
-from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseCeiling
+from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Control, RaiseCeiling, Removal
 from cortado.store.mvcc.reader import Reader
+from cortado.store.mvcc.safepoints import NO_SAFEPOINTS, Safepoints, safepoints_of
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.recent import Applied
-from cortado.store.node.log_entry import LogEntry
+from cortado.store.node.collection.removals import Removals
+from cortado.store.node.log_entry import NO_REMOVAL, LogEntry
 from cortado.store.node.repair.ranges import give_up
 from cortado.store.node.request_table.records import REQUEST_ID_BYTES, Remembered, answer_of
 from cortado.store.node.snapshots.marker import applied_key, reset_key
+
+_LOG: Final = logging.getLogger(__name__)
 
 # How many records are looked at in one piece while those below a floor are counted and deleted.
 _PAGE_ITEMS: Final = 1_024
@@ -56,6 +62,36 @@ class StateMachine:
         self.state = self.load()
         self.newly_applied: list[Applied] = []
         """What the last :meth:`apply` changed, entry by entry: for the loop, until the next one begins."""
+        self.are_safepoints_damaged = False
+        """Nothing of the past is served until they are repaired, or an entry says which hold now."""
+        self.removals = self._begin()
+
+    @property
+    def safepoints(self) -> Safepoints:
+        """Those of what is applied, or of what is just being applied."""
+        return self._versions.safepoints
+
+    def replaced(self) -> None:
+        """The engine's state is another one: a snapshot was installed."""
+        self.removals = self._begin()
+
+    def repaired(self) -> None:
+        """Stored items were repaired: perhaps the safepoints."""
+        if self.are_safepoints_damaged:
+            self._load_safepoints()
+
+    def _begin(self) -> Removals:
+        self._load_safepoints()
+        return Removals(0 if self.safepoints == NO_SAFEPOINTS else self.load().index)
+
+    def _load_safepoints(self) -> None:
+        try:
+            self._versions.safepoints = safepoints_of(self._versions.snapshot(LARGEST))
+            self.are_safepoints_damaged = False
+        except CortadoError as damage:
+            _LOG.error("the safepoints cannot be read: reads of the past are refused: %s", damage)
+            self._versions.safepoints = Safepoints(self.load().last_ts)
+            self.are_safepoints_damaged = True
 
     def load(self) -> AppliedState:
         """What the engine says is applied: at the start, and after a snapshot was installed below this object."""
@@ -163,6 +199,8 @@ class StateMachine:
             return replace(state, index=entry.index, term=entry.term)
         log_entry = payload if isinstance(payload, LogEntry) else LogEntry.decode(payload.encode())
         _check_follows(log_entry, state)
+        if log_entry.removal is not NO_REMOVAL:
+            self._remove(txn, entry.index, log_entry.removal)
         # In the order of their engine keys: neighbours share pages.
         txn.put_many(Space.DATA, log_entry.items)
         self.newly_applied.append(Applied(log_entry.last_ts, log_entry.items, log_entry.size_bytes))
@@ -173,6 +211,19 @@ class StateMachine:
         if log_entry.request_floor:
             state = self._forget(txn, state, log_entry.request_floor)
         return replace(state, index=entry.index, term=entry.term, last_ts=log_entry.last_ts)
+
+    def _remove(self, txn: WriteTransaction, index: int, removal: Removal) -> None:
+        if removal.safepoints is not None:
+            # G5: before the transaction ends that removes what reads below them need.
+            is_higher = self.are_safepoints_damaged or self.safepoints.is_below(removal.safepoints)
+            invariant(is_higher, "safepoints rise", self.safepoints, removal.safepoints)
+            self._versions.safepoints = removal.safepoints
+            self.are_safepoints_damaged = False
+        for key in removal.keys:
+            txn.delete(Space.DATA, key)
+        for each in removal.cleared:
+            txn.delete_range(Space.DATA, each.start, each.end, max_items=each.items_max)
+        self.removals.add(index, removal)
 
     def _control(
         self, txn: WriteTransaction, state: AppliedState, control: Control, last_ts: Timestamp

@@ -12,6 +12,7 @@ from typing import TypeVar
 from cortado.errors import Unavailable
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.engine.interface import ABOVE_KEYS
 from cortado.store.log_files.files import LogDirectory
 from cortado.store.node.host import Host
 from cortado.store.server.convert import timestamp_value
@@ -45,7 +46,7 @@ class InspectService(Service):
     async def read_versions(self, request: pb.ReadVersionsRequest) -> pb.ReadVersionsResponse:
         read_ts = await self.host.meta.reads.applied_to(self.host.meta.read_ts())
         reply = await self._look(lambda: read_versions(self._stored, request))
-        self.host.meta.store.check_readable(read_ts)
+        self.host.meta.store.check_readable(read_ts, b"", ABOVE_KEYS)
         return reply
 
     async def verify_range(self, request: pb.VerifyRangeRequest) -> pb.VerifyRangeResponse:
@@ -54,13 +55,13 @@ class InspectService(Service):
             return await self._look(lambda: go_on(steps))
         up_to = await self._applied(timestamp_value(request.up_to))
         reply = await self._look(lambda: go_on(steps))
-        self.host.meta.store.check_readable(up_to)
+        self.host.meta.store.check_readable(up_to, b"", ABOVE_KEYS)
         return reply
 
     async def list_items(self, request: pb.ListItemsRequest) -> pb.ListItemsResponse:
         up_to = await self._applied(timestamp_value(request.up_to))
         reply = await self._look(lambda: list_items(self._stored, request))
-        self.host.meta.store.check_readable(up_to)
+        self.host.meta.store.check_readable(up_to, b"", ABOVE_KEYS)
         return reply
 
     async def _look(self, look: Callable[[], M | None]) -> M:
@@ -74,7 +75,7 @@ class InspectService(Service):
 
     async def _applied(self, up_to: Timestamp) -> Timestamp:
         """``up_to``, once all that is not above it is applied here. Raises Unavailable where it is not even known."""
-        self.host.meta.store.check_readable(up_to)
+        self.host.meta.store.check_readable(up_to, b"", ABOVE_KEYS)
         await self.host.meta.reads.applied_to(up_to)
         applied = self.host.meta.applied.last_ts
         if up_to > applied:

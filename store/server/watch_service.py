@@ -13,7 +13,7 @@ from typing import Final
 
 from cortado.errors import InvalidArgument, NotLeader, TimestampInFuture, Unavailable
 from cortado.proto.v1 import watch_pb2
-from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import KeyRange
 from cortado.store.keys.types import LogicalKey
 from cortado.store.kv.ranges import KvRange, logical_range
@@ -173,8 +173,7 @@ class WatchService(Service):
             after = await self.host.meta.reads.resolve(after)
         else:
             self._check_not_ahead(after)
-        if after != ZERO:
-            self.host.meta.store.check_readable(after)
+        self.host.meta.store.check_readable(after, *bounds)
         return await self.host.meta.reads.applied_to(after), bounds[0] if options.initial_state else None
 
     async def _now(self) -> Timestamp:

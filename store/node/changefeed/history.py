@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cortado.errors import Unavailable
-from cortado.store.clock.timestamp import LOGICAL_MAX, TIMESTAMP_BYTES, WALL_MS_MAX, ZERO, Timestamp
+from cortado.store.clock.timestamp import LOGICAL_MAX, TIMESTAMP_BYTES, WALL_MS_MAX, Timestamp
 from cortado.store.engine.interface import ABOVE_KEYS, Engine, ReadTransaction, Space
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import Item, decode_version, suffix_of, timestamp_of
@@ -72,8 +72,7 @@ class HistoryPass:
         start, doubted = self._position, self._store.suspect
         with self._engine.read() as txn:
             keys, exhausted = txn.keys(Space.DATA, start, self._end, max_items=KEYS_PER_STEP)
-        # From the very beginning means: everything that is there.
-        self._store.check_readable(self._until if self._after == ZERO else self._after)
+        self._store.check_readable(self._after, start, self._end)
         self._store.check_trusted(start, self._end if exhausted else next_key(keys[-1]), doubted)
         # Inverted: the newest wanted version has the smallest suffix.
         newest, too_old = suffix_of(self._until), suffix_of(self._after)
@@ -123,7 +122,7 @@ def read_changes(engine: Engine, store: VersionStore, keys: Sequence[bytes], *, 
             if size_bytes > bytes_max:
                 break
     if not items:
-        store.check_readable(timestamp_of(keys[0][-TIMESTAMP_BYTES:]))
+        store.check_readable(timestamp_of(keys[0][-TIMESTAMP_BYTES:]), keys[0], keys[0])
         # Beside a key that is out of its order, a search does not find what a pass over all keys came by.
         store.check_trusted(keys[0], next_key(keys[0]), doubted)
         raise Unavailable("a change that was about to be sent is not stored here any more", retry_delay_ms=1_000)
@@ -149,7 +148,7 @@ def read_previous(engine: Engine, store: VersionStore, items: Sequence[Item], *,
             if size_bytes > bytes_max:
                 break
     if items:
-        store.check_readable(timestamp_of(items[0][0][-TIMESTAMP_BYTES:]))
+        store.check_readable(timestamp_of(items[0][0][-TIMESTAMP_BYTES:]), items[0][0], items[0][0])
     stored = [each for each in found if each is not None]
     store.check_intact([key for key, _ in stored], [value for _, value in stored])
     return [None if each is None or decode_version(*each) is None else each for each in found]

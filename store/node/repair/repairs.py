@@ -118,6 +118,7 @@ class Repairs:
         self._storage = group.host.storage_thread
         self._run_scan = group.host.scan
         self._applied_index = applied_index
+        self._machine = group.machine
         self._monotonic_ms = group.host.monotonic_ms
         self._random = group.host.random
         # It is told which ranges reads may trust again.
@@ -395,8 +396,13 @@ class Repairs:
         raise Unavailable(f"this replica does not come as far as entry {answer.index}, where {node_id} is", 1_000)
 
     async def _mend(self, found: Survey, theirs: Answer, *, exactly: bool = False) -> Mended:
+        def run() -> Mended:
+            if theirs.items and self._machine.removals.may_touch(theirs.index, found.ask.start, found.ask.end):
+                raise Unavailable("what it has of the range may have been removed here since", 1_000)
+            return mend(self._engine, self._of, found, theirs, exactly=exactly)
+
         try:
-            mended = await run_job(self._storage, lambda: mend(self._engine, self._of, found, theirs, exactly=exactly))
+            mended = await run_job(self._storage, run)
         except StorageFailed as failed:
             self._on_failure(failed)
             raise Unavailable("the disk failed under a repair") from failed

@@ -10,7 +10,8 @@ from cortado.errors import DataLoss
 from cortado.proto.internal import log_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, RaiseCeiling
+from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Cleared, RaiseCeiling, Removal
+from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NOTHING, Reads
 from cortado.store.mvcc.versions import encode_versions, suffix_of
 from cortado.store.node.log_entry import FORMAT, LogEntry
@@ -34,7 +35,12 @@ ENTRY = LogEntry(
         AcceptLoss(b"kc" + bytes(12), True),
         AcceptLoss(b"kd" + bytes(12), False),
     ],
-    reads=Reads((b"ka", b"kc"), (suffix_of(Timestamp(1, 7, 0)), NOTHING), [(b"ka", b"kd")]),
+    reads=Reads((b"ka", b"kc"), (suffix_of(Timestamp(1, 7, 0)), NOTHING), [(b"ka", b"kd")], Timestamp(1, 6, 0)),
+    removal=Removal(
+        (b"ka" + bytes(12), b"kb" + bytes(12)),
+        [Cleared(b"t\x01", b"t\x02", 4_000)],
+        Safepoints(Timestamp(1, 6, 0), {0x10002: Timestamp(1, 5, 0), 0x10003: Timestamp(0, 0, 0)}),
+    ),
 )
 
 
@@ -46,6 +52,17 @@ def test_a_log_entry_has_these_bytes() -> None:
 def test_an_entry_without_anything_optional_comes_back() -> None:
     entry = LogEntry(2, 1, TS, TS)
     assert LogEntry.decode(entry.encode()) == LogEntry(2, 1, TS, TS)
+
+
+def test_safepoints_have_these_bytes() -> None:
+    safepoints = Safepoints(Timestamp(1, 2, 3), {7: Timestamp(0, 1, 0), 2: Timestamp(0, 0, 0)})
+    encoded = safepoints.encode()
+    assert encoded.hex() == ("0001000000000002000000030000000200000000000000000000000000000007000000000000000100000000")
+    assert Safepoints.decode(encoded) == safepoints
+    assert Safepoints.decode(bytes(12)) == Safepoints()
+    for wrong in (b"", encoded[:-1], encoded + b"\0"):
+        with pytest.raises(DataLoss, match="the safepoints"):
+            Safepoints.decode(wrong)
 
 
 def test_an_unknown_format_is_refused() -> None:

@@ -17,6 +17,7 @@ from cortado.store.keys.types import KeyPart, KeyType, LogicalKey
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import ScanChunk
+from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import checksum, encode_version, is_key_right, suffix_of
 from support.engines import open_lmdb
@@ -244,7 +245,7 @@ def _of_kind(kind: bytes, item: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
 def test_below_the_safepoint_every_read_is_refused(engine: Engine) -> None:
     store = VersionStore(engine)
     fill(engine, store, 3)
-    store.safepoint = at(5)
+    store.safepoints = Safepoints(at(5))
     for read in (
         lambda: store.get(key(1), at(4)),
         lambda: store.snapshot(at(4)).get(key(1)),
@@ -380,7 +381,7 @@ def test_where_something_is_suspect_each_key_is_searched_for(engine: Engine) -> 
     assert not store.has_none_between(key(10), key(39), at(9))
     with pytest.raises(DataLoss):
         store.snapshot(at(9)).get_many([key(number) for number in range(10, 40)])
-    store.safepoint = at(8)
+    store.safepoints = Safepoints(at(8))
     with pytest.raises(SnapshotTooOld):
         store.has_none_between(key(10), key(39), at(7))
 

@@ -13,6 +13,7 @@ from cortado.store.keys.keyspace import LOGICAL_KEY_BYTES_MAX, kv_range
 from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.damage import Damage
 from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.store import VersionStore
 from cortado.store.mvcc.versions import PAYLOAD, Item, encode_version
 from cortado.store.node.changefeed import history
@@ -92,13 +93,13 @@ def test_a_window_that_holds_everything_reaches_the_end() -> None:
 def test_history_that_was_collected_is_refused_by_name() -> None:
     versions = Versions()
     versions.commit(3, a=b"1")
-    versions.store.safepoint = at(5)
+    versions.store.safepoints = Safepoints(at(5))
     with pytest.raises(SnapshotTooOld) as refused:
         versions.search(at(4), at(9)).step()
     assert refused.value.safepoint == str(at(5))
     assert versions.search(at(5), at(9)).step()
-    # From the very beginning: whatever is there.
-    assert versions.search(ZERO, at(9)).step()
+    with pytest.raises(SnapshotTooOld):
+        versions.search(ZERO, at(9)).step()
 
 
 def test_nothing_is_read_while_the_state_is_replaced() -> None:

@@ -12,6 +12,7 @@ from cortado.errors import InvalidArgument, InvalidPageToken, NotFound, Snapshot
 from cortado.proto.v1 import common_pb2, documents_pb2, kv_pb2, schemas_pb2, tables_pb2, watch_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
+from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.node.host import Host
 from cortado.store.packing import cut, cut_equal
 from cortado.store.server import watch_service
@@ -238,10 +239,10 @@ def test_a_follower_that_may_be_behind_sends_elsewhere_instead() -> None:
 def test_history_that_was_collected_is_refused_with_the_earliest_timestamp() -> None:
     async def scenario(world: World, node: Host) -> None:
         first = await put(node, b"a", b"1")
-        node.meta.store.safepoint = await put(node, b"a", b"2")
+        node.meta.store.safepoints = Safepoints(await put(node, b"a", b"2"))
         with pytest.raises(SnapshotTooOld) as refused:
             await anext(watch_kv(node, after=common_pb2.ReadAt(timestamp=timestamp_message(first))))
-        assert refused.value.safepoint == str(node.meta.store.safepoint)
+        assert refused.value.safepoint == str(node.meta.store.safepoints.cluster)
 
     scene(scenario)
 

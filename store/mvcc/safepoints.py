@@ -1,0 +1,107 @@
+"""Below which timestamp a key cannot be read any more, since versions that only such reads need may be gone.
+
+::
+
+    key @9   key @7   key @4   key @2          safepoint 5: @4 is what a read at 5 or 6 finds, @2 may be gone
+             |----------- safepoint 5
+
+There is one safepoint for the cluster, and one for each table that keeps its old versions for another time. The
+catalogue can be read as far back as whatever can be read furthest: who reads a table at an old time looks it up at that
+time. All of them only rise, through the log, and are stored as one versioned key, ``m "gc"``::
+
+    the cluster's timestamp 12 | (table id 4, big-endian | its timestamp 12) ...      by ascending id
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from cortado.errors import DataLoss, SnapshotTooOld
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.keys.keyspace import META_SPACE, TABLE_SPACE, meta_key
+from cortado.store.mvcc.reader import Reader
+
+SAFEPOINTS_KEY: Final = meta_key("gc")
+
+_TABLE: Final = struct.Struct(">I12s")
+_TABLE_ID: Final = slice(1, 5)
+_TABLE_PREFIX_BYTES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Safepoints:
+    """The ``cluster``'s, and those of ``tables`` that have their own, by id."""
+
+    cluster: Timestamp = ZERO
+    tables: Mapping[int, Timestamp] = field(default_factory=dict)
+    lowest: Timestamp = field(init=False)
+    highest: Timestamp = field(init=False)
+
+    def __post_init__(self) -> None:
+        each = (self.cluster, *self.tables.values())
+        object.__setattr__(self, "lowest", min(each))
+        object.__setattr__(self, "highest", max(each))
+
+    def of_table(self, table_id: int) -> Timestamp:
+        return self.tables.get(table_id, self.cluster)
+
+    def of(self, key: bytes) -> Timestamp:
+        """That of one key, logical or stored."""
+        space = key[:1]
+        if space == TABLE_SPACE and self.tables:
+            return self.of_table(int.from_bytes(key[_TABLE_ID], "big"))
+        return self.lowest if space == META_SPACE else self.cluster
+
+    def of_range(self, start: bytes, end: bytes) -> Timestamp:
+        """The highest of any key in ``[start, end)``."""
+        if not self.tables:
+            return self.of(start) if start[:1] == META_SPACE and end <= TABLE_SPACE else self.cluster
+        prefix = start[:_TABLE_PREFIX_BYTES]
+        if end[:_TABLE_PREFIX_BYTES] == prefix or (start[:1] == META_SPACE and end <= TABLE_SPACE):
+            return self.of(start)
+        inside = (
+            ts for table_id, ts in self.tables.items() if start < _prefix(table_id + 1) and _prefix(table_id) < end
+        )
+        return max(self.cluster, *inside)
+
+    def check(self, ts: Timestamp, start: bytes, end: bytes) -> None:
+        """Raises SnapshotTooOld where ``ts`` is below that of some key in ``[start, end)``."""
+        if ts < self.highest:
+            safepoint = self.of_range(start, end)
+            if ts < safepoint:
+                raise SnapshotTooOld(str(ts), str(safepoint))
+
+    def is_below(self, other: Safepoints) -> bool:
+        """Whether none of them is above ``other``'s of the same keys."""
+        ids = {*self.tables, *other.tables}
+        return self.cluster <= other.cluster and all(self.of_table(each) <= other.of_table(each) for each in ids)
+
+    def encode(self) -> bytes:
+        tables = [_TABLE.pack(table_id, bytes(ts)) for table_id, ts in sorted(self.tables.items())]
+        return bytes(self.cluster) + b"".join(tables)
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> Safepoints:
+        """Raises DataLoss where these are no safepoints."""
+        cluster, rest = encoded[:TIMESTAMP_BYTES], encoded[TIMESTAMP_BYTES:]
+        if len(cluster) < TIMESTAMP_BYTES or len(rest) % _TABLE.size:
+            raise DataLoss("the safepoints", f"a record of {len(encoded)} bytes")
+        tables = {table_id: Timestamp.from_bytes(ts) for table_id, ts in _TABLE.iter_unpack(rest)}
+        return cls(Timestamp.from_bytes(cluster), tables)
+
+
+NO_SAFEPOINTS: Final = Safepoints()
+
+
+def safepoints_of(reader: Reader) -> Safepoints:
+    """Those of the reader's state. Raises DataLoss."""
+    version = reader.get(SAFEPOINTS_KEY)
+    return NO_SAFEPOINTS if version is None else Safepoints.decode(version.payload)
+
+
+def _prefix(table_id: int) -> bytes:
+    """What all keys of a table begin with."""
+    return TABLE_SPACE + table_id.to_bytes(4, "big")
