@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from cortado.store.client.batch import AsyncBatch
     from cortado.store.client.blocking.batch import Batch
     from cortado.store.client.blocking.cluster import Membership
+    from cortado.store.client.blocking.collection import Collection, Lease
     from cortado.store.client.blocking.kv import KeyValue
     from cortado.store.client.blocking.schemas import Schemas
     from cortado.store.client.blocking.table import Table
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
         MemberStatus,
         Status,
     )
+    from cortado.store.client.collection import AsyncCollection, AsyncLease, HeldLease
     from cortado.store.client.documents import Document, RowBatch
     from cortado.store.client.endpoints import Tls
     from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
@@ -107,7 +109,9 @@ __all__ = [
     "DEFAULT_ENDPOINT",
     "AsyncBatch",
     "AsyncClient",
+    "AsyncCollection",
     "AsyncKeyValue",
+    "AsyncLease",
     "AsyncMembership",
     "AsyncSchemas",
     "AsyncTable",
@@ -121,14 +125,17 @@ __all__ = [
     "Client",
     "ClockOffset",
     "ClockReading",
+    "Collection",
     "DamagedItem",
     "Delete",
     "Deleted",
     "Document",
+    "HeldLease",
     "Index",
     "KeyRange",
     "KeyValue",
     "KvPair",
+    "Lease",
     "MemberStatus",
     "Members",
     "Membership",
@@ -152,7 +159,9 @@ __all__ = [
 _HOMES: Final = {
     "AsyncBatch": "batch",
     "AsyncClient": "async_client",
+    "AsyncCollection": "collection",
     "AsyncKeyValue": "kv",
+    "AsyncLease": "collection",
     "AsyncMembership": "cluster",
     "AsyncSchemas": "schemas",
     "AsyncTable": "table",
@@ -166,15 +175,18 @@ _HOMES: Final = {
     "Client": "client",
     "ClockOffset": "cluster",
     "ClockReading": "cluster",
+    "Collection": "blocking.collection",
     "DEFAULT_ENDPOINT": "async_client",
     "DamagedItem": "cluster",
     "Delete": "kv",
     "Deleted": "watch",
     "Document": "documents",
+    "HeldLease": "collection",
     "Index": "tables",
     "KeyRange": "scans",
     "KeyValue": "blocking.kv",
     "KvPair": "kv",
+    "Lease": "blocking.collection",
     "MemberStatus": "cluster",
     "Members": "cluster",
     "Membership": "blocking.cluster",

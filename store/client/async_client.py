@@ -29,6 +29,7 @@ from cortado.store.clock.timestamp import Timestamp
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
     from cortado.store.client.batch import AsyncBatch
+    from cortado.store.client.collection import AsyncCollection, AsyncLease
     from cortado.store.client.documents import D
     from cortado.store.client.schemas import AsyncSchemas
     from cortado.store.client.table import AsyncTable
@@ -242,6 +243,28 @@ class AsyncClient:
             raise InvalidArgument("fn", "must be a function of the transaction", type(fn).__name__)
         begin = partial(self.transaction, isolation=isolation)
         return await run_transactions(begin, fn, self._connection, self._retry_budget, attempts)
+
+    # --- leases ----------------------------------------------------------------------------------------------
+
+    def lease(self, at: At = None, *, label: str = "", ttl_s: float = 60.0) -> AsyncLease:
+        """Keeps what is read at a time, and at all above it, from being collected; a context manager.
+
+        ``at`` is a timestamp, its text, or a ``datetime`` with a time zone (or its text); None for the newest, which
+        :attr:`AsyncLease.timestamp` tells. ``label`` says who reads, and why, for whoever looks at what fills the disk.
+        Where nothing was heard of the holder for ``ttl_s``, 1 to 600 seconds, it ends. Entering it raises
+        SnapshotTooOld, TimestampInFuture, and ResourceExhausted where there are too many.
+        """
+        from cortado.store.client.collection import AsyncLease
+
+        self._connection.check_present("a lease")
+        return AsyncLease(self._connection, at, label=label, ttl_s=ttl_s, timeout_s=self._timeout_s)
+
+    @property
+    def collection(self) -> AsyncCollection:
+        """Who keeps old versions from being collected."""
+        from cortado.store.client.collection import AsyncCollection
+
+        return AsyncCollection(self._connection, timeout_s=self._timeout_s)
 
     # --- databases and tables --------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from cortado.store.clock.timestamp import Timestamp
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
     from cortado.store.client.blocking.batch import Batch
+    from cortado.store.client.blocking.collection import Collection, Lease
     from cortado.store.client.blocking.schemas import Schemas
     from cortado.store.client.blocking.table import Table
     from cortado.store.client.blocking.transaction import Transaction
@@ -149,6 +150,19 @@ class Client:
             return result
 
         return run(self._core.run(awaited if callable(fn) else fn, isolation=isolation, attempts=attempts))
+
+    # --- leases ----------------------------------------------------------------------------------------------
+
+    def lease(self, at: At = None, *, label: str = "", ttl_s: float = 60.0) -> Lease:
+        from cortado.store.client.blocking.collection import Lease
+
+        return Lease(self._core.lease(at, label=label, ttl_s=ttl_s))
+
+    @property
+    def collection(self) -> Collection:
+        from cortado.store.client.blocking.collection import Collection
+
+        return Collection(self._core.collection)
 
     # --- databases and tables --------------------------------------------------------------------------------
 

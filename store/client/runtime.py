@@ -154,6 +154,16 @@ class Lock(AbstractAsyncContextManager[None], Protocol):
     def locked(self) -> bool: ...
 
 
+class Signal(Protocol):
+    """Given once; whoever waits goes on then."""
+
+    def give(self) -> None: ...
+
+    async def wait(self, seconds: float) -> bool:
+        """Until it is given, and no longer than that; whether it was."""
+        ...
+
+
 class Runtime(Protocol):
     """One world, for one connection."""
 
@@ -168,6 +178,8 @@ class Runtime(Protocol):
         ...
 
     def lock(self) -> Lock: ...
+
+    def signal(self) -> Signal: ...
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work``, which raises nothing, beside whoever asks for it."""

@@ -16,6 +16,7 @@ from cortado.proto import message_class, streams_of
 from cortado.proto.v1 import (
     calls_pb2,
     cluster_pb2,
+    collection_pb2,
     documents_pb2,
     kv_pb2,
     schemas_pb2,
@@ -68,6 +69,7 @@ class Stubs:
 
     calls: Final[Any] = _methods(calls_pb2.DESCRIPTOR, "Calls")
     cluster: Final[Any] = _methods(cluster_pb2.DESCRIPTOR, "Cluster")
+    collection: Final[Any] = _methods(collection_pb2.DESCRIPTOR, "Collection")
     documents: Final[Any] = _methods(documents_pb2.DESCRIPTOR, "Documents")
     kv: Final[Any] = _methods(kv_pb2.DESCRIPTOR, "KeyValue")
     schemas: Final[Any] = _methods(schemas_pb2.DESCRIPTOR, "Schemas")

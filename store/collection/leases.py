@@ -9,9 +9,12 @@ A lease is a versioned key, ``m "lease" id``, so it is replicated, and survives 
 is in the log is that it was acquired, and that it ended. That its holder is alive is told to the leader alone, who ends
 what has not been heard of for longer than its ``ttl_ms`` (:mod:`cortado.store.node.collection.leases`).
 
-- *A lease is never below the safepoint*: :func:`acquire` is evaluated at append, against the newest safepoints, in
-  flight or applied. And *no safepoint passes a lease*: whoever raises one is evaluated at append, too, and asks
-  :func:`leases_of` the same reader. The log orders the two, so one of them sees the other.
+- *A lease is never below the cluster's safepoint*: :func:`acquire` is evaluated at append, against the newest one, in
+  flight or applied. And *no safepoint passes a lease*, no table's either: whoever raises one is evaluated at append,
+  too, and asks :func:`leases_of` the same reader. The log orders the two, so one of them sees the other.
+- *Tables may keep old versions for a time of their own*, and that does not count: of a table that keeps them for longer
+  no lease is to be had below the cluster's safepoint; and one that keeps them for less may be unreadable already at a
+  lease's timestamp. From its entry on, nothing more becomes so.
 - *Acquiring is idempotent*: its holder makes up the id. A repetition has the first one's answer.
 - Without a timestamp a lease is at that of its own entry: nothing that was acknowledged before is above it, and no
   safepoint can have come to lie above it.
@@ -24,7 +27,14 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from cortado.errors import AlreadyExists, DataLoss, InvalidArgument, ResourceExhausted, TimestampInFuture
+from cortado.errors import (
+    AlreadyExists,
+    DataLoss,
+    InvalidArgument,
+    ResourceExhausted,
+    SnapshotTooOld,
+    TimestampInFuture,
+)
 from cortado.proto.internal import collection_pb2 as pb
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.keyspace import meta_key, meta_range, names_of
@@ -32,6 +42,7 @@ from cortado.store.keys.types import LogicalKey
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader, Version
+from cortado.store.mvcc.safepoints import safepoints_of
 
 LEASE_ID_BYTES: Final = 16
 TTL_MS_DEFAULT: Final = 60_000
@@ -55,11 +66,10 @@ class Lease:
     acquired_ts: Timestamp
 
 
-def check_lease_id(lease_id: bytes, field: str = "lease_id") -> bytes:
-    """``lease_id``. Raises InvalidArgument."""
+def check_lease_id(lease_id: bytes) -> None:
+    """Raises InvalidArgument."""
     if len(lease_id) != LEASE_ID_BYTES:
-        raise InvalidArgument(field, f"must have {LEASE_ID_BYTES} bytes", f"{len(lease_id)} bytes")
-    return lease_id
+        raise InvalidArgument("lease_id", f"must have {LEASE_ID_BYTES} bytes", f"{len(lease_id)} bytes")
 
 
 def check_lease(ttl_ms: int, label: str) -> None:
@@ -112,7 +122,8 @@ def find_lease(reader: Reader, lease_id: bytes) -> Lease | None:
 def acquire(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str) -> Evaluate:
     """A lease at ``ts``, or at the timestamp of its own entry; replies the Lease. Raises InvalidArgument.
 
-    Refuses with TimestampInFuture, AlreadyExists (another lease has that id), ResourceExhausted (there are too many).
+    Refuses with SnapshotTooOld, TimestampInFuture, AlreadyExists (another lease has that id), ResourceExhausted (there
+    are too many).
     """
     check_lease_id(lease_id)
     check_lease(ttl_ms, label)
@@ -125,6 +136,9 @@ def acquire(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str) -> E
             return Evaluation(Mutations(), known)
         if ts is not None and ts > commit_ts:
             raise TimestampInFuture("at", "is above everything that is committed", str(ts), str(commit_ts))
+        safepoint = safepoints_of(reader).cluster
+        if ts is not None and ts < safepoint:
+            raise SnapshotTooOld(str(ts), str(safepoint))
         if len(leases_of(reader)) >= LEASES_MAX:
             problem = f"there are {LEASES_MAX} leases, and there can be no more"
             raise ResourceExhausted(problem, RETRY_DELAY_MS, resource="leases", limit=LEASES_MAX)
@@ -136,15 +150,16 @@ def acquire(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str) -> E
     return evaluate
 
 
-def end(lease_id: bytes) -> Evaluate:
-    """End that lease; replies it, or None where there is none (any more). Raises InvalidArgument."""
-    check_lease_id(lease_id)
+def end(*lease_ids: bytes) -> Evaluate:
+    """End those leases; replies the ids of those that there were. Raises InvalidArgument."""
+    for lease_id in lease_ids:
+        check_lease_id(lease_id)
 
     def evaluate(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
-        lease = find_lease(reader, lease_id)
         mutations = Mutations()
-        if lease is not None:
+        ended = tuple(each for each in dict.fromkeys(lease_ids) if reader.get(lease_key(each)) is not None)
+        for lease_id in ended:
             mutations.delete(lease_key(lease_id))
-        return Evaluation(mutations, lease)
+        return Evaluation(mutations, ended)
 
     return evaluate

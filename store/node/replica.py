@@ -33,6 +33,7 @@ from cortado.store.mvcc.evaluation import Evaluate
 from cortado.store.mvcc.reader import Reader
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.changefeed.watches import Watches
+from cortado.store.node.collection.leases import Leases
 from cortado.store.node.controls import cancelled, higher_ceiling
 from cortado.store.node.driver import Driver
 from cortado.store.node.duties import Duties
@@ -89,6 +90,9 @@ class Replica:
         driver.on_configured = host.clock_watch.compare
         self.reads = ReadPoints(group, driver, raise_ceiling=self._raise_ceiling)
         """At which timestamp a read may be served here, and when."""
+        self.leases = Leases(group, driver, self.reads, write=self._write_beside)
+        """What keeps old versions from being collected."""
+        self.duties.add("ending leases", self.leases.run)
         self.members = Membership(driver, group.node_id)
         """Changes of who belongs to the group, and of who leads it."""
         self.watches = Watches(
@@ -322,8 +326,11 @@ class Replica:
         return WriteResult(first.ts, first.reply, repeated=True)
 
     async def _raise_ceiling(self, ceiling: Timestamp) -> None:
+        await self._write_beside(higher_ceiling(ceiling))
+
+    async def _write_beside(self, evaluate: Evaluate) -> None:
         """Housekeeping: it is not counted as a write, and may use the reserve."""
-        proposal = Proposal(higher_ceiling(ceiling), no_reply, 0, b"", b"", waiters=1)
+        proposal = Proposal(evaluate, no_reply, 0, b"", b"", waiters=1)
         self.driver.propose(proposal)
         await self.answer(proposal)
 

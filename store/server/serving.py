@@ -36,6 +36,7 @@ from cortado.errors import DataDirectoryError
 from cortado.proto.v1 import (
     calls_pb2,
     cluster_pb2,
+    collection_pb2,
     documents_pb2,
     inspect_pb2,
     kv_pb2,
@@ -64,6 +65,7 @@ from cortado.store.server.addresses import address_of
 from cortado.store.server.allocator import give_back_large_blocks
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.cluster_service import ClusterService
+from cortado.store.server.collection_service import CollectionService
 from cortado.store.server.config import ServerConfig
 from cortado.store.server.documents_service import DocumentsService
 from cortado.store.server.ending import Served, stop_asked, until_stopped
@@ -229,6 +231,7 @@ def _register(
         (_descriptor(tables_pb2, "Tables"), TablesService(host)),
         (_descriptor(schemas_pb2, "Schemas"), SchemasService(host)),
         (_descriptor(watch_pb2, "Watch"), WatchService(host)),
+        (_descriptor(collection_pb2, "Collection"), CollectionService(host)),
         (_descriptor(cluster_pb2, "Cluster"), cluster),
         (_descriptor(inspect_pb2, "Inspect"), inspect),
         (_descriptor(settings_pb2, "Settings"), SettingsService(host, config.found())),

@@ -24,6 +24,7 @@ from cortado.proto import message_class, streams_of
 from cortado.proto.v1 import (
     calls_pb2,
     cluster_pb2,
+    collection_pb2,
     common_pb2,
     documents_pb2,
     kv_pb2,
@@ -41,6 +42,7 @@ _METHODS: dict[str, MethodDescriptor] = {
     for module in (
         calls_pb2,
         cluster_pb2,
+        collection_pb2,
         documents_pb2,
         kv_pb2,
         schemas_pb2,

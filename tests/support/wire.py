@@ -12,6 +12,7 @@ import pytest
 from cortado.errors import CortadoError
 from cortado.proto.v1 import (
     cluster_pb2_grpc,
+    collection_pb2_grpc,
     common_pb2,
     documents_pb2,
     documents_pb2_grpc,
@@ -35,6 +36,7 @@ class Wire:
         self.channel = grpc.insecure_channel(endpoint)
         self.kv: Any = kv_pb2_grpc.KeyValueStub(self.channel)
         self.cluster: Any = cluster_pb2_grpc.ClusterStub(self.channel)
+        self.collection: Any = collection_pb2_grpc.CollectionStub(self.channel)
         self.documents: Any = documents_pb2_grpc.DocumentsStub(self.channel)
         self.schemas: Any = schemas_pb2_grpc.SchemasStub(self.channel)
         self.tables: Any = tables_pb2_grpc.TablesStub(self.channel)

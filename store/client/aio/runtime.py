@@ -59,6 +59,10 @@ class AsyncioRuntime:
         """One that tasks wait for."""
         return asyncio.Lock()
 
+    def signal(self) -> TaskSignal:
+        """One that tasks wait for."""
+        return TaskSignal()
+
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """In a task of its own."""
         self._tasks.start(work)
@@ -79,6 +83,23 @@ class AsyncioRuntime:
     async def close(self) -> None:
         """Its tasks end."""
         await self._tasks.ended()
+
+
+class TaskSignal:
+    """An event of the loop."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def give(self) -> None:
+        """In a step of the loop."""
+        self._event.set()
+
+    async def wait(self, seconds: float) -> bool:
+        """The task waits."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), seconds)
+        return self._event.is_set()
 
 
 class AsyncioWire:

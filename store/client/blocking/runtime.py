@@ -44,6 +44,10 @@ class BlockingRuntime:
         """One that threads wait for."""
         return ThreadLock()
 
+    def signal(self) -> ThreadSignal:
+        """One that threads wait for."""
+        return ThreadSignal()
+
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """In a thread of its own: it may be one of gRPC's threads that asks, which must not wait for itself."""
         threading.Thread(target=run, args=(work,), name="cortado-beside", daemon=True).start()
@@ -62,6 +66,21 @@ class BlockingRuntime:
     async def close(self) -> None:
         """Its thread ends."""
         self._watchdog.close()
+
+
+class ThreadSignal:
+    """An event, waited for as a coroutine waits."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def give(self) -> None:
+        """In any thread."""
+        self._event.set()
+
+    async def wait(self, seconds: float) -> bool:
+        """The thread waits."""
+        return self._event.wait(seconds)
 
 
 class ThreadLock:

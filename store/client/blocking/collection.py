@@ -1,0 +1,60 @@
+"""Leases, synchronous."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from cortado.store.client.blocking.drive import run
+from cortado.store.client.blocking.forward import forwards
+from cortado.store.client.collection import AsyncCollection, AsyncLease, HeldLease
+from cortado.store.clock.timestamp import Timestamp
+
+
+@forwards(AsyncLease)
+class Lease:
+    """Keeps what is read at one timestamp, and at all above it, for as long as its block lasts::
+
+        with client.lease(label="nightly report") as lease:
+            for document in client.at(lease.timestamp).table("shop.items").scan():
+                ...
+
+    A thread keeps it alive beside what the block does. Where the cluster could not be told in time that its holder is
+    alive, it ends, as does one that is a day old; then :attr:`timestamp` raises LeaseExpired, and reads below what was
+    collected since raise SnapshotTooOld. So no read ever misses a part. A lease keeps disk space in use: hold it no
+    longer than you read.
+    """
+
+    def __init__(self, core: AsyncLease) -> None:
+        self._core = core
+
+    @property
+    def lease_id(self) -> str:
+        return self._core.lease_id
+
+    @property
+    def timestamp(self) -> Timestamp:
+        return self._core.timestamp
+
+    def __enter__(self) -> Self:
+        run(self._core.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        run(self._core.__aexit__(kind, error, traceback))
+
+
+@forwards(AsyncCollection)
+class Collection:
+    """Who keeps old versions from being collected."""
+
+    def __init__(self, core: AsyncCollection) -> None:
+        self._core = core
+
+    def leases(self) -> list[HeldLease]:
+        return run(self._core.leases())
+
+    def end_lease(self, lease_id: str) -> bool:
+        return run(self._core.end_lease(lease_id))

@@ -1,0 +1,191 @@
+"""What is kept of old versions: leases, which keep what somebody reads, and who holds them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from cortado.errors import Cancelled, CortadoError, InvalidArgument, LeaseExpired, Unsupported
+from cortado.proto.v1 import collection_pb2 as pb
+from cortado.store.client.arguments import shown, text
+from cortado.store.client.connection import Connection
+from cortado.store.client.values import At, at_to_proto, timestamp_of
+from cortado.store.clock.timestamp import Timestamp
+
+TTL_S_DEFAULT: Final = 60.0
+TTL_S_MIN: Final = 1.0
+TTL_S_MAX: Final = 600.0
+LABEL_CHARS_MAX: Final = 200
+_ID_BYTES: Final = 16
+_KEEPS_PER_TTL: Final = 3
+"""Two may be lost before the third saves it."""
+_AGAIN_S: Final = 1.0
+"""After a keep-alive that had no success."""
+_END_S: Final = 2.0
+"""So long its end is tried to be told; after that it ends by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLease:
+    """A lease that there is: what is read at ``timestamp`` or above is kept for its holder, of whom the leader heard
+    ``silent_s`` ago last, and who must be heard every ``ttl_s``."""
+
+    lease_id: str
+    timestamp: Timestamp
+    ttl_s: float
+    label: str
+    acquired: Timestamp
+    silent_s: float
+
+
+class AsyncLease:
+    """Keeps what is read at one timestamp, and at all above it, for as long as its block lasts::
+
+        async with client.lease(label="nightly report") as lease:
+            past = client.at(lease.timestamp)
+            async for document in past.table("shop.items").scan():
+                ...
+
+    It keeps itself alive beside what the block does. Where the cluster could not be told in time that its holder is
+    alive, it ends, as does one that is a day old; then :attr:`timestamp` raises LeaseExpired, and reads below what was
+    collected since raise SnapshotTooOld. So no read ever misses a part. A lease keeps disk space in use: hold it no
+    longer than you read.
+    """
+
+    def __init__(self, connection: Connection, at: At = None, *, label: str, ttl_s: float, timeout_s: float) -> None:
+        """As :meth:`AsyncClient.lease`, over ``connection``."""
+        runtime = connection.runtime
+        self._connection = connection
+        self._timeout_s = timeout_s
+        self._ttl_s = _check_ttl(ttl_s)
+        self._request = pb.AcquireLeaseRequest(
+            lease_id=connection.environment.random_bytes(_ID_BYTES),
+            ttl_ms=round(self._ttl_s * 1000),
+            label=_check_label(label),
+        )
+        _set_at(self._request, at)
+        self._over = runtime.signal()
+        self._kept = runtime.signal()
+        self._timestamp: Timestamp | None = None
+        self._lost: LeaseExpired | None = None
+
+    @property
+    def lease_id(self) -> str:
+        """Its id, as ``cortado lease list`` shows it."""
+        return self._request.lease_id.hex()
+
+    @property
+    def timestamp(self) -> Timestamp:
+        """At which to read. Raises LeaseExpired where it has ended, Unsupported before its block."""
+        if self._lost is not None:
+            raise LeaseExpired(self._lost.lease_id)
+        if self._timestamp is None:
+            raise Unsupported("a lease outside of its block", "use it as a context manager")
+        return self._timestamp
+
+    async def __aenter__(self) -> Self:
+        if self._timestamp is not None:
+            raise Unsupported("entering a lease again", "acquire another")
+        stub = self._connection.stubs.collection
+        reply = await self._connection.write(stub.AcquireLease, self._request, timeout_s=self._timeout_s)
+        self._timestamp = timestamp_of(reply.lease.timestamp)
+        self._connection.runtime.beside(self._keep())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._over.give()
+        self._lost = self._lost or LeaseExpired(self.lease_id)
+        request = pb.ReleaseLeaseRequest(lease_id=self._request.lease_id)
+        release = self._connection.stubs.collection.ReleaseLease
+        # Where nobody can be told, it ends by itself: nobody keeps it alive any more.
+        with suppress(CortadoError):
+            await self._connection.write(release, request, timeout_s=min(self._timeout_s, _END_S))
+        await self._kept.wait(_END_S)
+
+    async def _keep(self) -> None:
+        """Beside the block: says again and again that its holder lives."""
+        every_s = self._ttl_s / _KEEPS_PER_TTL
+        wait_s = every_s
+        request = pb.KeepLeaseRequest(lease_id=self._request.lease_id)
+        keep = self._connection.stubs.collection.KeepLease
+        try:
+            while not await self._over.wait(wait_s):
+                wait_s = every_s
+                try:
+                    await self._connection.call(keep, request, timeout_s=min(self._timeout_s, every_s))
+                except LeaseExpired as lost:
+                    self._lost = lost
+                    return
+                except Cancelled:
+                    return  # The client was closed.
+                except CortadoError:
+                    # Nobody leads, or the network is cut: the lease may live for its whole time once somebody does.
+                    wait_s = min(_AGAIN_S, every_s)
+        finally:
+            self._kept.give()
+
+
+class AsyncCollection:
+    """Who keeps old versions from being collected."""
+
+    def __init__(self, connection: Connection, *, timeout_s: float) -> None:
+        self._connection = connection
+        self._timeout_s = timeout_s
+        self._stub = connection.stubs.collection
+
+    async def leases(self) -> list[HeldLease]:
+        """All leases that there are, the oldest timestamp first."""
+        reply = await self._connection.call(self._stub.ListLeases, pb.ListLeasesRequest(), timeout_s=self._timeout_s)
+        return [_held(each) for each in reply.leases]
+
+    async def end_lease(self, lease_id: str) -> bool:
+        """Ends a lease, whoever holds it: what he reads may be collected then. False where there is none."""
+        try:
+            encoded = bytes.fromhex(text(lease_id, "lease_id"))
+        except ValueError:
+            encoded = b""
+        if len(encoded) != _ID_BYTES:
+            raise InvalidArgument("lease_id", f"must be {2 * _ID_BYTES} hexadecimal digits", shown(lease_id))
+        request = pb.ReleaseLeaseRequest(lease_id=encoded)
+        ended: bool = (await self._connection.write(self._stub.ReleaseLease, request, timeout_s=self._timeout_s)).ended
+        return ended
+
+
+def _held(lease: pb.Lease) -> HeldLease:
+    return HeldLease(
+        lease.lease_id.hex(),
+        timestamp_of(lease.timestamp),
+        lease.ttl_ms / 1000,
+        lease.label,
+        timestamp_of(lease.acquired),
+        lease.silent_ms / 1000,
+    )
+
+
+def _check_ttl(ttl_s: float) -> float:
+    is_number = isinstance(ttl_s, int | float) and not isinstance(ttl_s, bool)
+    if not is_number or not TTL_S_MIN <= ttl_s <= TTL_S_MAX:
+        raise InvalidArgument("ttl_s", f"must be between {TTL_S_MIN:g} and {TTL_S_MAX:g} seconds", shown(ttl_s))
+    return float(ttl_s)
+
+
+def _check_label(label: str) -> str:
+    if len(text(label, "label")) > LABEL_CHARS_MAX:
+        raise InvalidArgument("label", f"must have at most {LABEL_CHARS_MAX} characters", f"{len(label)} characters")
+    return label
+
+
+def _set_at(request: pb.AcquireLeaseRequest, at: At) -> None:
+    wanted = at_to_proto(at)
+    if wanted is None:
+        return
+    if wanted.HasField("timestamp"):
+        request.timestamp.CopyFrom(wanted.timestamp)
+    elif wanted.HasField("wall_ms"):
+        request.wall_ms = wanted.wall_ms
+    else:
+        raise InvalidArgument("at", "must be a timestamp or a wall time: a lease is at one of them", shown(at))

@@ -1,0 +1,164 @@
+"""The leader's part in leases: whose holder is alive, and whose lease ends.
+
+::
+
+    elected ──► every lease has its whole ttl ahead of it ──► heard of: again its whole ttl
+                                                          └─► silent for longer, or a day old: ended, by an entry
+
+What is in the log (:mod:`cortado.store.collection.leases`) is that a lease was acquired, and that it ended. When it was
+heard of is in the leader's memory, by its monotonic clock, so an idle lease writes nothing, and wall clocks that differ
+end none. A new leader knows nothing of that and begins anew: a dead holder's lease may live one ttl longer for each
+election, and a living one's is never lost by one.
+
+Its age is by wall time, since that alone outlasts leaders. Where the epoch has changed since, wall times do not
+compare, and it counts from when this leader saw the lease first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cortado.errors import LeaseExpired
+from cortado.store.collection.leases import AGE_MS_MAX, Lease, check_lease_id, end, find_lease, leases_of
+from cortado.store.mvcc.evaluation import Evaluate
+from cortado.store.node.driver import Driver
+from cortado.store.node.group_context import GroupContext
+from cortado.store.node.read_timestamps import ReadPoints
+
+_LOG: Final = logging.getLogger(__name__)
+
+LOOK_EVERY_MS: Final = 1_000.0
+
+
+@dataclass(slots=True)
+class _Held:
+    """A lease that there is, as far as this leader has looked; times are of its monotonic clock."""
+
+    lease: Lease
+    seen_ms: float
+    heard_ms: float
+
+
+class Leases:
+    """One replica's. On the loop."""
+
+    def __init__(
+        self,
+        group: GroupContext,
+        driver: Driver,
+        reads: ReadPoints,
+        *,
+        write: Callable[[Evaluate], Awaitable[object]],
+    ) -> None:
+        """``write`` returns once it is committed; it is for the leader's own, which may use the reserve of the disk."""
+        self._group = group
+        self._driver = driver
+        self._reads = reads
+        self._write = write
+        self._monotonic_ms = group.host.monotonic_ms
+        self._term: int | None = None
+        self._held: dict[bytes, _Held] = {}
+        self._ending: set[bytes] = set()
+        self.ended = 0
+        """How many this node has ended, since the start, for being silent or too old."""
+
+    # --- what there is -------------------------------------------------------------------------------------------
+
+    async def all(self) -> list[Lease]:
+        """All that were acquired and have not ended, the oldest timestamp first. Raises NotLeader, Unavailable."""
+        read_ts = await self._reads.applied_to(await self._reads.linearize())
+        return await self._group.host.scan(lambda: leases_of(self._group.store.snapshot(read_ts)))
+
+    def oldest(self) -> Lease | None:
+        """The one with the oldest timestamp, as this leader has seen last. For who plans; who decides asks
+        :func:`leases_of` when it is evaluated."""
+        return min((held.lease for held in self._seen()), key=lambda lease: lease.ts, default=None)
+
+    @property
+    def count(self) -> int:
+        """How many there are, as this leader has seen last; 0 elsewhere."""
+        return len(self._seen())
+
+    def age_ms(self, lease: Lease) -> float:
+        """How long ago it was acquired, as far as this leader can tell."""
+        held = self._held.get(lease.lease_id)
+        seen_ms = 0.0 if held is None else self._monotonic_ms() - held.seen_ms
+        clock = self._group.host.clock
+        if lease.acquired_ts.epoch != clock.epoch:
+            return seen_ms
+        return max(seen_ms, clock.physical_ms - lease.acquired_ts.wall_ms)
+
+    def silent_ms(self, lease: Lease) -> float:
+        """For how long this leader has not heard of it."""
+        held = self._held.get(lease.lease_id)
+        return 0.0 if held is None else self._monotonic_ms() - held.heard_ms
+
+    def _seen(self) -> Sequence[_Held]:
+        """Of a term that is over nothing is left but what somebody else may have changed since."""
+        term = self._driver.leadership.term
+        return [] if term is None or term != self._term else [*self._held.values()]
+
+    # --- what holders say ----------------------------------------------------------------------------------------
+
+    async def keep(self, lease_id: bytes) -> None:
+        """Its holder is alive. Raises LeaseExpired, NotLeader, Unavailable, InvalidArgument.
+
+        A majority is asked whether this node still leads: one that was deposed, and does not know it, keeps nothing.
+        """
+        check_lease_id(lease_id)
+        read_ts = await self._reads.linearize()
+        lease = find_lease(self._driver.pipeline.reader(read_ts), lease_id)
+        if lease is None or lease_id in self._ending:
+            raise LeaseExpired(lease_id.hex())
+        self._hear(lease)
+
+    def _hear(self, lease: Lease) -> None:
+        now_ms = self._monotonic_ms()
+        held = self._held.setdefault(lease.lease_id, _Held(lease, now_ms, now_ms))
+        held.heard_ms = now_ms
+
+    # --- the leader's duty ---------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """End what has expired, for as long as this node leads."""
+        if self._term != self._driver.leadership.term:
+            self._term = self._driver.leadership.term
+            self._held.clear()
+            self._ending.clear()
+        while True:
+            await self._look()
+            await self._end([held.lease for held in self._held.values() if self._is_over(held)])
+            await asyncio.sleep(LOOK_EVERY_MS / 1000)
+
+    async def _look(self) -> None:
+        """What is applied by now. Beside the loop: many may have ended lately, and lie among those that have not."""
+        applied_ts = self._driver.applied.last_ts
+        found = await self._group.host.scan(lambda: leases_of(self._group.store.snapshot(applied_ts)))
+        now_ms = self._monotonic_ms()
+        self._held = {lease.lease_id: self._held.get(lease.lease_id) or _Held(lease, now_ms, now_ms) for lease in found}
+
+    def _is_over(self, held: _Held) -> bool:
+        is_silent = self._monotonic_ms() - held.heard_ms > held.lease.ttl_ms
+        return is_silent or self.age_ms(held.lease) > AGE_MS_MAX
+
+    async def _end(self, leases: Sequence[Lease]) -> None:
+        """End all of them by one entry; a holder that comes meanwhile comes too late."""
+        if not leases:
+            return
+        ids = [lease.lease_id for lease in leases]
+        self._ending.update(ids)
+        try:
+            await self._write(end(*ids))
+        finally:
+            self._ending.difference_update(ids)
+        self.ended += len(ids)
+        for lease in leases:
+            self._held.pop(lease.lease_id, None)
+            label = f" ({lease.label})" if lease.label else ""
+            _LOG.warning(
+                "the lease %s%s has ended: its holder is silent, or it is too old", lease.lease_id.hex(), label
+            )

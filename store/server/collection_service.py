@@ -1,0 +1,63 @@
+"""``cortado.v1.Collection``: leases."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+
+from cortado.proto.v1 import collection_pb2 as pb
+from cortado.proto.v1 import common_pb2
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.collection.leases import TTL_MS_DEFAULT, Lease, acquire, end
+from cortado.store.node.read_timestamps import Stale
+from cortado.store.server.convert import read_at, timestamp_message, timestamp_value
+from cortado.store.server.service import Service
+
+
+class CollectionService(Service):
+    """Answered by the leader alone."""
+
+    async def acquire_lease(self, request: pb.AcquireLeaseRequest) -> bytes:
+        evaluate = acquire(request.lease_id, self._lease_ts(request), request.ttl_ms or TTL_MS_DEFAULT, request.label)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, Lease)
+            return pb.AcquireLeaseResponse(header=self.header(ts), lease=self._message(value))
+
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+    def _lease_ts(self, request: pb.AcquireLeaseRequest) -> Timestamp | None:
+        match request.WhichOneof("at"):
+            case "timestamp":
+                return timestamp_value(request.timestamp)
+            case "wall_ms":
+                at = read_at(common_pb2.ReadAt(wall_ms=request.wall_ms), self.host.clock.epoch, field="at")
+                assert not isinstance(at, Stale)
+                return at
+            case _:
+                return None
+
+    async def keep_lease(self, request: pb.KeepLeaseRequest) -> Message:
+        await self.host.meta.leases.keep(request.lease_id)
+        return pb.KeepLeaseResponse(header=self.header(self.host.meta.read_ts()))
+
+    async def release_lease(self, request: pb.ReleaseLeaseRequest) -> bytes:
+        def reply(ts: Timestamp, value: object) -> Message:
+            return pb.ReleaseLeaseResponse(header=self.header(ts), ended=bool(value))
+
+        return await self.write(self.host.meta, request, request.request_id, end(request.lease_id), reply)
+
+    async def list_leases(self, _request: pb.ListLeasesRequest) -> Message:
+        with self.host.reads.place():
+            leases = await self.host.meta.leases.all()
+        header = self.header(self.host.meta.read_ts())
+        return pb.ListLeasesResponse(header=header, leases=[self._message(each) for each in leases])
+
+    def _message(self, lease: Lease) -> pb.Lease:
+        return pb.Lease(
+            lease_id=lease.lease_id,
+            timestamp=timestamp_message(lease.ts),
+            ttl_ms=lease.ttl_ms,
+            label=lease.label,
+            acquired=timestamp_message(lease.acquired_ts),
+            silent_ms=int(self.host.meta.leases.silent_ms(lease)),
+        )

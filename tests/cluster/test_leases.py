@@ -1,0 +1,146 @@
+"""Leases of real nodes: what the wire may bring, and a holder whose leader is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+from cortado.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    LeaseExpired,
+    TimestampInFuture,
+    TooLarge,
+)
+from cortado.proto.v1 import collection_pb2 as pb
+from cortado.proto.v1 import common_pb2
+from cortado.store.client import AsyncClient, Client
+from support.cluster import Cluster
+from support.server_process import ServerProcess, wait_until
+from support.wire import Wire, refused
+
+pytestmark = pytest.mark.process
+
+ID = os.urandom(16)
+FUTURE = common_pb2.Timestamp(wall_ms=(1 << 48) - 1)
+
+
+def held(client: Client) -> dict[str, str]:
+    """Labels by ids."""
+    return {each.lease_id: each.label for each in client.collection.leases()}
+
+
+# --- what the wire may bring ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wire(server: ServerProcess) -> Wire:
+    return Wire(server.endpoint)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "field"),
+    [
+        ({"lease_id": b""}, InvalidArgument, "lease_id"),
+        ({"lease_id": bytes(15)}, InvalidArgument, "lease_id"),
+        ({"lease_id": bytes(60_000)}, InvalidArgument, "lease_id"),
+        ({"ttl_ms": 999}, InvalidArgument, "ttl_ms"),
+        ({"ttl_ms": 600_001}, InvalidArgument, "ttl_ms"),
+        ({"ttl_ms": (1 << 32) - 1}, InvalidArgument, "ttl_ms"),
+        ({"label": "ä" * 201}, InvalidArgument, "label"),
+        ({"label": "x" * (70 << 10)}, TooLarge, "request"),
+        ({"timestamp": FUTURE}, TimestampInFuture, "at"),
+        ({"timestamp": common_pb2.Timestamp(epoch=1 << 16)}, InvalidArgument, "timestamp.epoch"),
+        ({"wall_ms": 1 << 48}, InvalidArgument, "at.wall_ms"),
+        ({"wall_ms": (1 << 48) - 1}, TimestampInFuture, "at"),
+        ({"request_id": b"short"}, InvalidArgument, "request_id"),
+    ],
+)
+def test_a_lease_that_may_not_be_so_is_refused_by_name(
+    wire: Wire, client: Client, fields: dict[str, Any], error: type, field: str
+) -> None:
+    asked = pb.AcquireLeaseRequest(**{"lease_id": ID, **fields})
+    refusal = refused(lambda: wire.collection.AcquireLease(asked, timeout=10))
+    assert type(refusal) is error, refusal
+    assert refusal.field == field  # type: ignore[attr-defined]
+    assert ID.hex() not in held(client)
+
+
+def test_one_that_there_is_not_is_not_kept_and_its_end_is_no_error(wire: Wire) -> None:
+    missing = os.urandom(16)
+    lost = refused(lambda: wire.collection.KeepLease(pb.KeepLeaseRequest(lease_id=missing), timeout=10))
+    assert isinstance(lost, LeaseExpired)
+    assert lost.lease_id == missing.hex()
+    assert not wire.collection.ReleaseLease(pb.ReleaseLeaseRequest(lease_id=missing), timeout=10).ended
+    for wrong in (b"", bytes(17)):
+        for call, request in (
+            (wire.collection.KeepLease, pb.KeepLeaseRequest(lease_id=wrong)),
+            (wire.collection.ReleaseLease, pb.ReleaseLeaseRequest(lease_id=wrong)),
+        ):
+            refusal = refused(lambda call=call, request=request: call(request, timeout=10))  # type: ignore[misc]
+            assert isinstance(refusal, InvalidArgument)
+            assert refusal.field == "lease_id"
+
+
+def test_acquiring_again_has_the_first_answer_and_another_one_is_refused(wire: Wire) -> None:
+    asked = pb.AcquireLeaseRequest(lease_id=os.urandom(16), ttl_ms=5_000, label="a job")
+    first = wire.collection.AcquireLease(asked, timeout=10).lease
+    again = wire.collection.AcquireLease(asked, timeout=10).lease
+    assert (first.timestamp, first.acquired) == (again.timestamp, again.acquired)
+    asked.timestamp.CopyFrom(first.timestamp)
+    assert wire.collection.AcquireLease(asked, timeout=10).lease.timestamp == first.timestamp
+    asked.label = "another job"
+    refusal = refused(lambda: wire.collection.AcquireLease(asked, timeout=10))
+    assert isinstance(refusal, AlreadyExists)
+    assert wire.collection.ReleaseLease(pb.ReleaseLeaseRequest(lease_id=asked.lease_id), timeout=10).ended
+
+
+# --- the client's --------------------------------------------------------------------------------------------------
+
+
+def test_what_is_read_at_it_is_what_there_was_when_it_was_acquired(client: Client, database: str) -> None:
+    pairs = client.kv(database)
+    pairs.put(b"k", b"before")
+    with client.lease(label="a reader") as lease:
+        assert held(client)[lease.lease_id] == "a reader"
+        pairs.put(b"k", b"after")
+        assert client.at(lease.timestamp).kv(database).get(b"k").value == b"before"  # type: ignore[union-attr]
+        with client.lease(lease.timestamp) as same:
+            assert same.timestamp == lease.timestamp
+    assert not held(client).keys() & {lease.lease_id, same.lease_id}
+
+
+def test_it_is_there_for_asyncio_too(server: ServerProcess) -> None:
+    async def scenario() -> None:
+        async with AsyncClient(server.endpoint) as client:
+            async with client.lease(ttl_s=1) as lease:
+                assert lease.lease_id in [each.lease_id for each in await client.collection.leases()]
+            assert lease.lease_id not in [each.lease_id for each in await client.collection.leases()]
+
+    asyncio.run(scenario())
+
+
+def test_a_lease_outlives_its_leader_who_was_killed_and_one_that_nobody_keeps_does_not(three_nodes: Cluster) -> None:
+    cluster = three_nodes
+    with Client(cluster.endpoints, timeout_s=20) as client:
+        pairs = client.kv("leases")
+        pairs.put(b"k", b"before")
+        with client.lease(label="kept", ttl_s=1) as lease:
+            wire = Wire(cluster.addresses[cluster.leader()])
+            dead = pb.AcquireLeaseRequest(lease_id=os.urandom(16), ttl_ms=1_000, label="dead")
+            wire.collection.AcquireLease(dead, timeout=20)
+            pairs.put(b"k", b"after")
+            leader = cluster.leader()
+            cluster.kill(leader)
+            cluster.leader(besides=[leader])
+            # By then the one that is kept would have ended too, if nobody had heard of it.
+            wait_until(lambda: dead.lease_id.hex() not in held(client), "the lease that nobody keeps has ended", 30)
+            assert held(client)[lease.lease_id] == "kept"
+            past = client.at(lease.timestamp).kv("leases").get(b"k")
+            assert past is not None
+            assert past.value == b"before"
+            cluster.start(leader)
+        assert lease.lease_id not in held(client)

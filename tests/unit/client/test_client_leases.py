@@ -1,0 +1,192 @@
+"""A lease of the client: acquired once, kept alive beside its block, ended with it; a holder hears of its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from cortado.errors import InvalidArgument, LeaseExpired, NotLeader, SnapshotTooOld, Unsupported
+from cortado.proto.v1 import collection_pb2 as pb
+from cortado.proto.v1 import common_pb2
+from cortado.store.client import Client, HeldLease, Stale
+from cortado.store.clock.timestamp import Timestamp
+from support.faces import FACES, open_client
+from support.fake_server import FakeServer, break_off, header, refuse
+from support.server_process import wait_until
+
+AT = Timestamp(0, 5_000, 7)
+
+
+def acquired(request: pb.AcquireLeaseRequest, context: Any) -> pb.AcquireLeaseResponse:
+    lease = pb.Lease(lease_id=request.lease_id, timestamp=common_pb2.Timestamp(wall_ms=AT.wall_ms, logical=AT.logical))
+    return pb.AcquireLeaseResponse(header=header(), lease=lease)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with FakeServer().running() as running:
+        running.handlers["Collection.AcquireLease"] = acquired
+        running.handlers["Collection.KeepLease"] = lambda request, context: pb.KeepLeaseResponse(header=header())
+        running.handlers["Collection.ReleaseLease"] = lambda request, context: pb.ReleaseLeaseResponse(
+            header=header(), ended=True
+        )
+        yield running
+
+
+@pytest.fixture(params=FACES)
+def client(server: FakeServer, request: pytest.FixtureRequest) -> Iterator[Client]:
+    with open_client(request.param, server.endpoint) as opened:
+        yield opened
+
+
+def test_it_is_kept_alive_for_its_block_and_ends_with_it(client: Client, server: FakeServer) -> None:
+    with client.lease(label="a job", ttl_s=1) as lease:
+        assert lease.timestamp == AT
+        wait_until(lambda: len(server.calls("Collection.KeepLease")) >= 2, "it was kept alive twice")
+    [asked] = server.calls("Collection.AcquireLease")
+    [released] = server.calls("Collection.ReleaseLease")
+    ids = {asked.lease_id, released.lease_id, *(each.lease_id for each in server.calls("Collection.KeepLease"))}
+    assert ids == {bytes.fromhex(lease.lease_id)}
+    assert (asked.ttl_ms, asked.label, asked.WhichOneof("at"), len(asked.request_id)) == (1_000, "a job", None, 20)
+    kept = len(server.calls("Collection.KeepLease"))
+    with pytest.raises(LeaseExpired):
+        _ = lease.timestamp
+    with client.lease(ttl_s=1):
+        wait_until(lambda: len(server.calls("Collection.KeepLease")) > kept, "another is kept alive")
+    others = server.calls("Collection.KeepLease")[kept:]
+    assert all(each.lease_id != asked.lease_id for each in others), "nobody keeps the first one any more"
+
+
+def test_two_leases_have_two_ids(client: Client, server: FakeServer) -> None:
+    with client.lease() as one, client.lease() as other:
+        assert one.lease_id != other.lease_id
+
+
+def test_a_lost_answer_is_asked_for_again_under_the_same_ids(client: Client, server: FakeServer) -> None:
+    lost = [1]
+
+    def answer(request: pb.AcquireLeaseRequest, context: Any) -> pb.AcquireLeaseResponse:
+        if lost:
+            lost.pop()
+            break_off(context)
+        return acquired(request, context)
+
+    server.handlers["Collection.AcquireLease"] = answer
+    with client.lease():
+        first, again = server.calls("Collection.AcquireLease")
+        assert first == again
+
+
+def test_its_holder_hears_at_the_next_use_that_it_was_lost(client: Client, server: FakeServer) -> None:
+    with client.lease(ttl_s=1) as lease:
+        server.handlers["Collection.KeepLease"] = lambda request, context: refuse(
+            context, LeaseExpired(request.lease_id.hex())
+        )
+
+        def is_lost() -> bool:
+            try:
+                return not lease.timestamp
+            except LeaseExpired as lost:
+                assert lost.lease_id == lease.lease_id
+                return True
+
+        wait_until(is_lost, "the holder hears of it")
+
+
+def test_while_nobody_can_be_told_it_goes_on_telling(client: Client, server: FakeServer) -> None:
+    with client.lease(ttl_s=1) as lease:
+        server.handlers["Collection.KeepLease"] = lambda request, context: refuse(context, NotLeader("an election"))
+        wait_until(lambda: len(server.calls("Collection.KeepLease")) >= 3, "it tries again")
+        assert lease.timestamp == AT
+        server.handlers["Collection.KeepLease"] = lambda request, context: pb.KeepLeaseResponse(header=header())
+        count = len(server.calls("Collection.KeepLease"))
+        wait_until(lambda: len(server.calls("Collection.KeepLease")) >= count + 2, "it has success again")
+        assert lease.timestamp == AT
+
+
+def test_a_block_ends_where_its_end_cannot_be_told(client: Client, server: FakeServer) -> None:
+    server.handlers["Collection.ReleaseLease"] = lambda request, context: break_off(context)
+    with client.with_timeout(0.3).lease():
+        pass
+    with pytest.raises(ZeroDivisionError), client.with_timeout(0.3).lease():
+        _ = 1 / 0
+
+
+def test_what_it_is_refused_with_is_raised(client: Client, server: FakeServer) -> None:
+    server.handlers["Collection.AcquireLease"] = lambda request, context: refuse(
+        context, SnapshotTooOld("0.1.0", "0.2.0")
+    )
+    with pytest.raises(SnapshotTooOld), client.lease("0.1.0"):
+        pass
+    assert server.calls("Collection.ReleaseLease") == []
+
+
+@pytest.mark.parametrize(
+    ("at", "field", "value"),
+    [
+        (AT, "timestamp", common_pb2.Timestamp(wall_ms=5_000, logical=7)),
+        ("0.5000.7", "timestamp", common_pb2.Timestamp(wall_ms=5_000, logical=7)),
+        (datetime.fromtimestamp(5, UTC), "wall_ms", 5_000),
+    ],
+)
+def test_it_may_be_at_any_time_that_can_be_read_at(
+    client: Client, server: FakeServer, at: Any, field: str, value: Any
+) -> None:
+    with client.lease(at):
+        [asked] = server.calls("Collection.AcquireLease")
+        assert (asked.WhichOneof("at"), getattr(asked, field)) == (field, value)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"ttl_s": 0.9}, "ttl_s"),
+        ({"ttl_s": 601}, "ttl_s"),
+        ({"ttl_s": True}, "ttl_s"),
+        ({"ttl_s": float("nan")}, "ttl_s"),
+        ({"label": "x" * 201}, "label"),
+        ({"label": 7}, "label"),
+        ({"at": Stale(5)}, "at"),
+        ({"at": 7}, "at"),
+    ],
+)
+def test_wrong_arguments_are_named_before_anything_is_sent(
+    client: Client, server: FakeServer, options: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        client.lease(**options)
+    assert refused.value.field == field
+    assert server.calls("Collection.AcquireLease") == []
+
+
+def test_it_is_used_in_its_block_once_and_through_no_view(client: Client) -> None:
+    lease = client.lease()
+    with pytest.raises(Unsupported, match="outside of its block"):
+        _ = lease.timestamp
+    with lease, pytest.raises(Unsupported, match="entering a lease again"), lease:
+        pass
+    with pytest.raises(Unsupported, match="a lease through a view"):
+        client.at(AT).lease()
+
+
+def test_leases_are_listed_and_any_of_them_can_be_ended(client: Client, server: FakeServer) -> None:
+    held = pb.Lease(
+        lease_id=bytes(16),
+        timestamp=common_pb2.Timestamp(wall_ms=1),
+        ttl_ms=1_500,
+        label="a job",
+        acquired=common_pb2.Timestamp(wall_ms=2),
+        silent_ms=250,
+    )
+    server.handlers["Collection.ListLeases"] = lambda request, context: pb.ListLeasesResponse(
+        header=header(), leases=[held]
+    )
+    [found] = client.collection.leases()
+    assert found == HeldLease("00" * 16, Timestamp(0, 1, 0), 1.5, "a job", Timestamp(0, 2, 0), 0.25)
+    assert client.collection.end_lease(found.lease_id)
+    for wrong in ("", "00", "zz" * 16, "00" * 17):
+        with pytest.raises(InvalidArgument, match="32 hexadecimal digits"):
+            client.collection.end_lease(wrong)

@@ -1,0 +1,218 @@
+"""Leases over several nodes and virtual time: who is heard of keeps his, whoever leads; who falls silent loses it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cortado.errors import LeaseExpired, NotLeader
+from cortado.store.collection.leases import Lease, acquire
+from cortado.store.node.collection import leases
+from cortado.store.node.collection.leases import LOOK_EVERY_MS
+from cortado.store.node.controls import epoch_after
+from cortado.store.node.host import Host
+from support.node_world import World
+from support.nodes import put
+
+ONE, OTHER = bytes(16), bytes([1] * 16)
+TTL_MS = 10_000
+SOON_MS = 3 * LOOK_EVERY_MS
+"""Within this an expired lease has ended."""
+
+
+async def acquired(node: Host, lease_id: bytes = ONE, ttl_ms: int = TTL_MS) -> Lease:
+    result = await node.meta.write(acquire(lease_id, None, ttl_ms, "a job"))
+    assert isinstance(result.value, Lease)
+    return result.value
+
+
+async def ids(node: Host) -> list[bytes]:
+    return [lease.lease_id for lease in await node.meta.leases.all()]
+
+
+def test_who_is_silent_for_longer_than_his_ttl_loses_his_lease_and_nobody_else_does() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, n3 = await world.grow("n1", "n2", "n3")
+        lease, _ = await acquired(n1), await acquired(n1, OTHER)
+        for _ in range(6):
+            await world.sleep(TTL_MS / 3)
+            await n1.meta.leases.keep(OTHER)
+        assert await ids(n1) == [OTHER]
+        with pytest.raises(LeaseExpired) as lost:
+            await n1.meta.leases.keep(ONE)
+        assert lost.value.lease_id == lease.lease_id.hex()
+        assert n1.meta.leases.ended == 1
+        await world.settled()
+        last = n1.meta.log.last
+        await n1.meta.leases.keep(OTHER)
+        await world.sleep(2 * LOOK_EVERY_MS)
+        assert n1.meta.log.last == last, "keeping one alive writes nothing"
+        assert n2.meta.leases.count == n3.meta.leases.count == 0
+
+    world.run(scenario)
+
+
+def test_it_lives_for_its_whole_ttl_and_not_much_longer() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        [n1] = await world.grow("n1")
+        await acquired(n1)
+        await world.sleep(TTL_MS - 100)
+        assert await ids(n1) == [ONE]
+        await world.sleep(SOON_MS)
+        assert await ids(n1) == []
+
+    world.run(scenario)
+
+
+def test_a_new_leader_gives_every_lease_its_whole_ttl_again() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        await acquired(n1)
+        await world.sleep(TTL_MS - 1_000)
+        await world.settled()
+        world.places["n1"].crash()
+        leader = await world.led(but="n1")
+        await world.sleep(TTL_MS - 1_000)
+        assert await ids(leader) == [ONE], "nobody could tell that its holder is alive"
+        await leader.meta.leases.keep(ONE)
+        await world.sleep(TTL_MS - 1_000)
+        assert await ids(leader) == [ONE]
+        await world.sleep(1_000 + SOON_MS)
+        assert await ids(leader) == []
+
+    world.run(scenario)
+
+
+def test_a_leader_that_led_before_begins_anew_too() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, _ = await world.grow("n1", "n2", "n3")
+        await acquired(n1)
+        await world.sleep(1_500)
+        await n1.meta.members.transfer("n2")
+        await world.led(but="n1")
+        await world.sleep(TTL_MS - 2_000)
+        await n2.meta.leases.keep(ONE)
+        await n2.meta.members.transfer("n1")
+        await world.led(but="n2")
+        # By what it knew of its first term, the lease has long expired.
+        await world.sleep(SOON_MS)
+        assert await ids(n1) == [ONE]
+
+    world.run(scenario)
+
+
+def test_a_leader_that_was_deposed_and_does_not_know_it_keeps_nothing() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        await acquired(n1)
+        world.cut_off("n1")
+        with pytest.raises(NotLeader):
+            await n1.meta.leases.keep(ONE)
+
+    world.run(scenario)
+
+
+def test_a_holder_that_comes_while_his_lease_is_being_ended_comes_too_late() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        [n1] = await world.grow("n1")
+        await acquired(n1)
+        await world.settled()
+        world.places["n1"].disk.hold()
+        await world.sleep(TTL_MS + SOON_MS)
+        with pytest.raises(LeaseExpired):
+            await n1.meta.leases.keep(ONE)
+        world.places["n1"].disk.release()
+        await world.until(lambda: n1.meta.leases.count == 0, "it has ended")
+        assert await ids(n1) == []
+
+    world.run(scenario)
+
+
+def test_messages_that_come_twice_make_one_lease_and_one_end() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, _ = await world.grow("n1", "n2", "n3")
+        world.copies = 2
+        first, again = await asyncio.gather(acquired(n1), acquired(n1))
+        assert first == again
+        world.places["n1"].crash()
+        leader = await world.led(but="n1")
+        # The first answer was lost with its leader: the same is asked of the next one.
+        assert await acquired(leader) == first
+        assert await ids(leader) == [ONE]
+        await world.sleep(TTL_MS + SOON_MS)
+        assert await ids(leader) == []
+        await world.until(lambda: n2.meta.applied == leader.meta.applied, "all is applied")
+
+    world.run(scenario)
+
+
+def test_there_is_an_age_however_alive_the_holder_is_and_whoever_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "AGE_MS_MAX", 30_000)
+    world = World()
+
+    async def scenario() -> None:
+        n1, _, _ = await world.grow("n1", "n2", "n3")
+        lease = await acquired(n1)
+        assert n1.meta.leases.age_ms(lease) < 1_000
+        for _ in range(4):
+            await world.sleep(5_000)
+            await n1.meta.leases.keep(ONE)
+        await n1.meta.members.transfer("n2")
+        n2 = await world.led(but="n1")
+        await world.sleep(6_000)
+        await n2.meta.leases.keep(ONE)
+        assert 26_000 <= n2.meta.leases.age_ms(lease) < 30_000
+        await world.sleep(4_000 + SOON_MS)
+        with pytest.raises(LeaseExpired):
+            await n2.meta.leases.keep(ONE)
+
+    world.run(scenario)
+
+
+def test_after_a_new_epoch_the_age_counts_from_when_the_leader_saw_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "AGE_MS_MAX", 30_000)
+    world = World()
+
+    async def scenario() -> None:
+        [n1] = await world.grow("n1")
+        lease = await acquired(n1, ttl_ms=60_000)
+        await world.sleep(20_000 - SOON_MS)
+        await n1.meta.write(epoch_after(0))
+        # A wall time of another epoch may be of the year 2071: it tells nothing.
+        assert 15_000 < n1.meta.leases.age_ms(lease) < 20_000
+
+    world.run(scenario)
+
+
+def test_the_oldest_is_known_to_the_leader_alone() -> None:
+    world = World()
+
+    async def scenario() -> None:
+        n1, n2, _ = await world.grow("n1", "n2", "n3")
+        assert n1.meta.leases.oldest() is None
+        early = (await n1.meta.write(put("k", b"v"))).ts
+        await acquired(n1)
+        older = (await n1.meta.write(acquire(OTHER, early, TTL_MS, ""))).value
+        await world.until(lambda: n1.meta.leases.count == 2, "it has looked")
+        assert n1.meta.leases.oldest() == older
+        assert n2.meta.leases.oldest() is None
+        await n1.meta.members.transfer("n2")
+        await world.until(lambda: n2.meta.leases.oldest() == older, "the next one has looked")
+        assert n1.meta.leases.oldest() is None
+
+    world.run(scenario)
