@@ -23,12 +23,14 @@ from google.protobuf.message import DecodeError
 from cortado.errors import DataLoss
 from cortado.proto.internal import raft_pb2 as pb
 from cortado.raft.configuration import Configuration
+from cortado.raft.large_fields import Piece, large_field
 from cortado.raft.log import Encoded, Entry, LogRecord, Nothing, Payload, RecordKind
 from cortado.raft.registry import Registry, Roster
 
 FORMAT: Final = 5
 CHECKSUM_BYTES: Final = 4
 KIND_NOTHING, KIND_DATA, KIND_CONFIGURATION, KIND_EXAMINED, KIND_REGISTRY = 0, 1, 2, 3, 4
+_BODY: Final = pb.StoredEntry.BODY_FIELD_NUMBER
 _ENTRY_PLACE: Final = struct.Struct(">IcQ")
 _HARD_PLACE: Final = struct.Struct(">Ic")
 
@@ -73,8 +75,9 @@ class Record:
         """The value on the disk and on the wire."""
         if self._stored is None:
             assert self.entry is not None
-            record = pb.StoredEntry(term=self.term, kind=self.kind, body=self.entry.payload.encode())
-            self._stored = _with_checksum(_entry_place(group_id, self.index), record.SerializeToString())
+            head = pb.StoredEntry(term=self.term, kind=self.kind).SerializeToString()
+            body = large_field(_BODY, self.entry.payload.encode())
+            self._stored = _with_checksum(_entry_place(group_id, self.index), head, *body)
         return self._stored
 
     def log_record(self, group_id: int) -> LogRecord:
@@ -250,14 +253,20 @@ def decode_hard_state(group_id: int, value: bytes) -> HardState:
     )
 
 
-def _with_checksum(place: bytes, body: bytes) -> bytes:
-    checksum: int = google_crc32c.extend(google_crc32c.value(place), body)
-    return checksum.to_bytes(CHECKSUM_BYTES, "little") + body
+def _with_checksum(place: bytes, *pieces: Piece) -> bytes:
+    return b"".join((_checksum(place, *pieces), *pieces))
+
+
+def _checksum(place: bytes, *pieces: Piece) -> bytes:
+    checksum: int = google_crc32c.value(place)
+    for piece in pieces:
+        checksum = google_crc32c.extend(checksum, piece)
+    return checksum.to_bytes(CHECKSUM_BYTES, "little")
 
 
 def _decode(message: pb.StoredEntry | pb.HardState, checked: bytes, value: bytes, place: str) -> None:
     body = value[CHECKSUM_BYTES:]
-    if len(value) < CHECKSUM_BYTES or _with_checksum(checked, body)[:CHECKSUM_BYTES] != value[:CHECKSUM_BYTES]:
+    if len(value) < CHECKSUM_BYTES or _checksum(checked, body) != value[:CHECKSUM_BYTES]:
         raise DataLoss(place, "its checksum does not match")
     try:
         message.ParseFromString(body)

@@ -24,3 +24,13 @@ class Mutations:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all keys and payloads."""
+        return sum(map(len, self.keys)) + sum(map(len, filter(None, self.payloads)))
+
+    @property
+    def bounds(self) -> tuple[LogicalKey, LogicalKey] | None:
+        """The first and the last key in their order, where they are known."""
+        return None

@@ -42,14 +42,20 @@ class InFlight:
         # No run's bounds reach beyond these.
         self._low = self._high = LogicalKey(b"")
 
-    def wrote(self, keys: Sequence[LogicalKey], items: Sequence[Item]) -> None:
-        """The next command's effects: what it changes, and what the engine will hold of each."""
+    def wrote(
+        self,
+        keys: Sequence[LogicalKey],
+        items: Sequence[Item],
+        bounds: tuple[LogicalKey, LogicalKey] | None = None,
+    ) -> None:
+        """The next command's effects: what it changes, and what the engine will hold of each; ``bounds`` are the first
+        and the last of the keys, where they are known."""
         if len(keys) < self._run_keys_min:
             if self._runs and keys:
                 self._enter_within(min(keys), max(keys))
             self._versions.update(zip(keys, items, strict=True))
             return
-        run = _Run(min(keys), max(keys), keys, items)
+        run = _Run(*(bounds or (min(keys), max(keys))), keys, items)
         self._low, self._high = (min(self._low, run.low), max(self._high, run.high)) if self._runs else run[:2]
         self._runs.append(run)
 

@@ -28,7 +28,9 @@ from google.protobuf.message import DecodeError
 
 from cortado.errors import DataLoss
 from cortado.proto.internal import log_pb2
+from cortado.raft.large_fields import Piece, large_field
 from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.mvcc.drafts import Drafted
 from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Cleared, Control, Evaluation, RaiseCeiling, Removal
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NO_READS, Reads
@@ -53,6 +55,10 @@ READS_BYTES_MAX: Final = 64 << 10
 NO_REMOVAL: Final = Removal()
 ENTRY_OVERHEAD_BYTES: Final = READS_BYTES_MAX + (1 << 10)
 """What an entry adds to the :func:`command_bytes` of its commands, at most."""
+_OF_ITEMS: Final = [
+    log_pb2.LogEntry.DESCRIPTOR.fields_by_name[name].number
+    for name in ("keys", "key_lengths", "values", "value_lengths")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +83,23 @@ class LogEntry:
     removal: Removal = NO_REMOVAL
     size_bytes: int = field(default=0, compare=False)
     """About how much memory it takes. Not part of what it says."""
+    drafted: Drafted | None = field(default=None, compare=False, repr=False)
+    """Its items, joined already; None where they are not."""
 
     def encode(self) -> bytes:
-        keys, key_lengths = join([key for key, _ in self.items])
-        values, value_lengths = join([value for _, value in self.items])
-        results, result_lengths = join([record for _, record in self.results])
-        read_keys, read_key_lengths = join(self.reads.keys)
-        read_ranges, read_range_lengths = join([bound for each in self.reads.ranges for bound in each])
-        removed, removed_lengths = join(self.removal.keys)
-        safepoints = self.removal.safepoints
-        return log_pb2.LogEntry(
+        before = log_pb2.LogEntry(
             format=FORMAT,
             after_index=self.after_index,
             after_term=self.after_term,
             first_timestamp=bytes(self.first_ts),
             last_timestamp=bytes(self.last_ts),
-            keys=keys,
-            key_lengths=key_lengths,
-            values=values,
-            value_lengths=value_lengths,
+        )
+        results, result_lengths = join([record for _, record in self.results])
+        read_keys, read_key_lengths = join(self.reads.keys)
+        read_ranges, read_range_lengths = join([bound for each in self.reads.ranges for bound in each])
+        removed, removed_lengths = join(self.removal.keys)
+        safepoints = self.removal.safepoints
+        behind = log_pb2.LogEntry(
             request_ids=b"".join([request_id for request_id, _ in self.results]),
             results=results,
             result_lengths=result_lengths,
@@ -114,7 +118,18 @@ class LogEntry:
                 for each in self.removal.cleared
             ],
             safepoints=b"" if safepoints is None else safepoints.encode(),
-        ).SerializeToString(deterministic=True)
+        )
+        pieces: list[Piece] = [before.SerializeToString(deterministic=True)]
+        for number, content in zip(_OF_ITEMS, self._joined_items(), strict=True):
+            pieces += large_field(number, content)
+        pieces.append(behind.SerializeToString(deterministic=True))
+        return b"".join(pieces)
+
+    def _joined_items(self) -> Sequence[Piece]:
+        """Keys, their lengths, values, their lengths."""
+        if self.drafted is not None:
+            return self.drafted[1:]
+        return *join([key for key, _ in self.items]), *join([value for _, value in self.items])
 
     @classmethod
     def decode(cls, encoded: bytes) -> LogEntry:
@@ -147,9 +162,8 @@ class LogEntry:
 def command_bytes(evaluation: Evaluation, reply: bytes = b"") -> int:
     """About how many bytes a command takes in an entry that comes to this."""
     mutations, removal, restored = evaluation.mutations, evaluation.removal, evaluation.restored
-    payload_bytes = sum(map(len, filter(None, mutations.payloads)))
-    key_bytes = sum(map(len, mutations.keys)) + MUTATION_OVERHEAD_BYTES * len(mutations.keys)
-    size_bytes = COMMAND_OVERHEAD_BYTES + key_bytes + payload_bytes + len(reply)
+    size_bytes = COMMAND_OVERHEAD_BYTES + len(reply)
+    size_bytes += mutations.size_bytes + MUTATION_OVERHEAD_BYTES * len(mutations)
     if removal is not None:
         size_bytes += sum(map(len, removal.keys)) + _REMOVED_OVERHEAD_BYTES * len(removal.keys)
         size_bytes += sum(len(each.start) + len(each.end) + _CLEARED_OVERHEAD_BYTES for each in removal.cleared)

@@ -22,6 +22,7 @@ from itertools import chain, islice
 from cortado.errors import ResourceExhausted
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import VALIDATION, Changed, Reader, Version, logical_of, suffix_from
 from cortado.store.mvcc.safepoints import NO_SAFEPOINTS, Safepoints
 from cortado.store.mvcc.seen import Seen
@@ -97,9 +98,9 @@ class Layers:
         """The next batch's, which is empty."""
         self.all.append(layer)
 
-    def wrote(self, keys: Sequence[LogicalKey], items: Sequence[Item]) -> None:
+    def wrote(self, mutations: Mutations, items: Sequence[Item]) -> None:
         """What the last layer took."""
-        self.newest.wrote(keys, items)
+        self.newest.wrote(mutations.keys, items, mutations.bounds)
 
     def raised(self, safepoints: Safepoints) -> None:
         """What the last layer raises; none where it raises none."""

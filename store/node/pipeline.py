@@ -42,6 +42,7 @@ from cortado.errors import (
 )
 from cortado.invariants import invariant
 from cortado.store.clock.timestamp import EPOCH_MAX, ZERO, Timestamp
+from cortado.store.mvcc.drafts import Draft
 from cortado.store.mvcc.evaluation import BumpEpoch, Evaluation
 from cortado.store.mvcc.reader import Reader
 from cortado.store.mvcc.seen import Seen
@@ -265,7 +266,7 @@ class Pipeline:
 
     def _has_room(self) -> bool:
         batch = self._open
-        if self._next is not None or batch.epoch or (self._appended and self._appended[-1].epoch):
+        if self._next is not None or batch.is_complete or (self._appended and self._appended[-1].epoch):
             return False
         if not batch.commands:
             return len(batch.answers) < self._limits.batch_commands_max
@@ -322,12 +323,13 @@ class Pipeline:
             limit = limits.command_bytes_max
             raise TooLarge("request", f"one write may change at most {limit} bytes", str(size_bytes), size_bytes, limit)
         batch = self._open
-        if batch.commands and batch.size_bytes + size_bytes > self.batch_bytes_max:
-            # It grew beyond what its request let expect; an entry must not.
+        is_too_much = batch.size_bytes + size_bytes > self.batch_bytes_max
+        if batch.commands and (is_too_much or isinstance(mutations, Draft)):
+            # It grew beyond what its request let expect, and an entry must not; or it is to have an entry to itself.
             batch = self._next = Batch(seen=self._draw_seen())
             self._layers.push(batch.layer)
         items = batch.add(ts, evaluation, size_bytes)
-        self._layers.wrote(mutations.keys, items)
+        self._layers.wrote(mutations, items)
         self._layers.raised(batch.layer.safepoints)
         proposal.entry = batch.times
         if proposal.request_id:

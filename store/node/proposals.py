@@ -9,7 +9,9 @@ from operator import itemgetter
 from typing import Final, Protocol, TypeAlias
 
 from cortado.errors import CortadoError, Internal
+from cortado.invariants import invariant
 from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.mvcc.drafts import Draft, Drafted
 from cortado.store.mvcc.evaluation import (
     AcceptLoss,
     BumpEpoch,
@@ -161,6 +163,13 @@ class Batch:
     times: EntryTimes = field(default_factory=EntryTimes)
     seen: Seen | None = None
     """What its commands were worked out from, where followers are to examine that."""
+    drafted: Drafted | None = None
+    """Its items, where it has one command that was drafted: it takes no other, so that nothing is to be joined anew."""
+
+    @property
+    def is_complete(self) -> bool:
+        """It takes no more commands: an epoch begins behind it, or it is one large command's."""
+        return self.epoch > 0 or self.drafted is not None
 
     def add(self, ts: Timestamp, evaluation: Evaluation, size_bytes: int) -> list[Item]:
         """Take a command's effects; what the engine will hold of its mutations, in the order of its keys."""
@@ -170,7 +179,13 @@ class Batch:
         self.commands += 1
         self.size_bytes += size_bytes
         keys, payloads = evaluation.mutations.keys, evaluation.mutations.payloads
-        items = [encode_version(keys[0], payloads[0], ts)] if len(keys) == 1 else encode_many(keys, payloads, ts)
+        if isinstance(evaluation.mutations, Draft):
+            is_alone = self.commands == 1 and not evaluation.restored
+            invariant(is_alone, "a command that was drafted has its batch to itself", self.commands)
+            self.drafted = evaluation.mutations.at(ts)
+            items = self.drafted.items
+        else:
+            items = [encode_version(keys[0], payloads[0], ts)] if len(keys) == 1 else encode_many(keys, payloads, ts)
         self.items += items
         self.items += evaluation.restored
         self.layer.add(keys, items)
@@ -218,7 +233,8 @@ class Batch:
     def entry(self, after_index: int, after_term: int) -> LogEntry:
         """All of it, in key order."""
         # No engine key comes twice: a commit writes a key once, and each has its own timestamp.
-        self.items.sort(key=_engine_key)
+        if self.drafted is None:
+            self.items.sort(key=_engine_key)
         self.results.sort()
         return LogEntry(
             after_index,
@@ -232,4 +248,5 @@ class Batch:
             NO_READS if self.seen is None else self.seen.reads(READS_BYTES_MAX),
             self._removal(),
             self.size_bytes,
+            self.drafted,
         )

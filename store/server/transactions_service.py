@@ -51,12 +51,12 @@ class TransactionsService(Service):
         return reply
 
     async def _commit(self, request: transactions_pb2.CommitRequest, measures: CommitOutcomes) -> bytes:
-        check_operations(operation_count(request.operations))
+        count = operation_count(request.operations)
+        check_operations(count)
         start, isolation, footprint = _begun(request)
         # A start asks of each key whether it has changed since, also of those that came packed.
-        count = len(request.operations) if start is None else operation_count(request.operations)
-        changes_bytes = sum([len(each.update.changes_json) for each in request.operations])
-        is_large = count > AHEAD_FROM or changes_bytes > READ_ON_THE_LOOP_BYTES
+        looked_up = len(request.operations) if start is None else count
+        is_large = looked_up > AHEAD_FROM or _changes_bytes(request) > READ_ON_THE_LOOP_BYTES
         prepared = NOTHING_PREPARED if is_large else await self.prepare(request, documents_of(request.operations))
         unchanged_to: Timestamp | None = None
         ahead: Ahead | None = None
@@ -151,6 +151,10 @@ class TransactionsService(Service):
                     if changed is not None:
                         raise WriteConflict(dump(changed.key), str(start), str(changed.ts), kind="range")
         return up_to
+
+
+def _changes_bytes(request: transactions_pb2.CommitRequest) -> int:
+    return sum([len(each.update.changes_json) for each in request.operations])
 
 
 def _begun(request: transactions_pb2.CommitRequest) -> tuple[Timestamp | None, Isolation, Footprint]:

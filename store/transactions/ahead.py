@@ -19,6 +19,7 @@ from cortado.invariants import invariant
 from cortado.store.catalog.catalog import Catalog
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.drafts import drafted
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import VALIDATION, Reader
@@ -67,7 +68,7 @@ class Ahead:
         if self._start is not None:
             check_keys(self._reader, self._footprint, self._start)
             self._staged.check_written()
-        self._mutations = self._staged.mutations()
+        self._mutations = drafted(self._staged.mutations())
 
     def _unless_refused(self, work: Callable[[], None]) -> bool:
         try:

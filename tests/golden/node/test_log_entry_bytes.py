@@ -10,11 +10,14 @@ from cortado.errors import DataLoss
 from cortado.proto.internal import log_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import LogicalKey
-from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Cleared, RaiseCeiling, Removal
+from cortado.store.mvcc.drafts import Draft
+from cortado.store.mvcc.evaluation import AcceptLoss, BumpEpoch, Cleared, Evaluation, RaiseCeiling, Removal
+from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.safepoints import Safepoints
 from cortado.store.mvcc.seen import NOTHING, Reads
 from cortado.store.mvcc.versions import encode_versions, suffix_of
 from cortado.store.node.log_entry import FORMAT, LogEntry
+from cortado.store.node.proposals import Batch
 from cortado.store.node.request_table.records import Remembered, encode_remembered
 
 GOLDEN = Path(__file__).with_name("log_entry.hex")
@@ -63,6 +66,16 @@ def test_safepoints_have_these_bytes() -> None:
     for wrong in (b"", encoded[:-1], encoded + b"\0"):
         with pytest.raises(DataLoss, match="the safepoints"):
             Safepoints.decode(wrong)
+
+
+def test_an_entry_of_one_command_that_was_drafted_has_the_bytes_that_it_has_else() -> None:
+    mutations = Mutations([LogicalKey(b"kbb"), LogicalKey(b"ka")], [None, b"one"])
+    of_items, of_draft = Batch(), Batch()
+    of_items.add(TS, Evaluation(mutations, None), 10)
+    of_draft.add(TS, Evaluation(Draft(mutations), None), 10)
+    assert of_draft.entry(41, 3).drafted is not None
+    assert of_draft.entry(41, 3).encode() == of_items.entry(41, 3).encode()
+    assert of_draft.entry(41, 3) == of_items.entry(41, 3)
 
 
 def test_an_unknown_format_is_refused() -> None:

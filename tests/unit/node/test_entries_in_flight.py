@@ -9,6 +9,7 @@ import pytest
 from cortado.errors import InvalidArgument, OutcomeUnknown, ResourceExhausted, Unavailable
 from cortado.raft.group import RaftLog
 from cortado.store.clock.timestamp import Timestamp
+from cortado.store.mvcc.drafts import Draft
 from cortado.store.mvcc.evaluation import Evaluate, Evaluation
 from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Reader
@@ -78,6 +79,34 @@ def test_a_write_that_finds_no_room_in_the_open_batch_heads_the_next_one() -> No
             assert [each.value for each in await asyncio.gather(first, *rest, last)] == [1, 1, 2, 3, 2]
             await node.meta.reads.caught_up()
             assert node.meta.applied.index == entries + 3
+
+    run(scenario)
+
+
+def test_a_write_that_was_drafted_has_an_entry_to_itself() -> None:
+    def draft(reader: Reader, _commit_ts: Timestamp) -> Evaluation:
+        counted = reader.get(key("n"))
+        assert counted is not None
+        return Evaluation(Draft(Mutations([key("d"), key("c")], [b"d", counted.payload])), None)
+
+    async def scenario() -> None:
+        disk = NodeDisk()
+        async with running_node(disk) as node:
+            entries = node.meta.applied.index
+            disk.hold()
+            first = asyncio.ensure_future(node.meta.write(increment("n")))
+            await until(lambda: disk.held == 1, "the first batch is being stored")
+            writes = [increment("n"), draft, draft, increment("n"), increment("n")]
+            rest = [asyncio.ensure_future(node.meta.write(each)) for each in writes]
+            await until(lambda: node.meta.driver.pipeline.is_full, "a drafted write waits for the open batch")
+            disk.release()
+            results = await asyncio.gather(first, *rest)
+            assert [each.value for each in results] == [1, 2, None, None, 3, 4]
+            stamps = [each.ts for each in results]
+            assert stamps == sorted(set(stamps)), "in their order"
+            await node.meta.reads.caught_up()
+            assert node.meta.applied.index == entries + 5
+            assert [read(node, each) for each in "ncd"] == [b"4", b"2", b"d"]
 
     run(scenario)
 

@@ -53,7 +53,7 @@ def overlaid(
             twin.apply(mutations(write), ts)
             keys, items = effects(mutations(write), ts)
             layer.add(keys, items)
-            layers.wrote(keys, items)
+            layers.wrote(mutations(write), items)
     for batch in batches[:applied]:
         for write in batch:
             engine.apply(mutations(write), engine.tick())

@@ -1,0 +1,145 @@
+"""Many versions made ahead, all but for their timestamp (needs numpy).
+
+A commit's timestamp is known when it is appended, where nothing may take long. Nearly all of its versions' bytes are
+known before: so they are encoded at a time that stands for it, put into the order of their keys, and joined as an entry
+of the log has them. What a timestamp changes is then written over that, by columns::
+
+    keys      key | suffix 12 ...                                the suffix
+    values    kind | payload | CRC of the key 4 | CRC 4 ...      both checksums
+
+A CRC is linear: if bytes of what it covers change by ``d`` (exclusive or), it changes by what becomes of ``d`` over as
+many bytes of zeros as follow. So all keys' checksums change by one and the same word, and a value's by one that the
+length of its payload decides.
+
+Source: ``crc32_combine`` of zlib (Mark Adler) rests on the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import itemgetter
+from struct import Struct
+from typing import Final, NamedTuple
+
+import google_crc32c
+import numpy as np
+import numpy.typing as npt
+
+from cortado.invariants import invariant
+from cortado.store.clock.timestamp import TIMESTAMP_BYTES, ZERO, Timestamp
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.many_versions import encode_many
+from cortado.store.mvcc.mutations import Mutations
+from cortado.store.mvcc.versions import Item, checksum, suffix_of
+from cortado.store.packing import join
+
+DRAFT_FROM: Final = 1_000
+"""Fewer versions are encoded in their turn, in a millisecond, and may share an entry with others."""
+
+_CHECKSUMS_BYTES: Final = 8
+_KIND_BYTES: Final = 1
+_ONES: Final = 0xFFFF_FFFF
+_STAND_IN: Final = ZERO
+
+
+class Drafted(NamedTuple):
+    """A draft at a commit's timestamp: the ``items``, in key order, and the same joined (:mod:`cortado.store.packing`),
+    keys and values apart."""
+
+    items: list[Item]
+    keys: bytearray
+    key_lengths: bytes
+    values: bytearray
+    value_lengths: bytes
+
+
+class Draft(Mutations):
+    """Mutations in the order of their keys, with their versions made ahead. To be made on any thread."""
+
+    def __init__(self, mutations: Mutations) -> None:
+        changes = sorted(zip(mutations.keys, mutations.payloads, strict=True), key=itemgetter(0))
+        super().__init__([key for key, _ in changes], [payload for _, payload in changes])
+        _check_order(self.keys)
+        items = encode_many(self.keys, self.payloads, _STAND_IN)
+        self._keys = _Joined([key for key, _ in items], TIMESTAMP_BYTES)
+        self._values = _Joined([value for _, value in items], _CHECKSUMS_BYTES)
+        self._checksums = self._values.ends_of_all().view("<u4").reshape(-1, 2)
+        # How many bytes of a value come before its key's checksum, each number once.
+        self._covered, self._which = np.unique(self._values.lengths - _CHECKSUMS_BYTES, return_inverse=True)
+
+        self._size_bytes = super().size_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return self._size_bytes
+
+    @property
+    def bounds(self) -> tuple[LogicalKey, LogicalKey]:
+        return self.keys[0], self.keys[-1]
+
+    def at(self, ts: Timestamp) -> Drafted:
+        """What the engine will hold after a commit at ``ts``: exactly what ``encode_versions`` returns."""
+        suffix = suffix_of(ts)
+        changed = checksum(suffix) ^ checksum(suffix_of(_STAND_IN))
+        checksums = self._checksums ^ np.array([changed, 0], "<u4")
+        checksums[:, 1] ^= np.array(_changes(changed, self._covered.tolist()), "<u4")[self._which]
+        keys = self._keys.with_ends(np.void(suffix))
+        values = self._values.with_ends(checksums.view(f"V{_CHECKSUMS_BYTES}").ravel())
+        items = list(zip(self._keys.cut(keys), self._values.cut(values), strict=True))
+        return Drafted(items, keys, self._keys.packed_lengths, values, self._values.packed_lengths)
+
+
+def drafted(mutations: Mutations) -> Mutations:
+    """A :class:`Draft` of them where they are many, else themselves."""
+    return Draft(mutations) if len(mutations) >= DRAFT_FROM else mutations
+
+
+class _Joined:
+    """Pieces end to end, of each of which the last ``end_bytes`` are to be replaced."""
+
+    def __init__(self, pieces: Sequence[bytes], end_bytes: int) -> None:
+        self._joined, self.packed_lengths = join(pieces)
+        self.lengths = np.frombuffer(self.packed_lengths, "<u4").astype(np.int64)
+        self._end_bytes = end_bytes
+        self._ends = np.cumsum(self.lengths) - end_bytes
+        self._cut = Struct("%ds" * len(pieces) % tuple(self.lengths.tolist()))
+
+    def ends_of_all(self) -> npt.NDArray[np.void]:
+        return _windows(self._joined, self._end_bytes)[self._ends]
+
+    def with_ends(self, ends: npt.NDArray[np.void] | np.void) -> bytearray:
+        """All pieces end to end, with other ends: one for each, or the same for all."""
+        joined = bytearray(self._joined)
+        _windows(joined, self._end_bytes)[self._ends] = ends
+        return joined
+
+    def cut(self, joined: bytearray) -> tuple[bytes, ...]:
+        return self._cut.unpack(joined)
+
+
+def _windows(joined: bytes | bytearray, size_bytes: int) -> npt.NDArray[np.void]:
+    """The bytes from each place on, as one element."""
+    return np.ndarray(len(joined) - size_bytes + 1, f"V{size_bytes}", joined, strides=(1,))
+
+
+def _check_order(keys: Sequence[LogicalKey]) -> None:
+    """With any timestamp behind them they are in the same order."""
+    is_free = not any(map(bytes.startswith, keys[1:], keys))
+    invariant(is_free, "no logical key of a commit is the beginning of another", len(keys))
+
+
+def _changes(changed: int, covered: Sequence[int]) -> list[int]:
+    """How much a value's checksum changes where its key's changes by ``changed``: for each number of bytes between the
+    key and the key's checksum; they rise."""
+    changes, passed, register = [], 0, changed
+    for count in covered:
+        register = _over_zeros(register, count - passed)
+        passed = count
+        changes.append(_over_zeros(register ^ changed, 4))
+    return changes
+
+
+def _over_zeros(register: int, count: int) -> int:
+    """What becomes of a CRC's register over so many bytes of zeros."""
+    after: int = google_crc32c.extend(register ^ _ONES, bytes(count))
+    return after ^ _ONES
