@@ -41,6 +41,7 @@ from cortado.store.settings.setting import Setting
 
 if TYPE_CHECKING:
     from cortado.store.client import Client, Tls
+    from cortado.store.client.connection import ReadFrom
 
 DEFAULT_ENDPOINT: Final = ",".join(ENDPOINTS.default)
 DEFAULT_TIMEOUT_S: Final = TIMEOUT_S_DEFAULT
@@ -191,11 +192,11 @@ class Session:
         if answer.exit_code:
             raise CheckFailed(answer.exit_code)
 
-    def client(self) -> Client:
+    def client(self, read_from: ReadFrom = "leader") -> Client:
         """A client to use as a context manager. Raises InvalidArgument for a wrong endpoint, timeout or file."""
         from cortado.store.client import Client
 
-        return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls())
+        return Client(self.endpoint, timeout_s=self.timeout_s, tls=self.tls(), read_from=read_from)
 
     def tls(self) -> Tls | None:
         """The files for encrypted connections, None for plain ones. Raises InvalidArgument."""

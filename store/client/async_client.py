@@ -28,6 +28,7 @@ from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
+    from cortado.store.client.backups import AsyncBackups
     from cortado.store.client.batch import AsyncBatch
     from cortado.store.client.collection import AsyncCollection, AsyncLease
     from cortado.store.client.documents import D
@@ -318,6 +319,13 @@ class AsyncClient:
         return await self._tables.check(full_name, at, progress)
 
     # --- the node and its clock, the cluster and its nodes ---------------------------------------------------
+
+    @property
+    def backups(self) -> AsyncBackups:
+        """What backups and restores ask of the cluster; ``cortado.store.backup`` has what they do with it."""
+        from cortado.store.client.backups import AsyncBackups
+
+        return AsyncBackups(self._connection, timeout_s=self._timeout_s)
 
     @property
     def membership(self) -> AsyncMembership:

@@ -24,6 +24,7 @@ from cortado.store.clock.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
+    from cortado.store.client.blocking.backups import Backups
     from cortado.store.client.blocking.batch import Batch
     from cortado.store.client.blocking.collection import Collection, Lease
     from cortado.store.client.blocking.schemas import Schemas
@@ -198,6 +199,12 @@ class Client:
         return run(self._core.check_table(full_name, at=at, progress=progress))
 
     # --- the node and its clock, the cluster and its nodes ---------------------------------------------------
+
+    @property
+    def backups(self) -> Backups:
+        from cortado.store.client.blocking.backups import Backups
+
+        return Backups(self._core.backups)
 
     @property
     def membership(self) -> Membership:

@@ -14,6 +14,7 @@ from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 
 from cortado.proto import message_class, streams_of
 from cortado.proto.v1 import (
+    backups_pb2,
     calls_pb2,
     cluster_pb2,
     collection_pb2,
@@ -67,6 +68,7 @@ def _methods(file: FileDescriptor, service: str) -> Any:
 class Stubs:
     """The services."""
 
+    backups: Final[Any] = _methods(backups_pb2.DESCRIPTOR, "Backups")
     calls: Final[Any] = _methods(calls_pb2.DESCRIPTOR, "Calls")
     cluster: Final[Any] = _methods(cluster_pb2.DESCRIPTOR, "Cluster")
     collection: Final[Any] = _methods(collection_pb2.DESCRIPTOR, "Collection")

@@ -34,6 +34,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from cortado.errors import DataDirectoryError
 from cortado.proto.v1 import (
+    backups_pb2,
     calls_pb2,
     cluster_pb2,
     collection_pb2,
@@ -63,6 +64,7 @@ from cortado.store.peers.service import PeersService
 from cortado.store.peers.transport import PeerTransport
 from cortado.store.server.addresses import address_of
 from cortado.store.server.allocator import give_back_large_blocks
+from cortado.store.server.backups_service import BackupsService
 from cortado.store.server.calls_service import CallsService
 from cortado.store.server.cluster_service import ClusterService
 from cortado.store.server.collection_service import CollectionService
@@ -233,6 +235,7 @@ def _register(
         (_descriptor(watch_pb2, "Watch"), WatchService(host)),
         (_descriptor(collection_pb2, "Collection"), CollectionService(host)),
         (_descriptor(cluster_pb2, "Cluster"), cluster),
+        (_descriptor(backups_pb2, "Backups"), BackupsService(host)),
         (_descriptor(inspect_pb2, "Inspect"), inspect),
         (_descriptor(settings_pb2, "Settings"), SettingsService(host, config.found())),
         (_descriptor(statistics_pb2, "Statistics"), statistics),

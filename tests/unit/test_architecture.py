@@ -46,6 +46,7 @@ ALLOWED |= {
     "cortado.store.names": SHARED,
     "cortado.store.paging": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.rpc_errors": SHARED | {"cortado.proto"},
+    "cortado.store.backup.runs": SHARED | {"cortado.store.clock", "cortado.store.keys"},
     "cortado.store.filter": BELOW_TABLES,
     "cortado.store.catalog": BELOW_TABLES,
     "cortado.store.collection": BELOW_TABLES,
@@ -95,12 +96,13 @@ ALLOWED |= {
     },
     "cortado.store.settings": SHARED | {"cortado.raft.settings", "cortado.store.node.limits"},
     "cortado.store.server": NODE
-    | {"cortado.store.api_level", "cortado.store.settings", "cortado.store.transactions"}
+    | {"cortado.store.api_level", "cortado.store.backup.runs", "cortado.store.settings", "cortado.store.transactions"}
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.observe"},
     "cortado.store.observe": NODE
     | {"cortado.store.node", "cortado.store.peers", "cortado.store.rpc_errors", "cortado.store.settings"},
     "cortado.store.client": CLIENT,
     "cortado.store.transfer": CLIENT | {"cortado.store.client"},
+    "cortado.store.backup": CLIENT | {"cortado.store.client", "cortado.store.transfer", "cortado.store.backup.runs"},
     "cortado.store.local_cluster": CLIENT | {"cortado.store.client", "cortado.store.peers"},
     "cortado.store.doctor": CLIENT
     | {
@@ -114,6 +116,7 @@ ALLOWED |= {
     "cortado.store.cli": CLIENT
     | {
         "cortado.store.doctor",
+        "cortado.store.backup",
         "cortado.store.client",
         "cortado.store.transfer",
         "cortado.store.server",

@@ -1,0 +1,67 @@
+from cortado.proto.v1 import common_pb2 as _common_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class BackupRange(_message.Message):
+    __slots__ = ("start", "end", "keys")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    start: bytes
+    end: bytes
+    keys: int
+    def __init__(self, start: _Optional[bytes] = ..., end: _Optional[bytes] = ..., keys: _Optional[int] = ...) -> None: ...
+
+class PlanBackupRequest(_message.Message):
+    __slots__ = ("at", "range_bytes")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    RANGE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    at: _common_pb2.ReadAt
+    range_bytes: int
+    def __init__(self, at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., range_bytes: _Optional[int] = ...) -> None: ...
+
+class PlanBackupResponse(_message.Message):
+    __slots__ = ("header", "timestamp", "oldest", "ranges")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    timestamp: _common_pb2.Timestamp
+    oldest: _common_pb2.Timestamp
+    ranges: _containers.RepeatedCompositeFieldContainer[BackupRange]
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., timestamp: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., oldest: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., ranges: _Optional[_Iterable[_Union[BackupRange, _Mapping]]] = ...) -> None: ...
+
+class ReadBackupRequest(_message.Message):
+    __slots__ = ("start", "end", "at", "since", "history", "with_start", "page_token")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
+    WITH_START_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    start: bytes
+    end: bytes
+    at: _common_pb2.ReadAt
+    since: _common_pb2.Timestamp
+    history: bool
+    with_start: bool
+    page_token: bytes
+    def __init__(self, start: _Optional[bytes] = ..., end: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ..., since: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., history: bool = ..., with_start: bool = ..., page_token: _Optional[bytes] = ...) -> None: ...
+
+class ReadBackupResponse(_message.Message):
+    __slots__ = ("header", "run", "checksum", "next_page_token")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    run: bytes
+    checksum: int
+    next_page_token: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., run: _Optional[bytes] = ..., checksum: _Optional[int] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...

@@ -1,0 +1,6 @@
+"""Backups: a cluster's state at one timestamp in a directory of files, and from there into a new cluster.
+
+``runs.py`` has the bytes that the server, the network and the files have in common, ``part_file.py`` and
+``manifest.py`` those of the files. ``create.py`` makes a backup, ``check.py`` proves that one is whole, ``restore.py``
+brings it back; ``directory.py`` tells what a directory holds.
+"""

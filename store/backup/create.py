@@ -1,0 +1,210 @@
+"""Making a backup: all of a cluster at one timestamp, into a directory.
+
+::
+
+    plan: the timestamp, ranges of keys ──► backup.checkpoint.json
+    for each range, some at once: read ──► part-N.cortado.partial ── sync, rename ──► part-N.cortado
+    manifest.json, and the checkpoint goes
+
+A file is there whole or not at all, the directory is synced behind each, and the manifest comes last. So whatever ends
+this at any point, the same command goes on from there: parts that are there are verified and kept, the others are read,
+all at the timestamp of the checkpoint, as long as the cluster can still read that.
+
+What was acknowledged before the backup began is in it. What changes meanwhile is not: every range is read at the same
+timestamp, whichever member answers, and however long it takes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Lock
+from typing import Final
+
+from cortado.errors import Cancelled, InvalidArgument
+from cortado.store.backup.directory import Empty, look, make_directory, whole_backup
+from cortado.store.backup.manifest import (
+    CHECKPOINT,
+    BaseBackup,
+    Checkpoint,
+    Manifest,
+    PartEntry,
+    RangeEntry,
+    Shape,
+    part_name,
+    write_checkpoint,
+    write_manifest,
+)
+from cortado.store.backup.part_file import PartEnd, PartWriter, read_end
+from cortado.store.client import Client
+from cortado.store.client.backups import Wanted
+from cortado.store.client.values import At
+from cortado.store.transfer.files import WholeFile, disk_errors, sync_directory
+from cortado.store.transfer.progress import Progress, Report, silent
+
+STREAMS: Final = 2
+STREAMS_MAX: Final = 4
+_ID_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class BackupRequest:
+    """What is asked for. ``at`` None: now. ``base``: the directory of the backup that this one follows. ``streams``
+    ranges are read at once, of about ``range_bytes`` each (0: the server's choice)."""
+
+    directory: Path
+    at: At = None
+    history: bool = False
+    base: Path | None = None
+    streams: int = STREAMS
+    range_bytes: int = 0
+    random_bytes: Callable[[int], bytes] = os.urandom
+
+
+def create_backup(client: Client, request: BackupRequest, report: Report = silent) -> Manifest:
+    """Takes the backup, or goes on with it. ``client`` should read from any member.
+
+    Raises InvalidArgument where the directory holds something else, SnapshotTooOld where its timestamp, or that of the
+    backup that it follows, cannot be read any more, and what a read raises.
+    """
+    if not 1 <= request.streams <= STREAMS_MAX:
+        raise InvalidArgument("streams", f"must be between 1 and {STREAMS_MAX}", str(request.streams))
+    found = look(request.directory)
+    if isinstance(found, Manifest):
+        problem = f"holds a whole backup of {found.shape.timestamp} already: give an empty directory"
+        raise InvalidArgument("DIR", problem, str(request.directory))
+    if isinstance(found, Empty):
+        found = _begin(client, request)
+    else:
+        _check_same(client, request, found)
+    return _Making(client, request, found, report).run()
+
+
+def _begin(client: Client, request: BackupRequest) -> Checkpoint:
+    base = None if request.base is None else whole_backup(request.base).shape
+    plan = client.backups.plan(at=request.at, range_bytes=request.range_bytes)
+    if base is not None and base.cluster_id != plan.cluster_id:
+        problem = f"is a backup of the cluster {base.cluster_id}; this one is {plan.cluster_id}"
+        raise InvalidArgument("base", problem, str(request.base))
+    if base is not None and base.at > plan.timestamp:
+        raise InvalidArgument("base", f"is of {base.timestamp}, and must be no later than {plan.timestamp}")
+    since = base.at if base is not None else plan.oldest if request.history else None
+    shape = Shape(
+        plan.cluster_id,
+        request.random_bytes(_ID_BYTES).hex(),
+        str(plan.timestamp),
+        None if since is None else str(since),
+        request.history,
+        _base_of(request, base),
+    )
+    ranges = tuple(RangeEntry(each.start.hex(), each.end.hex(), each.keys) for each in plan.ranges)
+    checkpoint = Checkpoint(shape, ranges)
+    make_directory(request.directory)
+    write_checkpoint(request.directory, checkpoint)
+    return checkpoint
+
+
+def _base_of(request: BackupRequest, base: Shape | None) -> BaseBackup | None:
+    if base is None or request.base is None:
+        return None
+    path = os.path.relpath(request.base.resolve(), request.directory.resolve())
+    return BaseBackup(base.backup_id, base.timestamp, path)
+
+
+def _check_same(client: Client, request: BackupRequest, found: Checkpoint) -> None:
+    """Raises InvalidArgument where what was begun there is another backup than the one that is asked for."""
+    shape, where = found.shape, str(request.directory)
+    cluster_id = client.status().cluster_id
+    if shape.cluster_id != cluster_id:
+        problem = f"holds the beginning of a backup of the cluster {shape.cluster_id}; this one is {cluster_id}"
+        raise InvalidArgument("DIR", problem, where)
+    if shape.history != request.history:
+        begun = "with" if shape.history else "without"
+        raise InvalidArgument("history", f"was begun {begun} it in {where}: go on as it was begun")
+    base = None if request.base is None else whole_backup(request.base).shape.backup_id
+    begun_on = None if shape.base is None else shape.base.backup_id
+    if base != begun_on:
+        problem = f"must be {begun_on or 'none'}, as it was begun in {where}"
+        raise InvalidArgument("base", problem, base or "none")
+    if request.at is not None and client.backups.plan(at=request.at).timestamp != shape.at:
+        raise InvalidArgument("at", f"must be {shape.timestamp}, as it was begun in {where}", str(request.at))
+
+
+class _Making:
+    """One run of the command, from the checkpoint on."""
+
+    def __init__(self, client: Client, request: BackupRequest, checkpoint: Checkpoint, report: Report) -> None:
+        self._client = client
+        self._directory = request.directory
+        self._streams = request.streams
+        self._checkpoint = checkpoint
+        self._report = report
+        self._is_ending = Event()
+        self._lock = Lock()
+        self._versions = 0
+        shape = checkpoint.shape
+        self._wanted = Wanted(shape.at, shape.after, history=shape.history, with_start=shape.with_start)
+        self._keys = sum(each.keys for each in checkpoint.ranges)
+
+    def run(self) -> Manifest:
+        checkpoint, directory = self._checkpoint, self._directory
+        ends = self._all_parts()
+        parts = tuple(
+            PartEntry(each.start, each.end, end.versions, end.content, end.bytes, end.sha256)
+            for each, end in zip(checkpoint.ranges, ends, strict=True)
+        )
+        manifest = Manifest(checkpoint.shape, parts)
+        write_manifest(directory, manifest)
+        with disk_errors(directory):
+            (directory / CHECKPOINT).unlink()
+            sync_directory(directory)
+        return manifest
+
+    def _all_parts(self) -> list[PartEnd]:
+        with ThreadPoolExecutor(max_workers=self._streams, thread_name_prefix="backup") as pool:
+            parts = [pool.submit(self._part, number) for number in range(len(self._checkpoint.ranges))]
+            try:
+                wait(parts, return_when=FIRST_EXCEPTION)
+                _raise_first(parts)
+            except BaseException:
+                self._is_ending.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return [part.result() for part in parts]
+
+    def _part(self, number: int) -> PartEnd:
+        """A part, from an earlier run or from the cluster."""
+        path, header = self._directory / part_name(number), self._checkpoint.header(number)
+        if path.exists():
+            end = read_end(path, header)
+            self._count(number, end.versions)
+            return end
+        within = self._checkpoint.ranges[number]
+        with WholeFile(path) as file:
+            writer = PartWriter(file, header)
+            runs = self._client.backups.read(bytes.fromhex(within.start), bytes.fromhex(within.end), self._wanted)
+            with closing(runs):
+                for run in runs:
+                    if self._is_ending.is_set():
+                        raise Cancelled(problem="the backup ended before this part did")
+                    before = writer.versions
+                    writer.add(run)
+                    self._count(number, writer.versions - before)
+            return writer.end()
+
+    def _count(self, number: int, versions: int) -> None:
+        with self._lock:
+            self._versions += versions
+            step = Progress(part_name(number), self._versions, done=self._versions, total=self._keys)
+            self._report(step)
+
+
+def _raise_first(parts: list[Future[PartEnd]]) -> None:
+    """Raise what ended one of them."""
+    for part in parts:
+        if part.done() and not part.cancelled():
+            part.result()

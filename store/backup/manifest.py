@@ -1,0 +1,248 @@
+"""What a backup's directory holds: ``manifest.json``, written last, so that where it is the backup is whole.
+
+::
+
+    monday/
+      manifest.json            cluster, timestamp, what it follows; of each part its range, its count, its digests
+      part-00000.cortado       the versions of the first range of keys
+      part-00001.cortado
+      backup.checkpoint.json   what is to be read, as long as the backup is not done
+
+A backup that follows another one holds what changed since, and names that by its id and its path from here. The
+manifest has a digest of itself, over its other members as JSON with sorted names and without spaces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cortado.errors import DataLoss, InvalidArgument
+from cortado.store.backup.part_file import FORMAT, PartHeader, check_format
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.transfer.files import read_json, write_json
+from cortado.store.transfer.json_fields import Fields
+
+MANIFEST: Final = "manifest.json"
+CHECKPOINT: Final = "backup.checkpoint.json"
+_MARK: Final = {MANIFEST: "cortado_backup", CHECKPOINT: "cortado_backup_under_way"}
+_DIGEST: Final = "digest"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseBackup:
+    """The backup that another one follows: its id, its timestamp, and its path from the other's directory."""
+
+    backup_id: str
+    timestamp: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Which versions a backup holds.
+
+    Without ``since`` the state at ``timestamp``. With it what changed above, up to ``timestamp``: of each key the
+    newest version or, with ``history``, all. A ``history`` that follows no backup also has the state at ``since``.
+    """
+
+    cluster_id: str
+    backup_id: str
+    timestamp: str
+    since: str | None
+    history: bool
+    base: BaseBackup | None
+
+    @property
+    def at(self) -> Timestamp:
+        return Timestamp.parse(self.timestamp)
+
+    @property
+    def after(self) -> Timestamp | None:
+        """``since``, as a timestamp."""
+        return None if self.since is None else Timestamp.parse(self.since)
+
+    @property
+    def with_start(self) -> bool:
+        """Whether the state at ``since`` is in it."""
+        return self.history and self.base is None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeEntry:
+    """Logical keys in ``[start, end)``, in hexadecimal; about so many ``keys`` of the state."""
+
+    start: str
+    end: str
+    keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A backup under way: each range becomes a part."""
+
+    shape: Shape
+    ranges: tuple[RangeEntry, ...]
+
+    def header(self, part: int) -> PartHeader:
+        """What the part's file begins with."""
+        return PartHeader(self.shape.backup_id, part, self.ranges[part].start, self.ranges[part].end)
+
+
+@dataclass(frozen=True, slots=True)
+class PartEntry:
+    """A part: the logical keys in ``[start, end)``, how many ``versions``, the digest of these, and of the file."""
+
+    start: str
+    end: str
+    versions: int
+    content: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A whole backup."""
+
+    shape: Shape
+    parts: tuple[PartEntry, ...]
+
+    @property
+    def versions(self) -> int:
+        return sum(part.versions for part in self.parts)
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.bytes for part in self.parts)
+
+    def header(self, part: int) -> PartHeader:
+        """What the part's file begins with."""
+        return PartHeader(self.shape.backup_id, part, self.parts[part].start, self.parts[part].end)
+
+
+def part_name(part: int) -> str:
+    """The file of a part, from 0."""
+    return f"part-{part:05}.cortado"
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Writes it, whole or not at all."""
+    _write(directory, MANIFEST, {**asdict(manifest.shape), "parts": [asdict(part) for part in manifest.parts]})
+
+
+def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
+    """Writes it, whole or not at all."""
+    _write(directory, CHECKPOINT, {**asdict(checkpoint.shape), "ranges": [asdict(each) for each in checkpoint.ranges]})
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Raises DataLoss where it is not what was written, InvalidArgument where it is no backup's, Unsupported."""
+    fields = _read(directory, MANIFEST)
+    manifest = Manifest(_shape(fields), fields.each("parts", _part))
+    _check_ranges(fields, "parts", [(part.start, part.end) for part in manifest.parts])
+    return manifest
+
+
+def read_checkpoint(directory: Path) -> Checkpoint:
+    """As :func:`read_manifest`."""
+    fields = _read(directory, CHECKPOINT)
+    checkpoint = Checkpoint(_shape(fields), fields.each("ranges", _range))
+    _check_ranges(fields, "ranges", [(each.start, each.end) for each in checkpoint.ranges])
+    return checkpoint
+
+
+def _write(directory: Path, name: str, members: Mapping[str, Any]) -> None:
+    value = {_MARK[name]: FORMAT, **members}
+    write_json(directory / name, {**value, _DIGEST: _digest_of(value)})
+
+
+def _read(directory: Path, name: str) -> Fields:
+    path = directory / name
+    try:
+        value = read_json(path, name)
+    except InvalidArgument as problem:
+        if not path.is_file():
+            raise
+        raise DataLoss(str(path), problem.problem) from None
+    mark = _MARK[name]
+    if not isinstance(value, dict):
+        raise DataLoss(str(path), "it is no object")
+    digest = value.pop(_DIGEST, None)
+    if type(value.get(mark)) is not int:
+        # Another program's file of that name, an export's say; or one that lost its own mark.
+        unmarked = f"must have {mark}: it is of no backup, or damaged"
+        raise DataLoss(str(path), unmarked) if digest is not None else InvalidArgument(name, unmarked, str(path))
+    if digest != _digest_of(value):
+        # A newer version may reckon it otherwise: what it says of itself is believed as far as to refuse it.
+        check_format(value[mark], str(path))
+        raise DataLoss(str(path), "its digest is not that of what it says")
+    check_format(value[mark], str(path))
+    return Fields(value, name)
+
+
+def _digest_of(value: Mapping[str, Any]) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _shape(fields: Fields) -> Shape:
+    return Shape(
+        fields.text("cluster_id"),
+        fields.text("backup_id"),
+        _timestamp(fields, "timestamp"),
+        fields.maybe("since", lambda name: _timestamp(fields, name)),
+        fields.flag("history"),
+        fields.maybe("base", lambda name: _base(fields.inner(name))),
+    )
+
+
+def _base(fields: Fields) -> BaseBackup:
+    return BaseBackup(fields.text("backup_id"), _timestamp(fields, "timestamp"), fields.text("path"))
+
+
+def _range(fields: Fields) -> RangeEntry:
+    return RangeEntry(_hex(fields, "start"), _hex(fields, "end"), fields.whole("keys"))
+
+
+def _part(fields: Fields) -> PartEntry:
+    return PartEntry(
+        _hex(fields, "start"),
+        _hex(fields, "end"),
+        fields.whole("versions"),
+        fields.sha256("content"),
+        fields.whole("bytes"),
+        fields.sha256("sha256"),
+    )
+
+
+def _timestamp(fields: Fields, name: str) -> str:
+    found = fields.text(name)
+    try:
+        Timestamp.parse(found)
+    except InvalidArgument:
+        fields.refuse(name, "a timestamp, as epoch.wall_ms.logical")
+    return found
+
+
+def _hex(fields: Fields, name: str) -> str:
+    found = fields.text(name)
+    try:
+        if not bytes.fromhex(found):
+            fields.refuse(name, "a key in hexadecimal")
+    except ValueError:
+        fields.refuse(name, "a key in hexadecimal")
+    return found
+
+
+def _check_ranges(fields: Fields, name: str, ranges: list[tuple[str, str]]) -> None:
+    """Raises InvalidArgument where they do not ascend, so that a key might be in two."""
+    before = ""
+    for start, end in ranges:
+        if not before <= start < end:
+            fields.refuse(name, "ranges that ascend")
+        before = end

@@ -1,0 +1,228 @@
+"""The bytes of a part: the versions of one range of keys, in a file of their own.
+
+::
+
+    "cortado backup" and two zeros 16 | format 4
+    frame H   of which backup, which part, which range of keys: JSON with sorted names
+    frame R   a run of versions (runs.py): how it is packed 1 | its bytes unpacked 4 | the run     } any number
+    frame E   how many runs and versions there are, a digest of the versions, and one of all bytes before this frame
+
+    frame     tag 1 | length of the body 4 | body | CRC-32 over tag, length and body 4
+
+Numbers are big-endian; the checksum is zlib's, which needs nothing installed. It finds what a disk flips, each
+where it is; the digest (SHA-256) finds a frame that is missing, doubled, or of another file. What reads here trusts
+nothing: every length is bounded before it is used, and a run is unpacked no further than it says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from cortado.errors import DataLoss, InvalidArgument, Unsupported
+from cortado.store.backup.runs import RUN_BYTES_MAX, ContentDigest, Run, decode_run
+from cortado.store.transfer.files import WholeFile, disk_errors, open_to_read
+
+MAGIC: Final = b"cortado backup\0\0"
+FORMAT: Final = 1
+FRAME_BYTES_MAX: Final = RUN_BYTES_MAX + (1 << 10)
+
+_HEADER, _RUN, _END = b"H", b"R", b"E"
+_PLAIN, _ZLIB = 0, 1
+_ZLIB_LEVEL: Final = 1
+_PREFIX_BYTES: Final = len(MAGIC) + 4
+_HEAD: Final = struct.Struct(">cI")
+_CHECKSUM_BYTES: Final = 4
+_RUN_HEAD: Final = struct.Struct(">BI")
+_ENDING: Final = struct.Struct(">IQ32s32s")
+
+
+@dataclass(frozen=True, slots=True)
+class PartHeader:
+    """Of which backup it is, and which part of it: the logical keys in ``[start, end)``, in hexadecimal."""
+
+    backup_id: str
+    part: int
+    start: str
+    end: str
+
+    def encode(self) -> bytes:
+        return json.dumps(asdict(self), sort_keys=True).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class PartEnd:
+    """What a whole part holds: ``content`` is the digest of its versions, ``sha256`` that of the file."""
+
+    versions: int
+    content: str
+    bytes: int
+    sha256: str
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+class PartWriter:
+    """A part in the making: as :class:`WholeFile` it is there, whole, at the end of ``with``, or it is not there."""
+
+    def __init__(self, file: WholeFile, header: PartHeader) -> None:
+        self._file = file
+        self._content = ContentDigest()
+        self._before_end = hashlib.sha256()
+        self._runs = 0
+        self._write(MAGIC + FORMAT.to_bytes(4) + _frame(_HEADER, header.encode()))
+
+    @property
+    def versions(self) -> int:
+        """How many there are so far."""
+        return self._content.versions
+
+    def add(self, body: bytes) -> None:
+        """The next run, as bytes. Raises DataLoss where it is none."""
+        run = decode_run(body, "a reply")
+        if not run.keys:
+            return
+        self._content.add(run)
+        self._runs += 1
+        packed, how = zlib.compress(body, _ZLIB_LEVEL), _ZLIB
+        if len(packed) >= len(body):
+            packed, how = body, _PLAIN
+        self._write(_frame(_RUN, _RUN_HEAD.pack(how, len(body)) + packed))
+
+    def end(self) -> PartEnd:
+        """All is there."""
+        content = self._content.hexdigest()
+        ending = _ENDING.pack(self._runs, self.versions, bytes.fromhex(content), self._before_end.digest())
+        self._file.write(_frame(_END, ending))
+        return PartEnd(self.versions, content, self._file.bytes, self._file.sha256)
+
+    def _write(self, data: bytes) -> None:
+        self._before_end.update(data)
+        self._file.write(data)
+
+
+def _frame(tag: bytes, body: bytes) -> bytes:
+    head = _HEAD.pack(tag, len(body)) + body
+    return head + _checksum(head)
+
+
+def _checksum(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(_CHECKSUM_BYTES)
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+class PartReader:
+    """Reads one part: :meth:`runs` gives its versions, and verifies every byte by the time it is done. ``found`` says
+    then what there was.
+
+    Raises DataLoss that names the file and the byte, Unsupported for a newer format, InvalidArgument where there is no
+    such file.
+    """
+
+    def __init__(self, path: Path, header: PartHeader) -> None:
+        """``header`` is what it must begin with."""
+        self._path = path
+        self._header = header
+        self._offset = 0
+        self._digest = hashlib.sha256()
+        self.found: PartEnd | None = None
+
+    def runs(self) -> Iterator[Run]:
+        """Its runs, in order."""
+        with open_to_read(self._path) as file, disk_errors(self._path, "read"):
+            self._begin(file)
+            content, runs = ContentDigest(), 0
+            while True:
+                before_end, began = self._digest.digest(), self._offset
+                tag, body = self._frame(file)
+                if tag != _RUN:
+                    break
+                run = self._unpacked(body, began)
+                content.add(run)
+                runs += 1
+                yield run
+            versions, digest = content.versions, content.hexdigest()
+            ending = _ENDING.pack(runs, versions, bytes.fromhex(digest), before_end)
+            if tag != _END or body != ending:
+                raise self._damaged(f"the frame at byte {began} does not end what is there")
+            if file.read(1):
+                raise self._damaged(f"something stands behind its end, at byte {self._offset}")
+            self.found = PartEnd(versions, digest, self._offset, self._digest.hexdigest())
+
+    def _begin(self, file: BinaryIO) -> None:
+        prefix = self._take(file, _PREFIX_BYTES)
+        if not prefix.startswith(MAGIC):
+            raise self._damaged("it does not begin as a part of a backup")
+        check_format(int.from_bytes(prefix[len(MAGIC) :]), str(self._path))
+        tag, body = self._frame(file)
+        if tag != _HEADER:
+            raise self._damaged("its first frame is no header")
+        if body != self._header.encode():
+            raise self._damaged(f"it is of another backup, or another part of it: {body[:200]!r}")
+
+    def _frame(self, file: BinaryIO) -> tuple[bytes, bytes]:
+        began = self._offset
+        head = self._take(file, _HEAD.size)
+        tag, length = _HEAD.unpack(head)
+        if tag not in (_HEADER, _RUN, _END) or length > FRAME_BYTES_MAX:
+            raise self._damaged(f"there is no frame at byte {began}")
+        body = self._take(file, length)
+        if self._take(file, _CHECKSUM_BYTES) != _checksum(head + body):
+            raise self._damaged(f"the frame of {length} bytes at byte {began} has a wrong checksum")
+        return tag, body
+
+    def _take(self, file: BinaryIO, size_bytes: int) -> bytes:
+        data = file.read(size_bytes)
+        self._digest.update(data)
+        self._offset += len(data)
+        if len(data) < size_bytes:
+            raise self._damaged(f"it ends at byte {self._offset}, in the middle of a frame")
+        return data
+
+    def _unpacked(self, body: bytes, began: int) -> Run:
+        if len(body) < _RUN_HEAD.size:
+            raise self._damaged(f"the run at byte {began} has {len(body)} bytes")
+        how, size_bytes = _RUN_HEAD.unpack_from(body)
+        packed = body[_RUN_HEAD.size :]
+        if how not in (_PLAIN, _ZLIB) or size_bytes > RUN_BYTES_MAX:
+            raise self._damaged(f"the run at byte {began} is packed as {how}, into {size_bytes} bytes")
+        run = packed if how == _PLAIN else self._inflated(packed, size_bytes, began)
+        if len(run) != size_bytes:
+            raise self._damaged(f"the run at byte {began} has {len(run)} bytes, and says {size_bytes}")
+        return decode_run(run, f"{self._path}, byte {began}")
+
+    def _inflated(self, packed: bytes, size_bytes: int, began: int) -> bytes:
+        try:
+            return zlib.decompressobj().decompress(packed, size_bytes + 1)
+        except zlib.error as error:
+            raise self._damaged(f"the run at byte {began} cannot be unpacked: {error}") from None
+
+    def _damaged(self, detail: str) -> DataLoss:
+        return DataLoss(str(self._path), detail)
+
+
+def read_end(path: Path, header: PartHeader) -> PartEnd:
+    """What a part holds, every byte of it verified. Raises as :class:`PartReader`."""
+    reader = PartReader(path, header)
+    for _ in reader.runs():
+        pass
+    assert reader.found is not None
+    return reader.found
+
+
+def check_format(found: int, what: str) -> None:
+    """Raises Unsupported for a newer format, InvalidArgument for what never was one."""
+    if found > FORMAT:
+        problem = f"{what} is of format {found}, this version reads formats up to {FORMAT}"
+        raise Unsupported("a backup of a newer version", problem)
+    if found < 1:
+        raise InvalidArgument("backup", f"must be of a format from 1 to {FORMAT}", f"{what}: {found}")

@@ -1,0 +1,90 @@
+"""What a backup asks of a cluster: which ranges there are, and the versions of each."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Final
+
+from cortado.errors import DataLoss
+from cortado.proto.v1 import backups_pb2 as pb
+from cortado.store.client.connection import Connection
+from cortado.store.client.values import At, at_to_proto, timestamp_of, timestamp_to_proto
+from cortado.store.clock.timestamp import Timestamp
+
+_PLAN_S: Final = 600.0
+"""A plan counts all keys, a million of them in less than a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRange:
+    """Logical keys in ``[start, end)``, about so many ``keys``."""
+
+    start: bytes
+    end: bytes
+    keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class BackupPlan:
+    """``ranges`` are to be read at ``timestamp``, in the cluster of that id. From ``oldest`` on all
+    versions are there."""
+
+    cluster_id: str
+    timestamp: Timestamp
+    oldest: Timestamp
+    ranges: tuple[PlannedRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which versions: the state at ``at``; or what changed above ``since``, deletes too. Of that the newest of each key
+    or, with ``history``, all; ``with_start`` adds the state at ``since``."""
+
+    at: Timestamp
+    since: Timestamp | None = None
+    history: bool = False
+    with_start: bool = False
+
+
+class AsyncBackups:
+    """Reading a cluster's versions out."""
+
+    def __init__(self, connection: Connection, *, timeout_s: float) -> None:
+        self._connection = connection
+        self._timeout_s = timeout_s
+
+    async def plan(self, *, at: At = None, range_bytes: int = 0) -> BackupPlan:
+        """Ranges of about ``range_bytes`` each as they are stored (0: the server's choice), and the timestamp of a
+        backup that sees all that was acknowledged. Raises TimestampInFuture, SnapshotTooOld."""
+        self._connection.check_present("a backup")
+        request = pb.PlanBackupRequest(at=at_to_proto(at), range_bytes=range_bytes)
+        method = self._connection.stubs.backups.Plan
+        reply = await self._connection.call(method, request, timeout_s=max(self._timeout_s, _PLAN_S))
+        return BackupPlan(
+            reply.header.cluster_id,
+            timestamp_of(reply.timestamp),
+            timestamp_of(reply.oldest),
+            tuple(PlannedRange(each.start, each.end, each.keys) for each in reply.ranges),
+        )
+
+    async def read(self, start: bytes, end: bytes, wanted: Wanted) -> AsyncGenerator[bytes, None]:
+        """The versions of a range, as runs of bytes (``docs/formats/backup.md``), the last of which may be empty.
+
+        A stream that breaks goes on at another member. Raises SnapshotTooOld where they cannot be read any more,
+        DataLoss.
+        """
+        request = pb.ReadBackupRequest(
+            start=start,
+            end=end,
+            at=at_to_proto(wanted.at),
+            since=None if wanted.since is None else timestamp_to_proto(wanted.since),
+            history=wanted.history,
+            with_start=wanted.with_start,
+        )
+        method = self._connection.stubs.backups.Read
+        async for reply in self._connection.replies(method, request, timeout_s=self._timeout_s):
+            if zlib.crc32(reply.run) != reply.checksum:
+                raise DataLoss("a reply", f"a run of {len(reply.run)} bytes arrived with a wrong checksum")
+            yield reply.run

@@ -1,0 +1,122 @@
+"""Versions for a backup: which of those that are stored belong into it, slice by slice, in the order of their keys.
+
+A backup is taken at one timestamp, and has one of three shapes::
+
+    key a   @9   @7   @5   @2          a state at 7            @7             what a read at 7 sees, deletes left out
+                                       changes in (3, 7]       @7             the newest of what changed, deletes too
+                                       history of (3, 7]       @7 @5          all that changed, deletes too
+                                       history with its start  @7 @5 @2       and the state at 3 below it
+
+A slice is a page of stored versions, read in a transaction of its own, and may end between two versions of a key. The
+next one begins behind the last stored key, so whether a version is the newest visible one of its key is told from the
+one before it, across slices too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import compress
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cortado.store.clock.timestamp import ZERO, Timestamp
+from cortado.store.engine.interface import Engine, Space
+from cortado.store.keys.codec import successor_of_prefix
+from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, TABLE_SPACE, KeyRange, meta_range
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.chunks import newest_visible
+from cortado.store.mvcc.store import VersionStore
+from cortado.store.mvcc.versions import DELETE_KIND, suffix_of
+
+RESTORE_NAME: Final = "restore"
+"""Of the key of a restore under way, and what it keeps beside it."""
+OWN_NAMES: Final = ("gc", "job", "lease", RESTORE_NAME, "txn", "txn-keys")
+"""The names that begin keys of what concerns one cluster alone: no backup has them, and a restore leaves them alone."""
+
+_ITEMS_MAX: Final = 4_000
+_BYTES_MAX: Final = 1 << 20
+
+
+def archived_ranges() -> list[KeyRange]:
+    """The ranges of logical keys that a backup holds, ascending: all but what concerns one cluster alone."""
+    start, ranges = LogicalKey(META_SPACE), list[KeyRange]()
+    for name_start, name_end in sorted(meta_range(name) for name in OWN_NAMES):
+        ranges.append((start, name_start))
+        start = name_end
+    ranges.append((start, LogicalKey(successor_of_prefix(META_SPACE))))
+    of_pairs = LogicalKey(KV_SPACE), LogicalKey(successor_of_prefix(KV_SPACE))
+    return [of_pairs, *ranges, (LogicalKey(TABLE_SPACE), LogicalKey(successor_of_prefix(TABLE_SPACE)))]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which versions: of the state at ``at``, or what changed above ``since``, see above.
+
+    ``since`` None: the state, nothing before it. ``is_history``: all versions, and not the newest alone.
+    ``with_start``: the state at ``since``, too.
+    """
+
+    at: Timestamp
+    since: Timestamp | None = None
+    is_history: bool = False
+    with_start: bool = False
+
+    @property
+    def oldest(self) -> Timestamp:
+        """The oldest time that must be readable, so that nothing is missing: a delete above it is still there."""
+        return self.at if self.since is None or self.since == ZERO else self.since
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Stored versions, in order; ``resume`` is the last stored key that was looked at, None at the end."""
+
+    keys: list[bytes]
+    values: list[bytes]
+    resume: bytes | None
+
+
+def read_slice(
+    engine: Engine, store: VersionStore, start: bytes, end: LogicalKey, window: Window, *, after: bytes = b""
+) -> Slice:
+    """The next versions of ``[start, end)`` that belong to ``window``, or those behind the stored key ``after``.
+
+    Raises SnapshotTooOld, DataLoss (damage that was met, or may hide something), Unavailable.
+    """
+    doubted = store.suspect
+    begin = after + b"\0" if after else start
+    with store.tree_reported(), engine.read() as txn:
+        page = txn.page(Space.DATA, begin, end, max_items=_ITEMS_MAX, max_bytes=_BYTES_MAX)
+    store.check_readable(window.oldest, begin, end)
+    keys, values = page.keys, page.values
+    if doubted or store.suspect:
+        store.check_trusted(begin, end if page.exhausted else keys[-1], doubted)
+    store.check_intact(keys, values)
+    if not keys:
+        return Slice([], [], None)
+    chosen = _chosen(keys, values, window, after).tolist()
+    resume = None if page.exhausted else keys[-1]
+    return Slice(list(compress(keys, chosen)), list(compress(values, chosen)), resume)
+
+
+def _chosen(keys: list[bytes], values: list[bytes], window: Window, after: bytes) -> NDArray[np.bool_]:
+    """Whether each version belongs to the window."""
+    is_put = np.frombuffer(bytes([value[0] != DELETE_KIND for value in values]), np.bool_)
+    if window.since is None:
+        return _newest(keys, window.at, after) & is_put
+    since, suffixes = suffix_of(window.since), [key[-len(suffix_of(ZERO)) :] for key in keys]
+    changed = np.fromiter((suffix < since for suffix in suffixes), np.bool_, len(keys))
+    if not window.is_history:
+        return _newest(keys, window.at, after) & changed
+    at = suffix_of(window.at)
+    chosen = changed & np.fromiter((suffix >= at for suffix in suffixes), np.bool_, len(keys))
+    return chosen | (_newest(keys, window.since, after) & is_put) if window.with_start else chosen
+
+
+def _newest(keys: list[bytes], ts: Timestamp, after: bytes) -> NDArray[np.bool_]:
+    """Whether each is its key's newest version at or below ``ts``; ``after`` is the stored key before the first."""
+    if not after:
+        return newest_visible(keys, suffix_of(ts))
+    return newest_visible([after, *keys], suffix_of(ts))[1:]

@@ -1,0 +1,120 @@
+"""``cortado.v1.Backups``: the versions that a cluster holds, read out at one timestamp.
+
+A plan is made where the newest is known, by the leader. What it says is read from any member that has applied the
+timestamp, in slices on the scan thread that alternate with those of all other scans: a backup takes what they leave.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Final
+
+from cortado.errors import InvalidArgument
+from cortado.proto.v1 import backups_pb2 as pb
+from cortado.store.backup.runs import encode_stored
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.keyspace import KeyRange
+from cortado.store.keys.types import LogicalKey
+from cortado.store.mvcc.archive import Window, archived_ranges, read_slice
+from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
+from cortado.store.server.convert import timestamp_message, timestamp_value
+from cortado.store.server.service import SLICE_BYTES_MAX, SLICE_MS_MAX, Service, Step
+
+RANGE_BYTES: Final = 64 << 20
+RANGE_BYTES_MIN: Final = 1 << 10
+RANGES_MAX: Final = 4_096
+
+
+class BackupsService(Service):
+    """What a backup asks."""
+
+    async def plan(self, request: pb.PlanBackupRequest) -> pb.PlanBackupResponse:
+        range_bytes = request.range_bytes or RANGE_BYTES
+        if range_bytes < RANGE_BYTES_MIN:
+            raise InvalidArgument("range_bytes", f"must be at least {RANGE_BYTES_MIN}", str(range_bytes))
+        replica = self.host.meta
+        asked_ts = await self.scan_ts(replica, request.at)
+        # What lies above the last commit is the same state, and may be known to nobody else.
+        ts = min(asked_ts, replica.applied.last_ts)
+        wanted = min(max(self.host.engine.use().used_bytes // range_bytes, 1), RANGES_MAX)
+        with self.host.scans.place():
+            split = [await self._split(within, wanted, ts) for within in archived_ranges()]
+        keys_max = sum(part.keys for parts in split for part in parts) // wanted
+        reply = pb.PlanBackupResponse(header=self.header(ts), timestamp=timestamp_message(ts))
+        for parts in split:
+            reply.ranges.extend(_merged(parts, keys_max))
+        reply.oldest.CopyFrom(timestamp_message(replica.store.safepoints.highest))
+        return reply
+
+    async def _split(self, within: KeyRange, parts: int, ts: Timestamp) -> list[pb.BackupRange]:
+        start, end = within
+        counting = self.host.meta.store.split(start, end, parts, ts)
+        while not await self.host.scan(counting.step):
+            pass
+        found = counting.parts()
+        ends = [*(each.start for each in found[1:]), end]
+        return [
+            pb.BackupRange(start=part.start, end=part_end, keys=part.rows)
+            for part, part_end in zip(found, ends, strict=True)
+        ]
+
+    async def read(self, request: pb.ReadBackupRequest) -> AsyncGenerator[bytes, None]:
+        replica = self.host.meta
+        start, end = LogicalKey(request.start), LogicalKey(request.end)
+        if not start < end:
+            raise InvalidArgument("end", "must be above start", request.end.hex())
+        since = timestamp_value(request.since, "since") if request.HasField("since") else None
+        if since is None and (request.history or request.with_start):
+            raise InvalidArgument("since", "must be given with history")
+        at = await self.scan_ts(replica, request.at)
+        window = Window(at, since, is_history=request.history, with_start=request.with_start)
+        shape = request_shape("backup", start, end, str(at), str(since), request.history, request.with_start)
+        after = b""
+        if request.page_token:
+            after = decode_token(request.page_token, shape).resume_within(start, end)
+        with self.host.scans.place():
+            async with aclosing(self.stream(self._step((start, end), window, shape, after))) as replies:
+                async for reply in replies:
+                    yield reply
+
+    def _step(self, within: KeyRange, window: Window, shape: bytes, after: bytes) -> Step:
+        header = self.header(window.at)
+
+        def step() -> tuple[bytes, Step | None]:
+            keys, values, resume = self._slices(within, window, after)
+            run = encode_stored(keys, values)
+            reply = pb.ReadBackupResponse(header=header, run=run, checksum=zlib.crc32(run))
+            if resume is None:
+                return reply.SerializeToString(), None
+            reply.next_page_token = encode_token(PageToken(window.at, resume), shape)
+            return reply.SerializeToString(), self._step(within, window, shape, resume)
+
+        return step
+
+    def _slices(self, within: KeyRange, window: Window, after: bytes) -> tuple[list[bytes], list[bytes], bytes | None]:
+        """As much as a reply takes, or a slice of time on the scan thread."""
+        start, end = within
+        until_ms = self.host.monotonic_ms() + SLICE_MS_MAX
+        keys, values, size_bytes = list[bytes](), list[bytes](), 0
+        while True:
+            found = read_slice(self.host.engine, self.host.meta.store, start, end, window, after=after)
+            keys += found.keys
+            values += found.values
+            size_bytes += sum(map(len, found.keys)) + sum(map(len, found.values))
+            if found.resume is None or size_bytes >= SLICE_BYTES_MAX or self.host.monotonic_ms() >= until_ms:
+                return keys, values, found.resume
+            after = found.resume
+
+
+def _merged(parts: Sequence[pb.BackupRange], keys_max: int) -> list[pb.BackupRange]:
+    """Neighbours together, as long as they hold no more than ``keys_max`` keys."""
+    merged: list[pb.BackupRange] = []
+    for part in parts:
+        if merged and merged[-1].keys + part.keys <= keys_max:
+            merged[-1].end = part.end
+            merged[-1].keys += part.keys
+        else:
+            merged.append(part)
+    return merged

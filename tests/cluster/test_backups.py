@@ -1,0 +1,111 @@
+"""Backups of a real server: killed at any point they go on, and hold what one that was not killed holds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from cortado.errors import InvalidArgument
+from cortado.store.backup.check import check_backup
+from cortado.store.backup.create import BackupRequest, create_backup
+from cortado.store.backup.directory import chain_of
+from cortado.store.backup.manifest import CHECKPOINT, Manifest, part_name
+from cortado.store.client import Client
+from cortado.store.client.kv import Put
+from support.server_process import ServerProcess, running_server, wait_until
+
+pytestmark = pytest.mark.process
+
+SMALL = 8 << 10
+"""Ranges of so many bytes: some dozens of parts."""
+VALUE = b"v" * 400
+RUN = """
+import sys
+from pathlib import Path
+from cortado.store.backup.create import BackupRequest, create_backup
+from cortado.store.client import Client
+with Client(sys.argv[1]) as client:
+    create_backup(client, BackupRequest(Path(sys.argv[2]), range_bytes=int(sys.argv[3]), at=sys.argv[4]))
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with running_server(tmp_path_factory.mktemp("server") / "data") as server:
+        with Client(server.endpoint) as client:
+            pairs = client.kv("log")
+            for batch in range(10):
+                pairs.batch([Put(b"%03d" % (batch * 40 + number), VALUE) for number in range(40)])
+        yield server
+
+
+def has_begun(process: subprocess.Popen[bytes], wanted: Path) -> bool:
+    return wanted.exists() or process.poll() is not None
+
+
+def contents(manifest: Manifest) -> list[str]:
+    return [part.content for part in manifest.parts]
+
+
+def test_a_backup_that_is_killed_goes_on_and_holds_the_same(server: ServerProcess, tmp_path: Path) -> None:
+    with Client(server.endpoint) as client:
+        at = str(client.now())
+        whole = create_backup(client, BackupRequest(tmp_path / "whole", at=at, range_bytes=SMALL))
+        assert len(whole.parts) > 10
+        killed = tmp_path / "killed"
+        for parts in (0, 3, 7):
+            wanted = killed / (CHECKPOINT if not parts else part_name(parts))
+            command = [sys.executable, "-c", RUN, server.endpoint, str(killed), str(SMALL), at]
+            with subprocess.Popen(command) as process:
+                wait_until(partial(has_begun, process, wanted), "it has begun")
+                process.kill()
+            # What a write that was cut off leaves.
+            (killed / f"{part_name(parts + 20)}.partial").write_bytes(b"cortado")
+            client.kv("log").put(b"after", b"%d" % parts)
+        again = create_backup(client, BackupRequest(killed, range_bytes=SMALL))
+    assert again.shape.timestamp == whole.shape.timestamp
+    assert contents(again) == contents(whole)
+    assert check_backup(killed).versions == whole.versions == 400
+    assert not (killed / CHECKPOINT).exists()
+
+
+def test_what_follows_holds_what_changed_alone(server: ServerProcess, tmp_path: Path) -> None:
+    with Client(server.endpoint) as client:
+        create_backup(client, BackupRequest(tmp_path / "base"))
+        pairs = client.kv("changes")
+        for name in (b"a", b"b", b"b"):
+            pairs.put(name, b"1")
+        pairs.delete(b"a")
+        create_backup(client, BackupRequest(tmp_path / "newest", base=tmp_path / "base"))
+        create_backup(client, BackupRequest(tmp_path / "all", base=tmp_path / "base", history=True))
+        empty = create_backup(client, BackupRequest(tmp_path / "nothing", base=tmp_path / "newest"))
+        assert empty.versions == 0
+    chain = chain_of(tmp_path / "nothing")
+    assert [each.directory.name for each in chain] == ["base", "newest", "nothing"]
+
+    def kinds(name: str) -> bytes:
+        backup = chain_of(tmp_path / name)[-1]
+        runs = [run for part in range(len(backup.manifest.parts)) for run in backup.runs(part)]
+        return b"".join(value[:1] for run in runs for value in run.values)
+
+    assert kinds("newest") == b"DP"
+    assert kinds("all") == b"DPPP"
+
+
+def test_a_directory_of_another_backup_is_refused(server: ServerProcess, tmp_path: Path) -> None:
+    with Client(server.endpoint) as client:
+        whole = create_backup(client, BackupRequest(tmp_path / "whole"))
+        with pytest.raises(InvalidArgument, match=f"holds a whole backup of {whole.shape.timestamp} already"):
+            create_backup(client, BackupRequest(tmp_path / "whole"))
+        with (
+            running_server(tmp_path / "other") as other,
+            Client(other.endpoint) as stranger,
+            pytest.raises(InvalidArgument, match=f"is a backup of the cluster {whole.shape.cluster_id}; this one"),
+        ):
+            create_backup(stranger, BackupRequest(tmp_path / "follows", base=tmp_path / "whole"))
+        assert not (tmp_path / "follows").exists()

@@ -1,0 +1,158 @@
+"""A backup's files: what is whole is read, and every byte that is not as it was written is refused by name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cortado.errors import CortadoError, DataLoss, InvalidArgument, Unsupported
+from cortado.store.backup.check import check_backup
+from cortado.store.backup.directory import Empty, chain_of, look, readable_from
+from cortado.store.backup.manifest import (
+    CHECKPOINT,
+    MANIFEST,
+    BaseBackup,
+    Checkpoint,
+    RangeEntry,
+    part_name,
+    write_checkpoint,
+)
+from cortado.store.backup.part_file import FORMAT, MAGIC
+from cortado.store.backup.runs import ContentDigest, Run, decode_run
+from cortado.store.clock.timestamp import Timestamp
+from support.backups import shape, small_run, write_backup
+
+BASE = BaseBackup("aa", "0.9.0", "../base")
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    directory = tmp_path / "whole"
+    write_backup(directory, shape(), [[small_run(b"a"), small_run(b"b", b"c", value=b"D")], [small_run(b"q")]])
+    return directory
+
+
+def test_a_whole_backup_gives_what_was_written(whole: Path) -> None:
+    assert check_backup(whole).versions == 4
+    [backup] = chain_of(whole)
+    assert [run.values for run in backup.runs(0)] == [(b"Ptea",), (b"D", b"D")]
+
+
+@pytest.mark.parametrize("name", [MANIFEST, part_name(0), part_name(1)])
+def test_every_byte_that_is_changed_is_refused_by_the_name_of_its_file(whole: Path, name: str) -> None:
+    path = whole / name
+    written = path.read_bytes()
+    for place in range(len(written)):
+        path.write_bytes(written[:place] + bytes([written[place] ^ 0x11]) + written[place + 1 :])
+        with pytest.raises(CortadoError) as refused:
+            check_backup(whole)
+        assert isinstance(refused.value, DataLoss | Unsupported | InvalidArgument), place
+        assert name in refused.value.message(), (place, refused.value.message())
+
+
+@pytest.mark.parametrize("name", [MANIFEST, part_name(0), part_name(1)])
+def test_a_file_that_is_cut_off_or_goes_on_is_refused(whole: Path, name: str) -> None:
+    path = whole / name
+    written = path.read_bytes()
+    for changed in [*(written[:place] for place in range(len(written) - 1)), written + b"\0", written + written]:
+        path.write_bytes(changed)
+        with pytest.raises((DataLoss, InvalidArgument)) as refused:
+            check_backup(whole)
+        assert name in refused.value.message()
+
+
+def test_a_part_that_is_gone_or_is_another_one_is_refused(whole: Path) -> None:
+    first, second = whole / part_name(0), whole / part_name(1)
+    shutil.copy(first, second)
+    with pytest.raises(DataLoss, match=r"part-00001.cortado \(it is of another backup, or another part"):
+        check_backup(whole)
+    second.unlink()
+    with pytest.raises(InvalidArgument, match=r"part-00001.cortado"):
+        check_backup(whole)
+
+
+def test_a_part_of_a_newer_format_is_refused_as_that(whole: Path) -> None:
+    path = whole / part_name(0)
+    path.write_bytes(MAGIC + (FORMAT + 1).to_bytes(4) + path.read_bytes()[len(MAGIC) + 4 :])
+    with pytest.raises(
+        Unsupported, match=rf"part-00000.cortado is of format {FORMAT + 1}, this version reads formats up"
+    ):
+        check_backup(whole)
+
+
+def test_a_manifest_of_a_newer_format_is_refused_as_that(whole: Path) -> None:
+    value = json.loads((whole / MANIFEST).read_text())
+    (whole / MANIFEST).write_text(json.dumps({**value, "cortado_backup": FORMAT + 1, "digest": "of another making"}))
+    with pytest.raises(Unsupported, match=f"manifest.json is of format {FORMAT + 1}"):
+        check_backup(whole)
+
+
+def test_what_a_directory_holds_is_told(tmp_path: Path, whole: Path) -> None:
+    assert look(tmp_path / "nowhere") == Empty()
+    (tmp_path / "empty").mkdir()
+    assert look(tmp_path / "empty") == Empty()
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    checkpoint = Checkpoint(shape(), (RangeEntry("6b", "6c", 3),))
+    write_checkpoint(begun, checkpoint)
+    assert look(begun) == checkpoint
+    with pytest.raises(InvalidArgument, match="holds a backup that is not done"):
+        check_backup(begun)
+    # The manifest counts, whatever else is still there.
+    shutil.copy(begun / CHECKPOINT, whole / CHECKPOINT)
+    assert check_backup(whole).versions == 4
+
+
+def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InvalidArgument, match=r"holds something that is no backup \(notes.txt\)"):
+        look(tmp_path)
+    (tmp_path / MANIFEST).write_text('{"cortado_export": 1}')
+    with pytest.raises(InvalidArgument, match="must have cortado_backup: it is of no backup"):
+        look(tmp_path)
+
+
+def test_a_chain_names_a_backup_that_is_missing_or_another_one(tmp_path: Path) -> None:
+    changes = tmp_path / "changes"
+    write_backup(changes, shape("bb", "0.12.0", BASE), [[small_run(b"a", wall_ms=11)]])
+    with pytest.raises(InvalidArgument, match=r"follows the backup aa of 0.9.0, which is not in"):
+        chain_of(changes)
+    write_backup(tmp_path / "base", shape("cc"), [[small_run(b"a")]])
+    with pytest.raises(InvalidArgument, match=r"follows the backup aa of 0.9.0; in .*base is cc"):
+        chain_of(changes)
+    shutil.rmtree(tmp_path / "base")
+    write_backup(tmp_path / "base", shape(), [[small_run(b"a")]])
+    chain = chain_of(changes)
+    assert [each.manifest.shape.backup_id for each in chain] == ["aa", "bb"]
+    assert check_backup(changes).backups == 2
+    assert readable_from(chain) == Timestamp(0, 12, 0)
+
+
+def test_a_digest_of_versions_does_not_depend_on_how_they_are_cut() -> None:
+    run = small_run(*[bytes([name]) for name in range(9)])
+    whole, pieces = ContentDigest(), ContentDigest()
+    whole.add(run)
+    for begin, end in ((0, 2), (2, 8), (8, 9)):
+        pieces.add(Run(run.keys[begin:end], run.timestamps[begin:end], run.values[begin:end]))
+    assert whole.hexdigest() == pieces.hexdigest()
+    other = ContentDigest()
+    other.add(small_run(*[bytes([name]) for name in range(9)], wall_ms=8))
+    assert other.hexdigest() != whole.hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("run", "problem"),
+    [
+        (Run([b"kb", b"ka"], [bytes(12)] * 2, [b"P", b"P"]), "is out of its order"),
+        (Run([b"k"], [bytes(12)], [b"X"]), "of a kind that this version does not know"),
+        (Run([b"k"], [bytes(12)], [b""]), "of a kind that this version does not know"),
+        (Run([b""], [bytes(12)], [b"P"]), "a key of 0 or 0 bytes"),
+        (Run([b"k" * 500], [bytes(12)], [b"P"]), "a key of 500 or 500 bytes"),
+    ],
+)
+def test_a_run_that_no_engine_could_hold_is_refused(run: Run, problem: str) -> None:
+    with pytest.raises(DataLoss, match=problem):
+        decode_run(run.encode(), "a run")
