@@ -56,15 +56,15 @@ class InspectServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def VerifyRange(self, request, context):
-        """Verifies a piece of what is stored, checksum by checksum and in its order, and says what it holds in one digest: two
-        replicas that hold the same up to a timestamp say the same.
+        """Verifies a piece of what is stored, checksum by checksum and in its order, and says in one digest what reads at a
+        timestamp find in it: two replicas of which they find the same say the same.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListItems(self, request, context):
-        """The items of a piece of the data, to find the one that two replicas do not have in common.
+        """What reads at a timestamp find in a piece of the data, for the item that two replicas do not have in common.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

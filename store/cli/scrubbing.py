@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from cortado.errors import CortadoError, Unavailable
+from cortado.errors import CortadoError, SnapshotTooOld, Unavailable
 from cortado.store.catalog.descriptors import key_names
 from cortado.store.cli.failures import DAMAGE, OK
 from cortado.store.cli.inspecting import running_node, stopped_node
@@ -24,6 +24,7 @@ from cortado.store.keys.decoded import KeyNames
 from cortado.store.sizes import size_text
 
 _SHOWN_EVERY_S: Final = 0.2
+_LABEL: Final = "cortado scrub"
 
 
 @dataclass(slots=True)
@@ -77,6 +78,7 @@ def _running(session: Session, stack: ExitStack) -> tuple[_Replicas, list[str], 
     _choose(replicas, nodes)
     if not replicas.live:
         raise Unavailable("no replica can be checked: " + listed(replicas.skipped))
+    _lease(session, stack, replicas)
     tables, names, unknown = _tables_of([node for node, _ in nodes])
     if unknown is not None:
         replicas.skipped["tables"] = f"which there are is not known: {unknown.message()}"
@@ -92,6 +94,19 @@ def _choose(replicas: _Replicas, nodes: list[tuple[NodeInspector, Timestamp]]) -
             replicas.skipped[node.name] = "it has no data yet"
         else:
             replicas.live.append(node)
+
+
+def _lease(session: Session, stack: ExitStack, replicas: _Replicas) -> None:
+    """Keep what is compared from being collected, until the scrub ends. Where nobody leads, nothing is collected."""
+    if replicas.up_to == ZERO:
+        return
+    client = stack.enter_context(session.client())
+    with suppress(CortadoError):
+        try:
+            stack.enter_context(client.lease(replicas.up_to, label=_LABEL))
+        except SnapshotTooOld:
+            # A replica is far behind: it will catch up with the newest timestamp, or is said not to be checked.
+            replicas.up_to = stack.enter_context(client.lease(label=_LABEL)).timestamp
 
 
 def _tables_of(nodes: list[NodeInspector]) -> tuple[list[str], KeyNames, CortadoError | None]:

@@ -8,8 +8,10 @@
     the tables   indexes against rows, on one replica in which nothing was found: the others hold the same
 
 Pieces are made by the first replica (some thousand versions, at most 1 MiB), so what is sent is little and what is
-listed is short. All versions at or below the timestamp count, the old ones too. A key that lies wrong, so that a read
-would miss it, has a wrong checksum where it is, and is missing where it was: the other replicas name it.
+listed is short. What is compared is what reads at the timestamp find. Versions that they do not find, since a newer
+one or a delete hides them, are verified on each replica by itself: they are removed in time, and not everywhere at
+once. A key that lies wrong, so that a read would miss it, has a wrong checksum where it is, and is missing where it
+was: the other replicas name it. The caller holds a lease at the timestamp, where the cluster gives one.
 
 Nothing is changed on any replica. The pace is bounded, ``rate_bytes_s`` for each replica, so that traffic goes on.
 """

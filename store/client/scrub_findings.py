@@ -87,7 +87,7 @@ def _message(kind: str, agreeing: Iterable[str]) -> str:
     if kind == MISSING:
         return f"not found here; {others} hold it"
     if kind == EXTRA:
-        return f"held here; {others} do not hold it"
+        return f"reads find it here; of {others} they find another version, or none"
     return f"another value than that of {others}"
 
 

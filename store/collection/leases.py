@@ -9,12 +9,11 @@ A lease is a versioned key, ``m "lease" id``, so it is replicated, and survives 
 is in the log is that it was acquired, and that it ended. That its holder is alive is told to the leader alone, who ends
 what has not been heard of for longer than its ``ttl_ms`` (:mod:`cortado.store.node.collection.leases`).
 
-- *A lease is never below the cluster's safepoint*: :func:`acquire` is evaluated at append, against the newest one, in
-  flight or applied. And *no safepoint passes a lease*, no table's either: whoever raises one is evaluated at append,
-  too, and asks :func:`leases_of` the same reader. The log orders the two, so one of them sees the other.
-- *Tables may keep old versions for a time of their own*, and that does not count: of a table that keeps them for longer
-  no lease is to be had below the cluster's safepoint; and one that keeps them for less may be unreadable already at a
-  lease's timestamp. From its entry on, nothing more becomes so.
+- *A lease is never below a safepoint*: :func:`acquire` is evaluated at append, against the newest ones, in flight or
+  applied. And *no safepoint passes a lease*: whoever raises one is evaluated at append, too, and asks :func:`leases_of`
+  the same reader. The log orders the two, so one of them sees the other.
+- *The safepoint of every table counts*, and the cluster's: what a lease promises is all that can be read. So there is
+  none for the past of a table that keeps its old versions for longer than others.
 - *Acquiring is idempotent*: its holder makes up the id. A repetition has the first one's answer.
 - Without a timestamp a lease is at that of its own entry: nothing that was acknowledged before is above it, and no
   safepoint can have come to lie above it.
@@ -136,7 +135,7 @@ def acquire(lease_id: bytes, ts: Timestamp | None, ttl_ms: int, label: str) -> E
             return Evaluation(Mutations(), known)
         if ts is not None and ts > commit_ts:
             raise TimestampInFuture("at", "is above everything that is committed", str(ts), str(commit_ts))
-        safepoint = safepoints_of(reader).cluster
+        safepoint = safepoints_of(reader).highest
         if ts is not None and ts < safepoint:
             raise SnapshotTooOld(str(ts), str(safepoint))
         if len(leases_of(reader)) >= LEASES_MAX:

@@ -79,6 +79,7 @@ def _all(sources: Sources) -> Iterator[Found]:
     yield from _queues(sources)
     yield from _writes_and_reads(sources)
     yield from _watches(sources.host.meta.watches)
+    yield from _leases(sources.host)
     yield from _replication(sources, status)
     yield from _members(sources)
     yield from _peers(sources)
@@ -177,6 +178,15 @@ def _watches(of: Watches) -> Iterator[Found]:
     yield "watch_overflows_total", (), watches.overflows
     yield "watch_passes_total", (), watches.passes
     yield "watch_lag_seconds", (), watches.resolved_lag_ms / _MS
+
+
+def _leases(host: Host) -> Iterator[Found]:
+    leases = host.meta.leases
+    if host.meta.role is Role.LEADER:
+        oldest = leases.oldest()
+        yield "leases", (), leases.count
+        yield "lease_oldest_seconds", (), 0 if oldest is None else leases.kept_ms(oldest) / _MS
+    yield "leases_expired_total", (), leases.ended
 
 
 def _replication(sources: Sources, status: NodeStatus) -> Iterator[Found]:

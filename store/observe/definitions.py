@@ -59,6 +59,7 @@ def _histogram(name: str, meaning: str, *labels: str, when: str = "") -> Definit
 
 
 _AT_LEADER: Final = "at a leader with other members"
+_LEADING: Final = "at a leader"
 _AMONG_SEVERAL: Final = "with other members"
 _WITH_TLS: Final = "with certificates"
 
@@ -180,6 +181,17 @@ PARTS: Final = (
             ),
             _counter("watch_passes_total", "Passes over the stored versions of a range."),
             _gauge("watch_lag_seconds", "How far the slowest watch is behind the last applied entry."),
+        ),
+    ),
+    Part(
+        "Leases",
+        "What keeps old versions from being collected. Only the leader knows.",
+        (
+            _gauge("leases", "Leases that there are.", when=_LEADING),
+            _gauge(
+                "lease_oldest_seconds", "How long ago the oldest leased timestamp is; 0 without leases.", when=_LEADING
+            ),
+            _counter("leases_expired_total", "Leases that this node ended: silent holders, or a day old."),
         ),
     ),
     Part(

@@ -8,7 +8,8 @@
                   manifest.json, and the checkpoint goes
 
 A directory's export that was killed goes on by ``resume``: at the same timestamp, with the parts that are not written
-down yet. Since a part's bytes depend on nothing but its rows, the result is the same to the byte.
+down yet. Since a part's bytes depend on nothing but its rows, the result is the same to the byte. A lease keeps what it
+reads from being collected while it runs, and not while nobody resumes it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from cortado.store.keys.types import KeyPart
 from cortado.store.transfer.export_plan import ExportPlan, Part, TablePlan, check_directory, clear_directory
 from cortado.store.transfer.files import Sink, WholeFile, below, disk_errors
 from cortado.store.transfer.formats import Encoding
+from cortado.store.transfer.leased import leased
 from cortado.store.transfer.manifest import FileEntry, IndexEntry, Manifest, SubjectEntry, TableEntry, write_manifest
 from cortado.store.transfer.progress import Progress, Report, silent
 from cortado.store.transfer.writers import RowScan, write_pairs, write_rows
@@ -74,24 +76,26 @@ def export_table(
     client: Client, full_name: str, sink: Sink, encoding: Encoding, selection: Selection, report: Report = silent
 ) -> tuple[int, Timestamp]:
     """Writes a table's rows into ``sink``, in key order. Returns how many, and their timestamp."""
-    ts, ranges = client.table(full_name).split(1, at=selection.at)
-    version = client.schemas.get(client.describe(full_name).subject).version
-    table = client.table(full_name, schema_version=version)
-    scan = RowScan(table, table.codec.schema()[1], filter=selection.filter, columns=selection.columns, at=ts)
-    total = sum(each.rows for each in ranges)
-    written = write_rows(scan, encoding, sink, name=full_name, metadata=_metadata(full_name, ts))
-    return _counted(written, full_name, total, report), ts
+    with leased(client, selection.at, f"export of {full_name}") as at:
+        ts, ranges = client.table(full_name).split(1, at=at)
+        version = client.schemas.get(client.describe(full_name).subject).version
+        table = client.table(full_name, schema_version=version)
+        scan = RowScan(table, table.codec.schema()[1], filter=selection.filter, columns=selection.columns, at=ts)
+        total = sum(each.rows for each in ranges)
+        written = write_rows(scan, encoding, sink, name=full_name, metadata=_metadata(full_name, ts))
+        return _counted(written, full_name, total, report), ts
 
 
 def export_namespace(
     client: Client, namespace: str, sink: Sink, encoding: Encoding, at: At, report: Report = silent
 ) -> tuple[int, Timestamp | None]:
     """Writes a namespace's pairs into ``sink``. Returns how many, and their timestamp where it is known."""
-    ts = client.now() if at is None else at
-    exact = ts if isinstance(ts, Timestamp) else None
-    pairs = client.kv(namespace).scan(at=ts)
-    written = write_pairs(pairs, encoding, sink, name=f"kv:{namespace}", metadata={"cortado.timestamp": str(ts)})
-    return _counted(written, f"kv:{namespace}", 0, report), exact
+    with leased(client, at, f"export of kv:{namespace}") as read_at:
+        ts = client.now() if read_at is None else read_at
+        exact = ts if isinstance(ts, Timestamp) else None
+        pairs = client.kv(namespace).scan(at=ts)
+        written = write_pairs(pairs, encoding, sink, name=f"kv:{namespace}", metadata={"cortado.timestamp": str(ts)})
+        return _counted(written, f"kv:{namespace}", 0, report), exact
 
 
 def _counted(written: Iterator[int], what: str, total: int, report: Report) -> int:
@@ -121,14 +125,16 @@ def export_directory(
     asked = ExportPlan.asked(
         client.status().cluster_id, database, tables, into.encoding, selection.filter, selection.columns
     )
-    if plan is None:
-        ts, table_plans = _plan(client, database, tables, into.encoding, selection, into.part_rows)
-        plan = replace(asked, timestamp=str(ts), tables=table_plans)
-        clear_directory(into.directory, force=into.force)
-        plan.write(into.directory)
-    else:
+    if plan is not None:
         plan.check_same(asked, selection.at)
-    return _Parts(client, plan, into.directory, into.encoding, report).write()
+    with leased(client, selection.at if plan is None else plan.timestamp, f"export of {database}") as at:
+        if plan is None:
+            selection = replace(selection, at=at)
+            ts, table_plans = _plan(client, database, tables, into.encoding, selection, into.part_rows)
+            plan = replace(asked, timestamp=str(ts), tables=table_plans)
+            clear_directory(into.directory, force=into.force)
+            plan.write(into.directory)
+        return _Parts(client, plan, into.directory, into.encoding, report).write()
 
 
 def _plan(

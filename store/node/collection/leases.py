@@ -92,6 +92,11 @@ class Leases:
             return seen_ms
         return max(seen_ms, clock.physical_ms - lease.acquired_ts.wall_ms)
 
+    def kept_ms(self, lease: Lease) -> float:
+        """How far its timestamp is back. In an epoch that is over nobody can tell, but it is as old as the lease."""
+        clock = self._group.host.clock
+        return clock.physical_ms - lease.ts.wall_ms if lease.ts.epoch == clock.epoch else self.age_ms(lease)
+
     def silent_ms(self, lease: Lease) -> float:
         """For how long this leader has not heard of it."""
         held = self._held.get(lease.lease_id)

@@ -5,9 +5,10 @@ the checksum is verified, which covers its key; and each key must be above the o
 would pass it by. What a point read misses is found so: a key of which a bit has turned has a wrong checksum
 where it stands, and *its true name* is missing, which only another replica can tell. For that there is the digest.
 
-The digest of a range at a timestamp is BLAKE2b over all versions in it that are not above the timestamp. Replicas that
-have applied so far hold the same bytes, so theirs are equal. It is no CRC, since each stored item carries its own: over
-anything followed by its CRC-32C, a CRC-32C is the same constant.
+The digest of a range at a timestamp is BLAKE2b over what a read then finds in it: of each key the newest version that
+is not above the timestamp, unless that is a delete. Replicas that have applied so far find the same: theirs are equal.
+Older versions do not count, nor do deletes: each replica removes them when its own turn comes. It is no CRC, since each
+stored item carries its own: over anything followed by its CRC-32C, a CRC-32C is the same constant.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from cortado.errors import CortadoError, DataLoss, InvalidArgument
 from cortado.proto.v1 import inspect_pb2 as pb
 from cortado.raft.records import decode_hard_state
 from cortado.store.clock.timestamp import Timestamp
-from cortado.store.engine.interface import ABOVE_KEYS, Page, Space
+from cortado.store.engine.interface import ABOVE_KEYS, Page, ReadTransaction, Space
 from cortado.store.keys.decoded import KeyKind, decode_key
 from cortado.store.keys.keyspace import KV_SPACE, META_SPACE, TABLE_SPACE
 from cortado.store.mvcc.damage import damaged_keys
-from cortado.store.mvcc.reader import suffix_from
+from cortado.store.mvcc.reader import logical_of, suffix_from
 from cortado.store.mvcc.versions import DELETE, PUT, RESIDUE, checksum, suffix_of
 from cortado.store.node.applied_state import AppliedState
 from cortado.store.node.request_table.records import decode_remembered
@@ -95,13 +96,14 @@ def _verify_space(
     space = _SPACES.get(request.space)
     if space is None:
         raise InvalidArgument("space", "is not a space that this server knows", str(request.space))
-    start, page, resume = _page(stored, space, request.start, request.end, items_max)
+    up_to = timestamp_value(request.up_to)
+    start, page, resume, seen = _page(stored, space, request.start, request.end, items_max, up_to)
     _check_order(start, page.keys, found)
     reply = pb.VerifyRangeResponse(items=len(page.keys), resume=resume)
     reply.bytes = sum(map(len, page.keys)) + sum(map(len, page.values))
     if space is Space.DATA:
         _check_versions(page, found)
-        keys, values = _up_to(page, timestamp_value(request.up_to))
+        keys, values = _found_by_reads(page, up_to, seen)
         reply.digest_items, reply.digest = len(keys), digest_of(keys, values)
     else:
         _check_records(space, page, found)
@@ -109,15 +111,16 @@ def _verify_space(
 
 
 def list_items(stored: Stored, request: pb.ListItemsRequest) -> pb.ListItemsResponse:
-    """The versions of a piece that are not above a timestamp, each as a digest; the header is the caller's to set."""
-    _, page, resume = _page(stored, Space.DATA, request.start, request.end, ITEMS_DEFAULT)
+    """What a read at a timestamp finds in a piece, each as a digest; the header is the caller's to set."""
+    up_to = timestamp_value(request.up_to)
+    _, page, resume, seen = _page(stored, Space.DATA, request.start, request.end, ITEMS_DEFAULT, up_to)
     items = [
         pb.StoredItem(
             key=key,
             digest=blake2b(value, digest_size=DIGEST_BYTES).digest(),
             is_intact=checksum(key + value) == RESIDUE,
         )
-        for key, value in zip(*_up_to(page, timestamp_value(request.up_to)), strict=True)
+        for key, value in zip(*_found_by_reads(page, up_to, seen), strict=True)
     ]
     return pb.ListItemsResponse(items=items, resume=resume)
 
@@ -131,24 +134,44 @@ def digest_of(keys: list[bytes], values: list[bytes]) -> bytes:
     return digest.digest()
 
 
-def _page(stored: Stored, space: Space, start: bytes, end: bytes, items_max: int) -> tuple[bytes, Page, bytes]:
-    """Where it begins, the items, and where the next piece begins (empty at the end)."""
+def _page(
+    stored: Stored, space: Space, start: bytes, end: bytes, items_max: int, up_to: Timestamp
+) -> tuple[bytes, Page, bytes, bytes]:
+    """Where it begins, the items, where the next piece begins (empty at the end), and the logical key of which a read
+    at ``up_to`` finds a version that lies before the piece (empty: of none)."""
     start = start or b"\0"
     max_bytes = _WHOLE_PAGE_BYTES if end else _PAGE_BYTES
     with stored.engine.read() as txn:
         page = txn.page(space, start, end or ABOVE_KEYS, max_items=items_max, max_bytes=max_bytes)
+        seen = _seen_before(txn, start, page.keys, up_to) if space is Space.DATA else b""
     if page.exhausted:
-        return start, page, b""
+        return start, page, b"", seen
     # Of keys out of order the last may be below the start: go on behind the largest, so that there is an end to it.
-    return start, page, max(start, max(page.keys)) + b"\0"
+    return start, page, max(start, max(page.keys)) + b"\0", seen
 
 
-def _up_to(page: Page, ts: Timestamp) -> tuple[list[bytes], list[bytes]]:
-    """Keys and values of the versions that are not above ``ts``: a later timestamp has a smaller suffix."""
-    suffix = suffix_of(ts)
-    wanted = [each >= suffix for each in map(suffix_from, page.keys)]
-    if all(wanted):
-        return page.keys, page.values
+def _seen_before(txn: ReadTransaction, start: bytes, keys: list[bytes], up_to: Timestamp) -> bytes:
+    """A piece may begin among the versions of a key, and on each replica at another one of them."""
+    if not keys:
+        return b""
+    logical = logical_of(keys[0])
+    newest = txn.seek(Space.DATA, logical + suffix_of(up_to))
+    return logical if newest is not None and newest[0] < start and logical_of(newest[0]) == logical else b""
+
+
+def _found_by_reads(page: Page, up_to: Timestamp, seen: bytes) -> tuple[list[bytes], list[bytes]]:
+    """Keys and values of the versions of a page that reads at ``up_to`` find. A damaged value may have been of any
+    kind, so it counts: another replica tells."""
+    suffix = suffix_of(up_to)
+    # A set, since keys that are out of their order lie between the versions of others.
+    known = {seen}
+    wanted: list[bool] = []
+    for key, value in zip(page.keys, page.values, strict=True):
+        # A later timestamp has a smaller suffix.
+        is_newest = suffix_from(key) >= suffix and logical_of(key) not in known
+        if is_newest:
+            known.add(logical_of(key))
+        wanted.append(is_newest and (value[:1] != DELETE or checksum(key + value) != RESIDUE))
     return list(compress(page.keys, wanted)), list(compress(page.values, wanted))
 
 

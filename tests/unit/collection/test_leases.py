@@ -53,13 +53,16 @@ def test_a_timestamp_above_what_is_committed_is_refused() -> None:
     assert leases_of(store.snapshot()) == []
 
 
-def test_one_below_the_safepoint_is_refused_with_both_and_one_at_it_is_not() -> None:
+@pytest.mark.parametrize("is_of_a_table", [False, True])
+def test_one_below_a_safepoint_is_refused_with_both_and_one_at_it_is_not(is_of_a_table: bool) -> None:
     store = DictStore()
     below = store.tick()
     safepoint = store.tick()
     mutations = Mutations()
-    # Of a table that keeps its old versions for longer: it does not count.
-    mutations.put(SAFEPOINTS_KEY, Safepoints(safepoint, {7: Timestamp(0, 1, 0)}).encode())
+    early = Timestamp(0, 1, 0)
+    # That something keeps its old versions for longer does not count.
+    of_all = Safepoints(early, {7: safepoint}) if is_of_a_table else Safepoints(safepoint, {7: early})
+    mutations.put(SAFEPOINTS_KEY, of_all.encode())
     store.apply(mutations, store.tick())
     with pytest.raises(SnapshotTooOld) as refused:
         acquired(store, ONE, below)

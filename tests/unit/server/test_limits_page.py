@@ -8,6 +8,7 @@ from cortado.proto.bounds import FIELDS_MAX
 from cortado.schema import limits as schema
 from cortado.store import names, paging
 from cortado.store.catalog import declare, dropped, registry
+from cortado.store.collection import leases
 from cortado.store.filter import parse as filters
 from cortado.store.keys import decimals, keyspace
 from cortado.store.kv.operations import DEFAULT_LIMITS
@@ -61,6 +62,10 @@ SAID = {
     "tables with a retention of their own": count(declare.RETENTIONS_MAX),
     "dropped things": count(dropped.DROPPED_MAX),
     "indexes": count(declare.INDEXES_MAX),
+    "leases": count(leases.LEASES_MAX),
+    "a lease's label": characters(leases.LABEL_CHARS_MAX),
+    "a lease's time to live": f"{leases.TTL_MS_MAX // 60_000} minutes",
+    "a lease's age": f"{leases.AGE_MS_MAX // 3_600_000} hours",
     "a schema": size(schema.SCHEMA_BYTES_MAX),
     "fields of a schema": count(schema.SCHEMA_FIELDS_MAX),
     "fields of a schema, written out": count(schema.EXPANDED_FIELDS_MAX),
