@@ -68,6 +68,18 @@ def encode_token(token: PageToken, shape: bytes) -> bytes:
 
 def decode_token(encoded: bytes, shape: bytes) -> PageToken:
     """The token that :func:`encode_token` made for the same ``shape``. Raises InvalidPageToken."""
+    token, token_shape = _decode(encoded)
+    if token_shape != shape:
+        raise InvalidPageToken("page_token", "was given out for another request: repeat the same one with it")
+    return token
+
+
+def read_ts_of(encoded: bytes) -> Timestamp:
+    """When a token reads, for who needs that to find out what shape it should have. Raises InvalidPageToken."""
+    return _decode(encoded)[0].read_ts
+
+
+def _decode(encoded: bytes) -> tuple[PageToken, bytes]:
     if len(encoded) > TOKEN_BYTES_MAX:
         raise InvalidPageToken("page_token", f"must have at most {TOKEN_BYTES_MAX} bytes", f"{len(encoded)} bytes")
     body, checksum = encoded[:-_CHECKSUM_BYTES], encoded[-_CHECKSUM_BYTES:]
@@ -78,13 +90,12 @@ def decode_token(encoded: bytes, shape: bytes) -> PageToken:
         raise InvalidPageToken("page_token", f"is of format {version}; this server reads format {_VERSION}")
     if remaining == 0:
         raise InvalidPageToken("page_token", "goes on where nothing more was asked for")
-    if token_shape != shape:
-        raise InvalidPageToken("page_token", "was given out for another request: repeat the same one with it")
-    return PageToken(
+    token = PageToken(
         read_ts=Timestamp.from_bytes(read_ts),
         resume=body[_HEAD.size :],
         remaining=None if remaining == _UNLIMITED else remaining,
     )
+    return token, token_shape
 
 
 def _checksum(body: bytes) -> bytes:

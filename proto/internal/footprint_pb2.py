@@ -14,13 +14,13 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&cortado/proto/internal/footprint.proto\x12\x10\x63ortado.internal\"e\n\tFootprint\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x0c\n\x04keys\x18\x02 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x03 \x01(\x0c\x12\x0e\n\x06\x62ounds\x18\x04 \x01(\x0c\x12\x15\n\rbound_lengths\x18\x05 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&cortado/proto/internal/footprint.proto\x12\x10\x63ortado.internal\"\x8c\x01\n\tFootprint\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x0c\n\x04keys\x18\x02 \x01(\x0c\x12\x13\n\x0bkey_lengths\x18\x03 \x01(\x0c\x12\x0e\n\x06\x62ounds\x18\x04 \x01(\x0c\x12\x15\n\rbound_lengths\x18\x05 \x01(\x0c\x12\x0e\n\x06tables\x18\x06 \x01(\x0c\x12\x15\n\rtable_lengths\x18\x07 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cortado.proto.internal.footprint_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_FOOTPRINT']._serialized_start=60
-  _globals['_FOOTPRINT']._serialized_end=161
+  _globals['_FOOTPRINT']._serialized_start=61
+  _globals['_FOOTPRINT']._serialized_end=201
 # @@protoc_insertion_point(module_scope)

@@ -19,6 +19,14 @@ class KeyType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     KEY_TYPE_DATE: _ClassVar[KeyType]
     KEY_TYPE_DECIMAL: _ClassVar[KeyType]
     KEY_TYPE_UUID: _ClassVar[KeyType]
+
+class DropKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DROP_KIND_UNSPECIFIED: _ClassVar[DropKind]
+    DROP_KIND_TABLE: _ClassVar[DropKind]
+    DROP_KIND_TRUNCATED: _ClassVar[DropKind]
+    DROP_KIND_INDEX: _ClassVar[DropKind]
+    DROP_KIND_DATABASE: _ClassVar[DropKind]
 KEY_TYPE_UNSPECIFIED: KeyType
 KEY_TYPE_BOOL: KeyType
 KEY_TYPE_INT64: KeyType
@@ -29,6 +37,11 @@ KEY_TYPE_TIMESTAMP: KeyType
 KEY_TYPE_DATE: KeyType
 KEY_TYPE_DECIMAL: KeyType
 KEY_TYPE_UUID: KeyType
+DROP_KIND_UNSPECIFIED: DropKind
+DROP_KIND_TABLE: DropKind
+DROP_KIND_TRUNCATED: DropKind
+DROP_KIND_INDEX: DropKind
+DROP_KIND_DATABASE: DropKind
 
 class KeyPart(_message.Message):
     __slots__ = ("path", "type", "descending")
@@ -53,7 +66,7 @@ class Index(_message.Message):
     def __init__(self, index_id: _Optional[int] = ..., name: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., unique: bool = ...) -> None: ...
 
 class Table(_message.Message):
-    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "retention_ms")
+    __slots__ = ("table_id", "database", "name", "subject", "key", "indexes", "version", "retention_ms", "named")
     TABLE_ID_FIELD_NUMBER: _ClassVar[int]
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +75,7 @@ class Table(_message.Message):
     INDEXES_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
+    NAMED_FIELD_NUMBER: _ClassVar[int]
     table_id: int
     database: str
     name: str
@@ -70,7 +84,8 @@ class Table(_message.Message):
     indexes: _containers.RepeatedCompositeFieldContainer[Index]
     version: int
     retention_ms: int
-    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., version: _Optional[int] = ..., retention_ms: _Optional[int] = ...) -> None: ...
+    named: _common_pb2.Timestamp
+    def __init__(self, table_id: _Optional[int] = ..., database: _Optional[str] = ..., name: _Optional[str] = ..., subject: _Optional[str] = ..., key: _Optional[_Iterable[_Union[KeyPart, _Mapping]]] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ..., version: _Optional[int] = ..., retention_ms: _Optional[int] = ..., named: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class CreateDatabaseRequest(_message.Message):
     __slots__ = ("database", "request_id")
@@ -125,14 +140,16 @@ class CreateTableResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ...) -> None: ...
 
 class ListTablesRequest(_message.Message):
-    __slots__ = ("database", "page_size", "page_token")
+    __slots__ = ("database", "page_size", "page_token", "at")
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
     database: str
     page_size: int
     page_token: bytes
-    def __init__(self, database: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ...) -> None: ...
+    at: _common_pb2.ReadAt
+    def __init__(self, database: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ...) -> None: ...
 
 class ListTablesResponse(_message.Message):
     __slots__ = ("header", "tables", "next_page_token")
@@ -145,12 +162,14 @@ class ListTablesResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., tables: _Optional[_Iterable[_Union[Table, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class DescribeTableRequest(_message.Message):
-    __slots__ = ("database", "name")
+    __slots__ = ("database", "name", "at")
     DATABASE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
     database: str
     name: str
-    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+    at: _common_pb2.ReadAt
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., at: _Optional[_Union[_common_pb2.ReadAt, _Mapping]] = ...) -> None: ...
 
 class DescribeTableResponse(_message.Message):
     __slots__ = ("header", "table")
@@ -179,6 +198,168 @@ class AlterTableResponse(_message.Message):
     header: _common_pb2.Header
     table: Table
     def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ...) -> None: ...
+
+class Dropped(_message.Message):
+    __slots__ = ("number", "kind", "name", "dropped", "retention_ms", "table_id", "dropped_with", "is_clearing")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_MS_FIELD_NUMBER: _ClassVar[int]
+    TABLE_ID_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_WITH_FIELD_NUMBER: _ClassVar[int]
+    IS_CLEARING_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    kind: DropKind
+    name: str
+    dropped: _common_pb2.Timestamp
+    retention_ms: int
+    table_id: int
+    dropped_with: int
+    is_clearing: bool
+    def __init__(self, number: _Optional[int] = ..., kind: _Optional[_Union[DropKind, str]] = ..., name: _Optional[str] = ..., dropped: _Optional[_Union[_common_pb2.Timestamp, _Mapping]] = ..., retention_ms: _Optional[int] = ..., table_id: _Optional[int] = ..., dropped_with: _Optional[int] = ..., is_clearing: bool = ...) -> None: ...
+
+class DropTableRequest(_message.Message):
+    __slots__ = ("database", "name", "request_id")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    name: str
+    request_id: bytes
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class DropTableResponse(_message.Message):
+    __slots__ = ("header", "dropped")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    dropped: Dropped
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., dropped: _Optional[_Union[Dropped, _Mapping]] = ...) -> None: ...
+
+class TruncateTableRequest(_message.Message):
+    __slots__ = ("database", "name", "request_id")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    name: str
+    request_id: bytes
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class TruncateTableResponse(_message.Message):
+    __slots__ = ("header", "table", "dropped")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    table: Table
+    dropped: Dropped
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ..., dropped: _Optional[_Union[Dropped, _Mapping]] = ...) -> None: ...
+
+class RenameTableRequest(_message.Message):
+    __slots__ = ("database", "name", "new_name", "request_id")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NEW_NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    name: str
+    new_name: str
+    request_id: bytes
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., new_name: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class RenameTableResponse(_message.Message):
+    __slots__ = ("header", "table")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    table: Table
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ...) -> None: ...
+
+class UndropTableRequest(_message.Message):
+    __slots__ = ("database", "name", "number", "as_name", "request_id")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    AS_NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    name: str
+    number: int
+    as_name: str
+    request_id: bytes
+    def __init__(self, database: _Optional[str] = ..., name: _Optional[str] = ..., number: _Optional[int] = ..., as_name: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class UndropTableResponse(_message.Message):
+    __slots__ = ("header", "table")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    table: Table
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., table: _Optional[_Union[Table, _Mapping]] = ...) -> None: ...
+
+class DropDatabaseRequest(_message.Message):
+    __slots__ = ("database", "cascade", "request_id")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    CASCADE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    cascade: bool
+    request_id: bytes
+    def __init__(self, database: _Optional[str] = ..., cascade: bool = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class DropDatabaseResponse(_message.Message):
+    __slots__ = ("header", "dropped", "tables")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    dropped: Dropped
+    tables: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., dropped: _Optional[_Union[Dropped, _Mapping]] = ..., tables: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class UndropDatabaseRequest(_message.Message):
+    __slots__ = ("database", "number", "as_name", "request_id")
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    AS_NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    database: str
+    number: int
+    as_name: str
+    request_id: bytes
+    def __init__(self, database: _Optional[str] = ..., number: _Optional[int] = ..., as_name: _Optional[str] = ..., request_id: _Optional[bytes] = ...) -> None: ...
+
+class UndropDatabaseResponse(_message.Message):
+    __slots__ = ("header", "database", "tables", "cleared")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    DATABASE_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    database: str
+    tables: _containers.RepeatedScalarFieldContainer[str]
+    cleared: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., database: _Optional[str] = ..., tables: _Optional[_Iterable[str]] = ..., cleared: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ListDroppedRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: bytes
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[bytes] = ...) -> None: ...
+
+class ListDroppedResponse(_message.Message):
+    __slots__ = ("header", "dropped", "next_page_token")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    header: _common_pb2.Header
+    dropped: _containers.RepeatedCompositeFieldContainer[Dropped]
+    next_page_token: bytes
+    def __init__(self, header: _Optional[_Union[_common_pb2.Header, _Mapping]] = ..., dropped: _Optional[_Iterable[_Union[Dropped, _Mapping]]] = ..., next_page_token: _Optional[bytes] = ...) -> None: ...
 
 class CheckTableRequest(_message.Message):
     __slots__ = ("database", "name", "at")

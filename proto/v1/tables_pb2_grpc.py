@@ -45,6 +45,41 @@ class TablesStub(object):
                 request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableRequest.SerializeToString,
                 response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableResponse.FromString,
                 )
+        self.DropTable = channel.unary_unary(
+                '/cortado.v1.Tables/DropTable',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropTableRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropTableResponse.FromString,
+                )
+        self.TruncateTable = channel.unary_unary(
+                '/cortado.v1.Tables/TruncateTable',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.TruncateTableRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.TruncateTableResponse.FromString,
+                )
+        self.RenameTable = channel.unary_unary(
+                '/cortado.v1.Tables/RenameTable',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.RenameTableRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.RenameTableResponse.FromString,
+                )
+        self.UndropTable = channel.unary_unary(
+                '/cortado.v1.Tables/UndropTable',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.UndropTableRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.UndropTableResponse.FromString,
+                )
+        self.DropDatabase = channel.unary_unary(
+                '/cortado.v1.Tables/DropDatabase',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropDatabaseRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropDatabaseResponse.FromString,
+                )
+        self.UndropDatabase = channel.unary_unary(
+                '/cortado.v1.Tables/UndropDatabase',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.UndropDatabaseRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.UndropDatabaseResponse.FromString,
+                )
+        self.ListDropped = channel.unary_unary(
+                '/cortado.v1.Tables/ListDropped',
+                request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.ListDroppedRequest.SerializeToString,
+                response_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.ListDroppedResponse.FromString,
+                )
         self.CheckTable = channel.unary_stream(
                 '/cortado.v1.Tables/CheckTable',
                 request_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.CheckTableRequest.SerializeToString,
@@ -98,6 +133,55 @@ class TablesServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DropTable(self, request, context):
+        """Takes a table away, with its name. It may be undropped until its grace, the retention of its old versions, is over.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def TruncateTable(self, request, context):
+        """Puts an empty table in the place of a table, with the same name, key and indexes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RenameTable(self, request, context):
+        """Gives a table another name in its database.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UndropTable(self, request, context):
+        """Brings back a dropped table with its rows and indexes, or what a table was before it was truncated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropDatabase(self, request, context):
+        """Takes a database away.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UndropDatabase(self, request, context):
+        """Brings back a dropped database, with the tables that were dropped with it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDropped(self, request, context):
+        """What was dropped and is not cleared yet.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CheckTable(self, request, context):
         """Proves that every index holds what the rows say and nothing else, at one timestamp. Streams progress.
         """
@@ -137,6 +221,41 @@ def add_TablesServicer_to_server(servicer, server):
                     servicer.AlterTable,
                     request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableRequest.FromString,
                     response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableResponse.SerializeToString,
+            ),
+            'DropTable': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropTable,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropTableRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropTableResponse.SerializeToString,
+            ),
+            'TruncateTable': grpc.unary_unary_rpc_method_handler(
+                    servicer.TruncateTable,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.TruncateTableRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.TruncateTableResponse.SerializeToString,
+            ),
+            'RenameTable': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenameTable,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.RenameTableRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.RenameTableResponse.SerializeToString,
+            ),
+            'UndropTable': grpc.unary_unary_rpc_method_handler(
+                    servicer.UndropTable,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.UndropTableRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.UndropTableResponse.SerializeToString,
+            ),
+            'DropDatabase': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropDatabase,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropDatabaseRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.DropDatabaseResponse.SerializeToString,
+            ),
+            'UndropDatabase': grpc.unary_unary_rpc_method_handler(
+                    servicer.UndropDatabase,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.UndropDatabaseRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.UndropDatabaseResponse.SerializeToString,
+            ),
+            'ListDropped': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDropped,
+                    request_deserializer=cortado_dot_proto_dot_v1_dot_tables__pb2.ListDroppedRequest.FromString,
+                    response_serializer=cortado_dot_proto_dot_v1_dot_tables__pb2.ListDroppedResponse.SerializeToString,
             ),
             'CheckTable': grpc.unary_stream_rpc_method_handler(
                     servicer.CheckTable,
@@ -253,6 +372,125 @@ class Tables(object):
         return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/AlterTable',
             cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableRequest.SerializeToString,
             cortado_dot_proto_dot_v1_dot_tables__pb2.AlterTableResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def DropTable(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/DropTable',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.DropTableRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.DropTableResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def TruncateTable(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/TruncateTable',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.TruncateTableRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.TruncateTableResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def RenameTable(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/RenameTable',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.RenameTableRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.RenameTableResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def UndropTable(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/UndropTable',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.UndropTableRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.UndropTableResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def DropDatabase(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/DropDatabase',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.DropDatabaseRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.DropDatabaseResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def UndropDatabase(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/UndropDatabase',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.UndropDatabaseRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.UndropDatabaseResponse.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def ListDropped(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/cortado.v1.Tables/ListDropped',
+            cortado_dot_proto_dot_v1_dot_tables__pb2.ListDroppedRequest.SerializeToString,
+            cortado_dot_proto_dot_v1_dot_tables__pb2.ListDroppedResponse.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

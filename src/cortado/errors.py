@@ -148,7 +148,8 @@ class TimestampInFuture(InvalidArgument):
 
 @dataclass(eq=False)
 class NotFound(DidNotHappen):
-    """``kind`` is database, table, index, field, subject, schema, namespace or document."""
+    """``kind`` is database, table, index, field, subject, schema, namespace, document, dropped table, dropped database,
+    or dropped (of a number)."""
 
     kind: str
     name: str
@@ -289,7 +290,7 @@ class WriteConflict(Conflict):
     """Another write came first: ``key`` changed at ``conflict_ts``, after ``start_ts`` (timestamps as text).
 
     ``kind`` says what the transaction had to do with it: it wrote the key ("write"), read it ("read"), or read a range
-    that holds it ("range").
+    that holds it ("range"); or ``key`` is the name of a table that did not mean then what it means now ("table").
     """
 
     key: str
@@ -300,6 +301,8 @@ class WriteConflict(Conflict):
     reason: ClassVar[str] = "WRITE_CONFLICT"
 
     def message(self) -> str:
+        if self.kind == "table":
+            return f"table {self.key} was dropped, made or named at {self.conflict_ts}, after {self.start_ts}"
         what = {"read": ", which was read,", "range": ", in a range that was read,"}.get(self.kind, "")
         return f"{self.key}{what} was written at {self.conflict_ts}, after {self.start_ts}"
 

@@ -1,8 +1,9 @@
 """The catalogue as one state of the store shows it: databases, tables, subjects and schemas.
 
 A :class:`Catalog` is a view over a Reader, so a catalogue as of an earlier time is nothing but a Catalog over a Reader
-at that time. (Documents of an earlier time are still read with the newest catalogue: a schema id never comes to mean
-another schema.) It reads through a :class:`CatalogCache`, which many Catalogs share::
+at that time. A read at an earlier time takes from it what the names of tables meant then, and all else from the newest
+(:meth:`Catalog.named_as_in`): a table of that name may be another one by now, while a schema id never comes to mean
+another schema. It reads through a :class:`CatalogCache`, which many Catalogs share::
 
     Catalog(reader, cache)
       `- one point read of the key `catalog` -> the timestamp of the last change -> the state cached under it
@@ -15,10 +16,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from cortado.errors import DataLoss, InvalidSchema, NotFound
+from cortado.errors import DataLoss, InvalidSchema, NotFound, WriteConflict
 from cortado.schema.compatibility import DEFAULT_MODE, CompatibilityMode
 from cortado.schema.model import Schema
 from cortado.schema.parse import parse_schema
@@ -26,6 +28,7 @@ from cortado.store import names
 from cortado.store.catalog import stored
 from cortado.store.catalog.descriptors import (
     DatabaseDescriptor,
+    DropKind,
     Dropped,
     RegisteredSchema,
     SchemaVersion,
@@ -105,6 +108,18 @@ class Catalog:
         self.counters = Counters() if version is None else stored.decode_counters(version.payload)
         self._state = self._cache.state_at(self.changed_ts)
 
+    def named_as_in(self, past: Catalog) -> Catalog:
+        """This catalogue, but for the databases and tables: those of ``past``, as they were then."""
+        return self if past.changed_ts == self.changed_ts else _NamedAsIn(self, past)
+
+    def unchanged_since(self, start: Timestamp) -> Catalog:
+        """This catalogue, for a transaction that began at ``start``: where a name did not mean then what it means now,
+        looking its table up raises WriteConflict, also where it means nothing any more."""
+        return self if self.changed_ts <= start else _UnchangedSince(self, start)
+
+    def check_still(self, database: str, name: str, table_id: int) -> None:
+        """The name means the table of that id, for a transaction that found it so. Raises WriteConflict."""
+
     # --- databases and tables
 
     def databases(self) -> list[str]:
@@ -159,6 +174,12 @@ class Catalog:
     def dropped(self) -> list[Dropped]:
         """All that was dropped and is not forgotten yet, in the order of their numbers."""
         return [stored.decode_dropped(payload) for payload in self._payloads("dropped")]
+
+    def dropped_tables_of(self, subject: str) -> list[TableDescriptor]:
+        """All tables that may be undropped, and whose documents follow ``subject`` then."""
+        kinds = (DropKind.TABLE, DropKind.TRUNCATED)
+        tables = [stored.decode_table(each.what.descriptor) for each in self.dropped() if each.what.kind in kinds]
+        return [each for each in tables if each.subject == subject]
 
     def dropped_record(self, number: int) -> Dropped:
         """Raises NotFound."""
@@ -274,3 +295,60 @@ class Catalog:
     def _payloads(self, *path: str) -> Iterator[bytes]:
         start, end = meta_range(*path)
         return (version.payload for _, version in self.reader.scan(start, end))
+
+
+class _NamedAsIn(Catalog):
+    """The databases and tables of another time. Both readers must stay as they are while it is used."""
+
+    def __init__(self, newest: Catalog, past: Catalog) -> None:
+        super().__init__(newest.reader, newest._cache)
+        self._past = past
+
+    def databases(self) -> list[str]:
+        return self._past.databases()
+
+    def find_database(self, name: str) -> DatabaseDescriptor | None:
+        return self._past.find_database(name)
+
+    def find_table(self, database: str, name: str) -> TableDescriptor | None:
+        return self._past.find_table(database, name)
+
+    def tables(self, database: str | None = None) -> list[TableDescriptor]:
+        return self._past.tables(database)
+
+
+class _UnchangedSince(Catalog):
+    """Tables whose names mean what they meant at ``start``."""
+
+    def __init__(self, newest: Catalog, start: Timestamp) -> None:
+        super().__init__(newest.reader, newest._cache)
+        self._start = start
+
+    def find_table(self, database: str, name: str) -> TableDescriptor | None:
+        try:
+            table = super().find_table(database, name)
+        except NotFound as gone:
+            raise self._conflict(database, name) or gone from None
+        if table is None:
+            conflict = self._conflict(database, name)
+            if conflict is not None:
+                raise conflict
+        elif table.named_ts > self._start:
+            raise self._conflict_at(database, name, table.named_ts)
+        return table
+
+    def check_still(self, database: str, name: str, table_id: int) -> None:
+        table = None
+        with suppress(NotFound):
+            table = super().find_table(database, name)
+        if table is None:
+            raise self._conflict(database, name) or self._conflict_at(database, name, self.changed_ts)
+        if table.table_id != table_id:
+            raise self._conflict_at(database, name, table.named_ts)
+
+    def _conflict(self, database: str, name: str) -> WriteConflict | None:
+        changed = self.reader.changed_since([stored.table_key(database, name)], (), self._start)
+        return None if changed is None else self._conflict_at(database, name, changed.ts)
+
+    def _conflict_at(self, database: str, name: str, changed_ts: Timestamp) -> WriteConflict:
+        return WriteConflict(f"{database}.{name}", str(self._start), str(changed_ts), kind="table")

@@ -84,8 +84,8 @@ def create_database(catalog: Catalog, name: str) -> Evaluation:
     names.check_database(name)
     if catalog.find_database(name) is not None:
         raise AlreadyExists("database", name)
-    _check_room("database", len(catalog.databases()), DATABASES_MAX, "databases")
-    number = _next_number("database", catalog.counters.next_database_number, "databases")
+    check_room_for_databases(catalog)
+    number = next_number("database", catalog.counters.next_database_number, "databases")
     mutations = Mutations()
     mutations.put(stored.database_key(name), stored.encode_database(DatabaseDescriptor(name, number)))
     counters = replace(catalog.counters, next_database_number=number + 1)
@@ -116,7 +116,7 @@ def create_table(
         raise AlreadyExists("table", f"{database}.{name}")
     schema = _document_schema(catalog, subject)
     owner = catalog.database(database)
-    number = _next_number("table", owner.next_table_number, f"tables of database {database}")
+    number = next_number("table", owner.next_table_number, f"tables of database {database}")
     table = TableDescriptor(
         table_id=table_id_of(owner.number, number),
         database=database,
@@ -172,9 +172,14 @@ def check_room_for_retentions(catalog: Catalog, retention_ms: int) -> None:
         _check_room("retention_ms", len(own) - own.count(0), RETENTIONS_MAX, what)
 
 
-def check_room_for_tables(catalog: Catalog) -> None:
+def check_room_for_databases(catalog: Catalog) -> None:
     """Raises TooLarge where there is none for one more."""
-    _check_room("table", len(catalog.tables()), TABLES_MAX, "tables")
+    _check_room("database", len(catalog.databases()), DATABASES_MAX, "databases")
+
+
+def check_room_for_tables(catalog: Catalog, more: int = 1) -> None:
+    """Raises TooLarge where there is none for so many."""
+    _check_room("table", len(catalog.tables()), TABLES_MAX, "tables", more)
 
 
 def _document_schema(catalog: Catalog, subject: str) -> Schema:
@@ -250,7 +255,7 @@ def _resolve_indexes(
     return tuple(resolved)
 
 
-def _next_number(field: str, number: int, what: str) -> int:
+def next_number(field: str, number: int, what: str) -> int:
     """``number``, where there is such a number. Raises TooLarge."""
     if number > NUMBER_MAX:
         problem = f"all {NUMBER_MAX} numbers for {what} are given away, and none is used again"
@@ -258,6 +263,9 @@ def _next_number(field: str, number: int, what: str) -> int:
     return number
 
 
-def _check_room(field: str, count: int, limit: int, what: str) -> None:
-    if count >= limit:
-        raise TooLarge(field, f"there are {count} {what} already, the most that are allowed", "", count, limit)
+def _check_room(field: str, count: int, limit: int, what: str, more: int = 1) -> None:
+    if count + more > limit:
+        most = (
+            "the most that are allowed" if count >= limit else f"and {limit} are allowed: there is no room for {more}"
+        )
+        raise TooLarge(field, f"there are {count} {what} already, {most}", "", count, limit)

@@ -8,7 +8,8 @@ A softly deleted version is in no list and no comparison; registering its schema
 permanently takes it out of its subject. Its number stays taken, and its schema stays: an id names a text for ever, and
 documents of any age and place may hold it.
 
-No version of a subject that a table follows can be deleted, for rows may be written with any of them.
+No version of a subject that a table follows can be deleted, for rows may be written with any of them. A dropped table
+counts until it is forgotten: it may come back.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ def delete_versions(catalog: Catalog, subject: str, version: int, *, permanent: 
     tables = catalog.tables_of(subject)
     if tables:
         raise InvalidArgument("subject", f"cannot lose a version: table {tables[0].full_name} follows it", subject)
+    dropped = catalog.dropped_tables_of(subject)
+    if dropped:
+        problem = f"cannot lose a version: the dropped table {dropped[0].full_name} follows it, and may be undropped"
+        raise InvalidArgument("subject", problem, subject)
     if permanent:
         kept = tuple(each for each in state.versions if each not in chosen)
         state = replace(state, versions=kept, mode=state.mode if version else None)

@@ -47,7 +47,7 @@ class TableDescriptor:
 
     ``retention_ms`` is how long old versions are kept: 0 as long as the cluster keeps them, KEEP_ALL for ever.
     ``next_index_id`` is above the id of every index that the table ever had. At ``named_ts`` its name came to mean this
-    table: it was made, or came back, or had another name before. A client is told neither: 0 and ZERO.
+    table: it was made, or came back, or had another name before. A client is not told ``next_index_id``: 0.
     """
 
     table_id: int

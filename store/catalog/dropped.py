@@ -39,11 +39,12 @@ DROPPED_MAX: Final = 20_000
 
 
 def drop_ranges(
-    catalog: Catalog, mutations: Mutations, drops: Sequence[Drop], commit_ts: Timestamp, dropped_with: int = 0
+    catalog: Catalog, mutations: Mutations, drops: Sequence[Drop], commit_ts: Timestamp, *, together: bool = False
 ) -> list[Dropped]:
     """Add to ``mutations`` one record for each of ``drops``, and the counters, which the caller then does not write.
 
-    Nothing else: the descriptors are the caller's. Raises TooLarge above DROPPED_MAX.
+    Nothing else: the descriptors are the caller's. Where they are dropped ``together``, all are with the first one.
+    Raises TooLarge above DROPPED_MAX.
     """
     count = len(catalog.dropped())
     if count + len(drops) > DROPPED_MAX:
@@ -52,7 +53,7 @@ def drop_ranges(
     first = catalog.counters.next_dropped_number
     if first + len(drops) > ID_MAX:
         raise TooLarge("dropped", f"all {ID_MAX} numbers are given away, and none is used again", limit=ID_MAX)
-    made = [Dropped(first + i, drop, commit_ts, dropped_with) for i, drop in enumerate(drops)]
+    made = [Dropped(first + i, drop, commit_ts, first if together and i else 0) for i, drop in enumerate(drops)]
     for each in made:
         mutations.put(stored.dropped_key(each.number), stored.encode_dropped(each))
     counters = replace(catalog.counters, next_dropped_number=first + len(drops))

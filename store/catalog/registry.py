@@ -138,7 +138,8 @@ def _check(catalog: Catalog, subject: str, text: str, mode: CompatibilityMode | 
             return SchemaCheck(mode, digest, registered=SchemaVersion(subject, each.version, registered))
     if not state.live:
         return SchemaCheck(mode, digest)
-    tables = catalog.tables_of(subject)
+    # A dropped table may come back, with the keys that it has.
+    tables = catalog.tables_of(subject) + catalog.dropped_tables_of(subject)
     if tables and not isinstance(schema.root, Record):
         problem = f"must be a record: the documents of table {tables[0].full_name} follow subject {subject}"
         raise InvalidSchema("schema", problem, describe_type(schema.root))

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     )
     from cortado.store.client.collection import AsyncCollection, AsyncLease, HeldLease
     from cortado.store.client.documents import Document, RowBatch
+    from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
     from cortado.store.client.endpoints import Tls
     from cortado.store.client.kv import AsyncKeyValue, Delete, KvPair, Put
     from cortado.store.client.scans import KeyRange
@@ -130,6 +131,8 @@ __all__ = [
     "Delete",
     "Deleted",
     "Document",
+    "DropRecord",
+    "DroppedDatabase",
     "HeldLease",
     "Index",
     "KeyRange",
@@ -152,6 +155,7 @@ __all__ = [
     "Table",
     "Tls",
     "Transaction",
+    "UndroppedDatabase",
     "Watch",
 ]
 
@@ -181,6 +185,8 @@ _HOMES: Final = {
     "Delete": "kv",
     "Deleted": "watch",
     "Document": "documents",
+    "DropRecord": "drops",
+    "DroppedDatabase": "drops",
     "HeldLease": "collection",
     "Index": "tables",
     "KeyRange": "scans",
@@ -203,6 +209,7 @@ _HOMES: Final = {
     "Table": "blocking.table",
     "Tls": "endpoints",
     "Transaction": "blocking.transaction",
+    "UndroppedDatabase": "drops",
     "Watch": "blocking.watch",
 }
 

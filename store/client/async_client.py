@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cortado.store.client.batch import AsyncBatch
     from cortado.store.client.collection import AsyncCollection, AsyncLease
     from cortado.store.client.documents import D
+    from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
     from cortado.store.client.schemas import AsyncSchemas
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import AsyncTables, CheckReport, Index
@@ -124,7 +125,7 @@ class AsyncClient:
         past = at_to_proto(at)
         if past is None:
             raise InvalidArgument("at", "must be given")
-        return self._through(Past(past))
+        return self._then(Past(past))
 
     def snapshot(self, *, stale_ms: int | None = None) -> Self:
         """The same client, read-only, by which everything is read at one timestamp: that of its first read.
@@ -136,7 +137,13 @@ class AsyncClient:
         first = common_pb2.ReadAt()
         if stale_ms is not None:
             first.stale_ms = whole(stale_ms, "stale_ms", 1, _STALE_MS_MAX)
-        return self._through(Snapshot(first, self._connection.runtime.lock()))
+        return self._then(Snapshot(first, self._connection.runtime.lock()))
+
+    def _then(self, view: View) -> Self:
+        """A view of one time, at which names of tables may mean others than now."""
+        bound = self._through(view)
+        bound._table_cache = TableCache()
+        return bound
 
     def _through(self, view: View) -> Self:
         bound = copy(self)
@@ -304,12 +311,53 @@ class AsyncClient:
         """Keeps old versions of a table for another time, as :meth:`create_table`. Raises NotFound, InvalidArgument."""
         return await self._tables.alter(full_name, retention_ms)
 
+    async def drop_table(self, full_name: str) -> DropRecord:
+        """Takes a table away. Reads at an earlier time still find it, and it may be undropped, until its grace is over:
+        the time for which its old versions are kept. Raises NotFound."""
+        return await self._tables.drop(full_name)
+
+    async def truncate_table(self, full_name: str) -> DropRecord:
+        """Puts an empty table in the place of a table. What it was may be undropped under another name. Raises
+        NotFound."""
+        return await self._tables.truncate(full_name)
+
+    async def rename_table(self, full_name: str, new_name: str) -> TableDescriptor:
+        """Gives a table another name in its database. Raises NotFound, AlreadyExists."""
+        return await self._tables.rename(full_name, new_name)
+
+    async def undrop_table(
+        self, full_name: str, *, as_name: str | None = None, number: int | None = None
+    ) -> TableDescriptor:
+        """Brings back the table that was dropped last under that name, or the one of a record's ``number``, with its
+        rows and indexes; in its database, under ``as_name`` where its own is taken.
+
+        Raises NotFound, AlreadyExists, and InvalidArgument where the grace is over.
+        """
+        return await self._tables.undrop(full_name, as_name, number)
+
+    async def drop_database(self, name: str, *, cascade: bool = False) -> DroppedDatabase:
+        """Takes a database away; with ``cascade`` its tables, too, at most 1,000.
+
+        Raises NotFound, InvalidArgument where it has tables, TooLarge.
+        """
+        return await self._tables.drop_database(name, cascade=cascade)
+
+    async def undrop_database(
+        self, name: str, *, as_name: str | None = None, number: int | None = None
+    ) -> UndroppedDatabase:
+        """Brings back a database, and the tables that were dropped with it. Raises NotFound, AlreadyExists."""
+        return await self._tables.undrop_database(name, as_name, number)
+
+    async def dropped(self) -> list[DropRecord]:
+        """What was dropped and is not cleared yet, oldest first."""
+        return await self._tables.dropped()
+
     async def tables(self, database: str | None = None) -> list[TableDescriptor]:
         """The tables of a database, or of all. Raises NotFound."""
         return await self._tables.list(database)
 
     async def describe(self, full_name: str) -> TableDescriptor:
-        """A table's key, subject and indexes as they are now. Raises NotFound."""
+        """A table's key, subject and indexes as they are now, or at the time of a view. Raises NotFound."""
         return await self._tables.describe(full_name)
 
     async def check_table(

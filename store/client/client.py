@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cortado.store.client.blocking.table import Table
     from cortado.store.client.blocking.transaction import Transaction
     from cortado.store.client.documents import D
+    from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase
     from cortado.store.client.table import AsyncTable
     from cortado.store.client.tables import CheckReport, Index
     from cortado.store.client.transaction import AsyncTransaction, Isolation
@@ -186,6 +187,27 @@ class Client:
 
     def alter_table(self, full_name: str, *, retention_ms: int) -> TableDescriptor:
         return run(self._core.alter_table(full_name, retention_ms=retention_ms))
+
+    def drop_table(self, full_name: str) -> DropRecord:
+        return run(self._core.drop_table(full_name))
+
+    def truncate_table(self, full_name: str) -> DropRecord:
+        return run(self._core.truncate_table(full_name))
+
+    def rename_table(self, full_name: str, new_name: str) -> TableDescriptor:
+        return run(self._core.rename_table(full_name, new_name))
+
+    def undrop_table(self, full_name: str, *, as_name: str | None = None, number: int | None = None) -> TableDescriptor:
+        return run(self._core.undrop_table(full_name, as_name=as_name, number=number))
+
+    def drop_database(self, name: str, *, cascade: bool = False) -> DroppedDatabase:
+        return run(self._core.drop_database(name, cascade=cascade))
+
+    def undrop_database(self, name: str, *, as_name: str | None = None, number: int | None = None) -> UndroppedDatabase:
+        return run(self._core.undrop_database(name, as_name=as_name, number=number))
+
+    def dropped(self) -> list[DropRecord]:
+        return run(self._core.dropped())
 
     def tables(self, database: str | None = None) -> list[TableDescriptor]:
         return run(self._core.tables(database))

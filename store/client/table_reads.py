@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack
 
 from cortado.errors import InvalidArgument, InvalidDocument, NotFound
 from cortado.proto.v1 import common_pb2, documents_pb2
@@ -80,6 +81,15 @@ class TableReads(Generic[D]):
         """How documents of this table become bytes."""
         return AsyncDocumentCodec(self._schemas, self._subject, self._schema_version, self._document_type)
 
+    async def _as_of(self, at: At) -> Self:
+        """This table as it was then, where its name may have meant another one."""
+        tables = await self._tables.as_of(at, self.full_name)
+        if tables is self._tables:
+            return self
+        then = copy(self)
+        then._tables = tables
+        return then
+
     async def _subject(self) -> str:
         return (await self.descriptor()).subject
 
@@ -96,28 +106,30 @@ class TableReads(Generic[D]):
 
         In a transaction ``validate`` makes it a conflict if that has changed at the commit, whatever the isolation.
         """
-        await self._check_type()
         read_at = self._connection.read_at(at, validate=validate)
+        table = await self._as_of(at)
+        await table._check_type()
 
         async def attempt() -> Any:
-            request = documents_pb2.GetDocumentRequest(table=self._name, key=await self.key(key), at=read_at)
+            request = documents_pb2.GetDocumentRequest(table=self._name, key=await table.key(key), at=read_at)
             return await self._call(self._stub.Get, request)
 
-        reply = await self._with_descriptor(attempt)
-        return await self._document(reply.found) if reply.HasField("found") else None
+        reply = await table._with_descriptor(attempt)
+        return await table._document(reply.found) if reply.HasField("found") else None
 
     async def get_many(self, keys: Sequence[KeyLike], *, at: At = None) -> list[Document[D] | None]:
         """The documents of ``keys``, in their order, None where there is none; all as of one timestamp.
 
         However many and however large they are: they come in as many replies as that takes.
         """
-        await self._check_type()
+        table = await self._as_of(at)
+        await table._check_type()
         listed = sequence(keys, "keys")
         documents: list[Document[D] | None] = []
         read_at = at_to_proto(at)
 
         async def attempt() -> Any:
-            parts = (await self.descriptor()).key
+            parts = (await table.descriptor()).key
             asked = listed[len(documents) : len(documents) + KEYS_MAX]
             request = documents_pb2.MultiGetRequest(
                 table=self._name, keys=[key_to_proto(key, parts) for key in asked], at=read_at, may_stop_early=True
@@ -125,8 +137,8 @@ class TableReads(Generic[D]):
             return await self._call(self._stub.MultiGet, request)
 
         while True:
-            reply = await self._with_descriptor(attempt)
-            documents += [await self._document(found) if found.HasField("document") else None for found in reply.found]
+            reply = await table._with_descriptor(attempt)
+            documents += [await table._document(found) if found.HasField("document") else None for found in reply.found]
             if len(documents) >= len(listed) or not reply.found:
                 return documents
             read_at = common_pb2.ReadAt(timestamp=reply.header.timestamp)
@@ -167,13 +179,15 @@ class TableReads(Generic[D]):
         if scan.columns is not None and self._document_type is not None:
             problem = "must not be given where documents are instances of a class"
             raise InvalidArgument("columns", problem, self._document_type.__name__)
-        await self._check_type()
-        return self._documents(await self.open_batches(scan))
+        table = await self._as_of(scan.at)
+        await table._check_type()
+        return table._documents(await table.open_batches(scan))
 
     async def open_batches(self, scan: Scan) -> AsyncGenerator[RowBatch, None]:
         """The rows of a scan. Raises NotFound, InvalidArgument for bounds that do not fit the key or index."""
-        schema_id = 0 if scan.columns is None else (await self.codec.schema())[0].schema_id
-        request = scan.to_proto(self._name, await self._parts_of(scan.index), schema_id)
+        table = await self._as_of(scan.at)
+        schema_id = 0 if scan.columns is None else (await table.codec.schema())[0].schema_id
+        request = scan.to_proto(self._name, await table._parts_of(scan.index), schema_id)
         return self._batches(request, is_empty=scan.is_empty)
 
     def watch(
@@ -207,7 +221,7 @@ class TableReads(Generic[D]):
         self, parts: int, lower: KeyLike = None, upper: KeyLike = None, *, at: At = None
     ) -> tuple[Timestamp, list[KeyRange]]:
         """Up to ``parts`` adjacent ranges with about equal amounts of data, and the timestamp to read them all at."""
-        key_parts = (await self.descriptor()).key
+        key_parts = (await (await self._as_of(at)).descriptor()).key
         request = documents_pb2.SplitRequest(
             table=self._name,
             range=range_to_proto(lower, upper, None, key_parts),
@@ -241,7 +255,7 @@ class TableReads(Generic[D]):
         """The record batches of a scan."""
         from cortado.store.client.arrow import scan_arrow
 
-        return await scan_arrow(self, scan, columns, batch_rows)
+        return await scan_arrow(await self._as_of(scan.at), scan, columns, batch_rows)
 
     # --- messages --------------------------------------------------------------------------------------------
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from cortado.errors import Internal, InvalidArgument, NotFound
-from cortado.proto.v1 import tables_pb2
+from cortado.proto.v1 import common_pb2, tables_pb2
 from cortado.store.catalog.descriptors import KEEP_ALL, IndexDescriptor, TableDescriptor
 from cortado.store.client.arguments import callback, flag, optional_text, sequence, shown, text, texts, whole
 from cortado.store.client.caches import TableCache
 from cortado.store.client.connection import Connection
+from cortado.store.client.drops import DroppedDatabase, DropRecord, UndroppedDatabase, record_from_proto
 from cortado.store.client.values import At, at_to_proto, timestamp_of
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart, KeyType
-from cortado.store.names import check_database, split_table_name
+from cortado.store.names import check_database, check_table, split_table_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,15 @@ class CheckReport:
 class AsyncTables:
     """The catalogue's calls. Table names are ``database.table``."""
 
-    def __init__(self, connection: Connection, cache: TableCache, *, timeout_s: float) -> None:
+    def __init__(
+        self, connection: Connection, cache: TableCache, *, timeout_s: float, at: common_pb2.ReadAt | None = None
+    ) -> None:
+        """``at``: tables are described as they were then, and ``cache`` is of that time."""
         self._connection = connection
         self._stub = connection.stubs.tables
         self._cache = cache
         self._timeout_s = timeout_s
+        self._at = at
 
     async def create_database(self, name: str) -> None:
         """Raises AlreadyExists."""
@@ -99,6 +104,77 @@ class AsyncTables:
         reply = await self._connection.write(self._stub.AlterTable, request, timeout_s=self._timeout_s)
         return self._remember(reply.table)
 
+    # --- what goes away, and comes back ----------------------------------------------------------------------
+
+    async def drop(self, full_name: str) -> DropRecord:
+        """Raises NotFound."""
+        database, name = split_table_name(full_name)
+        request = tables_pb2.DropTableRequest(database=database, name=name)
+        reply = await self._connection.write(self._stub.DropTable, request, timeout_s=self._timeout_s)
+        self._cache.forget(full_name)
+        return record_from_proto(reply.dropped)
+
+    async def truncate(self, full_name: str) -> DropRecord:
+        """Raises NotFound."""
+        database, name = split_table_name(full_name)
+        request = tables_pb2.TruncateTableRequest(database=database, name=name)
+        reply = await self._connection.write(self._stub.TruncateTable, request, timeout_s=self._timeout_s)
+        self._remember(reply.table)
+        return record_from_proto(reply.dropped)
+
+    async def rename(self, full_name: str, new_name: str) -> TableDescriptor:
+        """Raises NotFound, AlreadyExists, InvalidArgument."""
+        database, name = split_table_name(full_name)
+        request = tables_pb2.RenameTableRequest(
+            database=database, name=name, new_name=check_table(new_name, "new_name")
+        )
+        reply = await self._connection.write(self._stub.RenameTable, request, timeout_s=self._timeout_s)
+        self._cache.forget(full_name)
+        return self._remember(reply.table)
+
+    async def undrop(self, full_name: str, as_name: str | None, number: int | None) -> TableDescriptor:
+        """Raises NotFound, AlreadyExists, InvalidArgument."""
+        database, name = split_table_name(full_name)
+        request = tables_pb2.UndropTableRequest(
+            database=database,
+            name=name,
+            as_name="" if as_name is None else check_table(as_name, "as_name"),
+            number=_number(number),
+        )
+        reply = await self._connection.write(self._stub.UndropTable, request, timeout_s=self._timeout_s)
+        return self._remember(reply.table)
+
+    async def drop_database(self, name: str, *, cascade: bool) -> DroppedDatabase:
+        """Raises NotFound, InvalidArgument, TooLarge."""
+        request = tables_pb2.DropDatabaseRequest(database=check_database(name), cascade=flag(cascade, "cascade"))
+        reply = await self._connection.write(self._stub.DropDatabase, request, timeout_s=self._timeout_s)
+        for each in reply.tables:
+            self._cache.forget(each)
+        return DroppedDatabase(record_from_proto(reply.dropped), tuple(reply.tables))
+
+    async def undrop_database(self, name: str, as_name: str | None, number: int | None) -> UndroppedDatabase:
+        """Raises NotFound, AlreadyExists, InvalidArgument."""
+        request = tables_pb2.UndropDatabaseRequest(
+            database=check_database(name),
+            as_name="" if as_name is None else check_database(as_name, "as_name"),
+            number=_number(number),
+        )
+        reply = await self._connection.write(self._stub.UndropDatabase, request, timeout_s=self._timeout_s)
+        return UndroppedDatabase(reply.database, tuple(reply.tables), tuple(reply.cleared))
+
+    async def dropped(self) -> list[DropRecord]:
+        """All that was dropped and is not cleared yet."""
+        found: list[DropRecord] = []
+        request = tables_pb2.ListDroppedRequest()
+        while True:
+            reply = await self._connection.call(self._stub.ListDropped, request, timeout_s=self._timeout_s)
+            found += map(record_from_proto, reply.dropped)
+            if not reply.next_page_token:
+                return found
+            request.page_token = reply.next_page_token
+
+    # --- what there is ---------------------------------------------------------------------------------------
+
     async def list(self, database: str | None) -> list[TableDescriptor]:
         """The tables of one database, or of all. Raises NotFound."""
         found: list[TableDescriptor] = []
@@ -111,9 +187,9 @@ class AsyncTables:
             request.page_token = reply.next_page_token
 
     async def describe(self, full_name: str) -> TableDescriptor:
-        """The table as it is now. Raises NotFound."""
+        """The table as it is. Raises NotFound."""
         database, name = split_table_name(full_name)
-        request = tables_pb2.DescribeTableRequest(database=database, name=name)
+        request = tables_pb2.DescribeTableRequest(database=database, name=name, at=self._at)
         try:
             reply = await self._connection.call(self._stub.DescribeTable, request, timeout_s=self._timeout_s)
         except NotFound:
@@ -124,6 +200,21 @@ class AsyncTables:
     async def known(self, full_name: str) -> TableDescriptor:
         """The table as this client last saw it; described where it has not. Raises NotFound."""
         return self._cache.get(full_name) or await self.describe(full_name)
+
+    async def as_of(self, at: At, full_name: str) -> AsyncTables:
+        """These calls, or such as describe tables as they were then, where the name may have meant another table."""
+        then = at_to_proto(at)
+        kind = None if then is None else then.WhichOneof("kind")
+        if then is None or kind not in ("timestamp", "wall_ms"):
+            return self
+        with suppress(NotFound):
+            named_ts = (await self.known(full_name)).named_ts
+            is_since = (
+                named_ts.wall_ms <= then.wall_ms if kind == "wall_ms" else named_ts <= timestamp_of(then.timestamp)
+            )
+            if is_since:
+                return self
+        return AsyncTables(self._connection, TableCache(), timeout_s=self._timeout_s, at=then)
 
     def forget(self, full_name: str) -> None:
         """Something shows that the table is not what this client last saw."""
@@ -181,7 +272,12 @@ def descriptor_from_proto(table: tables_pb2.Table) -> TableDescriptor:
         ),
         version=table.version,
         retention_ms=table.retention_ms,
+        named_ts=timestamp_of(table.named),
     )
+
+
+def _number(number: int | None) -> int:
+    return 0 if number is None else whole(number, "number", 1, (1 << 32) - 1)
 
 
 def _retention(retention_ms: int) -> int:

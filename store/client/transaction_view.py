@@ -26,7 +26,7 @@ from cortado.proto.v1 import common_pb2, transactions_pb2
 from cortado.store.client.arguments import shown
 from cortado.store.client.operations import Scope, count_of, operations_of, scope_of
 from cortado.store.client.stubs import Method
-from cortado.store.client.views import is_continued
+from cortado.store.client.views import is_continued, nothing_more
 
 OPERATIONS_MAX: Final = 10_000
 """As many as a server commits at once."""
@@ -133,6 +133,12 @@ class TransactionView:
     async def reading(self, request: Any, *, is_begun: bool = False) -> AsyncIterator[Callable[[Any], None]]:
         """See :class:`~cortado.store.client.views.View`."""
         with self.alone():
+            if request.DESCRIPTOR.name == "DescribeTableRequest":
+                # What the rows are like that are read at the start. It rests on nothing, and begins nothing.
+                if self._start is not None and not request.HasField("at"):
+                    request.at.timestamp.CopyFrom(self._start)
+                yield nothing_more
+                return
             if not is_begun and not is_continued(request):
                 self._turn(request)
             yield lambda reply: self._observe(reply, request.at.footprint)

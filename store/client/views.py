@@ -94,7 +94,7 @@ class Past:
     async def reading(self, request: Any, *, is_begun: bool = False) -> AsyncIterator[Callable[[Any], None]]:
         if not is_begun:
             _turn(request, self._at)
-        yield _nothing_more
+        yield nothing_more
 
 
 class Snapshot(Past):
@@ -116,7 +116,7 @@ class Snapshot(Past):
                     return
         if not is_begun:
             _turn(request, self._at)
-        yield _nothing_more
+        yield nothing_more
 
     def _fix(self, reply: Any) -> None:
         self._at = common_pb2.ReadAt(timestamp=reply.header.timestamp)
@@ -133,5 +133,5 @@ def _turn(request: Any, at: common_pb2.ReadAt) -> None:
         request.at.CopyFrom(at)
 
 
-def _nothing_more(reply: Any) -> None:
+def nothing_more(reply: Any) -> None:
     """A later read tells nothing new."""

@@ -94,9 +94,14 @@ def table_id_of(database_number: int, table_number: int) -> int:
     return database_number << 16 | table_number
 
 
+def database_number_of(table_id: int) -> int:
+    """Of the database that the table is in."""
+    return table_id >> 16
+
+
 def show_table_id(table_id: int) -> str:
     """Both numbers of a table's id, such as ``3.7``: table 7 of database 3."""
-    return f"{table_id >> 16}.{table_id & NUMBER_MAX}"
+    return f"{database_number_of(table_id)}.{table_id & NUMBER_MAX}"
 
 
 def table_range(table_id: int) -> KeyRange:

@@ -93,7 +93,7 @@ class CommitOutcomes:
 
     committed: int = 0
     refused: int = 0
-    conflicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("write", "read", "range"), 0))
+    conflicts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("write", "read", "range", "table"), 0))
     evaluated_again: int = 0
 
 

@@ -12,7 +12,7 @@ from cortado.proto.v1 import common_pb2, documents_pb2
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
-from cortado.store.paging import PageToken, decode_token, encode_token, request_shape
+from cortado.store.paging import PageToken, decode_token, encode_token, read_ts_of, request_shape
 from cortado.store.server.bulk_stream import BulkStream
 from cortado.store.server.convert import condition_value, key_message, key_values, read_at_text
 from cortado.store.server.document_messages import (
@@ -54,9 +54,11 @@ class DocumentsService(Service):
     async def get(self, request: documents_pb2.GetDocumentRequest) -> Message:
         with self.host.reads.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
-            view = self._view(request.table)
+            view = self._view(request.table, read_ts, request.at)
             check_form(view, request.format, request.schema_id)
             reader, reads = await self.point_reader(self.host.meta, request.at, read_ts)
+            if reads is not None:
+                reads.rest_on(view.table)
             row = get(reader, view, key_values(request.key, view.table.key))
             found = None if row is None else found_message(view, row, request.format, request.schema_id)
         return documents_pb2.GetDocumentResponse(
@@ -70,7 +72,9 @@ class DocumentsService(Service):
         with self.host.reads.place():
             read_ts = await self.read_ts(self.host.meta, request.at)
             reader, reads = await self.point_reader(self.host.meta, request.at, read_ts)
-            view = self._view(request.table)
+            view = self._view(request.table, read_ts, request.at)
+            if reads is not None:
+                reads.rest_on(view.table)
             if count <= KEYS_ON_THE_LOOP:
                 reply = self._multi_get(request, view, reader, read_ts)
             else:
@@ -168,18 +172,20 @@ class DocumentsService(Service):
         with self.host.scans.place():
             if request.page_token:
                 await self.host.meta.reads.caught_up()
+                read_ts = await self.host.meta.reads.resolve(read_ts_of(request.page_token))
+                await self.host.meta.reads.applied_to(read_ts)
+                catalog = self.catalog().named_as_in(self.catalog(read_ts))
             else:
                 read_ts = await self.scan_ts(self.host.meta, request.at)
-            catalog = self.catalog()
+                catalog = self.catalog_at(read_ts, request.at)
             scan = scan_of(catalog.table(request.table.database, request.table.table), request)
             # A token is good for the same scan at the same time.
             shape = request_shape(scan.shape(), read_at_text(request.at))
-            token: PageToken | None = None
-            if request.page_token:
-                token = decode_token(request.page_token, shape)
-                read_ts = await self.host.meta.reads.applied_to(await self.host.meta.reads.resolve(token.read_ts))
+            token = decode_token(request.page_token, shape) if request.page_token else None
             plan = plan_scan(catalog, scan, read_ts)
             reads = await self.transaction_reads(self.host.meta, request.at, read_ts)
+            if reads is not None:
+                reads.rest_on(plan.view.table)
             step = _ScanSteps(self, plan, shape, request, reads).step(token, request.page_size or None)
             async with aclosing(self.stream(step)) as replies:
                 async for reply in replies:
@@ -191,7 +197,7 @@ class DocumentsService(Service):
             raise InvalidArgument("range.prefix", "cannot be split: give lower and upper")
         with self.host.scans.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
-            view = self._view(request.table)
+            view = self._view(request.table, read_ts, request.at)
             lower, upper, _ = range_bounds(request.range, view.table.key)
             counting = self.host.meta.store.split(*scan_range(view.table, None, lower, upper), parts, read_ts)
             while not await self.host.scan(counting.step):
@@ -203,8 +209,8 @@ class DocumentsService(Service):
             rows=[part.rows for part in found],
         )
 
-    def _view(self, table: documents_pb2.TableName) -> TableView:
-        return TableView(self.catalog(), table.database, table.table)
+    def _view(self, table: documents_pb2.TableName, read_ts: Timestamp, at: common_pb2.ReadAt) -> TableView:
+        return TableView(self.catalog_at(read_ts, at), table.database, table.table)
 
 
 class _ScanSteps:

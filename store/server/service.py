@@ -80,11 +80,20 @@ class Service:
         return header
 
     def catalog(self, read_ts: Timestamp | None = None) -> Catalog:
-        """The catalogue at ``read_ts``, or the newest that is applied, with which old documents are read too.
+        """The catalogue at ``read_ts``, or the newest that is applied.
 
         What was acknowledged is applied after :meth:`newest`, or after :meth:`read_ts` where the request names no time.
         """
         return self.host.meta.catalog(self.host.meta.reader(self.host.meta.read_ts() if read_ts is None else read_ts))
+
+    def catalog_at(self, read_ts: Timestamp, at: common_pb2.ReadAt) -> Catalog:
+        """What a read at ``read_ts``, which is what ``at`` means, goes by: the tables of that time, since a name may
+        mean another table by now, and the newest schemas.
+
+        A read that names no time is of the newest state in both.
+        """
+        then = self.catalog(read_ts)
+        return then if at.WhichOneof("kind") is None else self.catalog().named_as_in(then)
 
     async def newest(self) -> Timestamp:
         """A timestamp at which everything acknowledged is seen. Raises NotLeader, Unavailable."""
@@ -107,26 +116,21 @@ class Service:
         if not at.own_writes and not at.footprint:
             return None
         base = replica.reader(read_ts)
-        return TransactionReads(replica.store, *await self._own_writes(at, base))
+        return TransactionReads(replica.store, *await self._own_writes(at, base, self.catalog_at(read_ts, at)))
 
-    async def _own_writes(self, at: common_pb2.ReadAt, base: Reader) -> tuple[Mutations, Collection[LogicalKey]]:
+    async def _own_writes(
+        self, at: common_pb2.ReadAt, base: Reader, catalog: Catalog
+    ) -> tuple[Mutations, Collection[LogicalKey]]:
         """And the rows that are added to. On the loop what is quick, and beside it what turns out not to be."""
         if not at.own_writes:
             return Mutations(), ()
         if len(at.own_writes) <= _OPERATIONS_ON_THE_LOOP and at.ByteSize() <= READ_ON_THE_LOOP_BYTES:
             try:
-                return self._staged(at, Origin(base, decoded_bytes_max=DECODED_ON_THE_LOOP_BYTES))
+                return _staged(at, Origin(base, decoded_bytes_max=DECODED_ON_THE_LOOP_BYTES), catalog)
             except ResourceExhausted as refusal:
                 if refusal.resource != DECODING:
                     raise
-        return await self.host.scan(lambda: self._staged(at, Origin(base)))
-
-    def _staged(self, at: common_pb2.ReadAt, origin: Origin) -> tuple[Mutations, Collection[LogicalKey]]:
-        check_operations(operation_count(at.own_writes), "at.own_writes")
-        catalog = self.catalog()
-        staged = Staged(origin, catalog, "at.own_writes")
-        staged.run(operations_of(catalog, at.own_writes, "at.own_writes"))
-        return staged.mutations(), staged.added
+        return await self.host.scan(lambda: _staged(at, Origin(base), catalog))
 
     async def point_reader(
         self, replica: Replica, at: common_pb2.ReadAt, read_ts: Timestamp
@@ -197,6 +201,13 @@ class Service:
                 ahead.cancel()
                 with suppress(asyncio.CancelledError):
                     await ahead
+
+
+def _staged(at: common_pb2.ReadAt, origin: Origin, catalog: Catalog) -> tuple[Mutations, Collection[LogicalKey]]:
+    check_operations(operation_count(at.own_writes), "at.own_writes")
+    staged = Staged(origin, catalog, "at.own_writes")
+    staged.run(operations_of(catalog, at.own_writes, "at.own_writes"))
+    return staged.mutations(), staged.added
 
 
 class ReplySize:

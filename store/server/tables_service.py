@@ -20,11 +20,22 @@ from cortado.store.catalog.declare import (
     create_database,
     create_table,
 )
-from cortado.store.catalog.descriptors import IndexDescriptor, TableDescriptor
+from cortado.store.catalog.descriptors import Dropped, IndexDescriptor, TableDescriptor
+from cortado.store.catalog.drop import (
+    TableDropped,
+    TableNamed,
+    TableTruncated,
+    drop_table,
+    rename_table,
+    truncate_table,
+    undrop_table,
+)
+from cortado.store.catalog.drop_database import DatabaseDropped, DatabaseUndropped, drop_database, undrop_database
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.types import KeyPart
 from cortado.store.mvcc.evaluation import Evaluation
 from cortado.store.mvcc.reader import Reader
+from cortado.store.server.convert import read_at_text, timestamp_message
 from cortado.store.server.listing import next_page
 from cortado.store.server.service import Service, Step
 from cortado.store.tables.check import CheckPage, CheckPlan, CheckPosition, CheckProblem, check_step, plan_check
@@ -76,10 +87,10 @@ class TablesService(Service):
     async def list_tables(self, request: tables_pb2.ListTablesRequest) -> Message:
         read_ts, tables, token = next_page(
             request,
-            newest=await self.newest(),
+            newest=await self.read_ts(self.host.meta, request.at),
             items=lambda ts: self.catalog(ts).tables(request.database or None),
             name=lambda table: table.full_name,
-            shape=[request.database],
+            shape=[request.database, read_at_text(request.at)],
             size_bytes=lambda table: _table(table).ByteSize(),
         )
         return tables_pb2.ListTablesResponse(
@@ -87,7 +98,7 @@ class TablesService(Service):
         )
 
     async def describe_table(self, request: tables_pb2.DescribeTableRequest) -> Message:
-        read_ts = await self.newest()
+        read_ts = await self.read_ts(self.host.meta, request.at)
         table = self.catalog(read_ts).table(request.database, request.name)
         return tables_pb2.DescribeTableResponse(header=self.header(read_ts), table=_table(table))
 
@@ -105,10 +116,111 @@ class TablesService(Service):
 
         return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
 
+    # --- what goes away, and comes back --------------------------------------------------------------------------
+
+    async def drop_table(self, request: tables_pb2.DropTableRequest) -> bytes:
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            return drop_table(self.host.meta.catalog(reader), request.database, request.name, commit_ts=commit_ts)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, TableDropped)
+            return tables_pb2.DropTableResponse(header=self.header(ts), dropped=_dropped(value.dropped))
+
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+    async def truncate_table(self, request: tables_pb2.TruncateTableRequest) -> bytes:
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            return truncate_table(self.host.meta.catalog(reader), request.database, request.name, commit_ts=commit_ts)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, TableTruncated)
+            return tables_pb2.TruncateTableResponse(
+                header=self.header(ts), table=_table(value.table), dropped=_dropped(value.dropped)
+            )
+
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+    async def rename_table(self, request: tables_pb2.RenameTableRequest) -> bytes:
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            catalog = self.host.meta.catalog(reader)
+            return rename_table(catalog, request.database, request.name, request.new_name, commit_ts=commit_ts)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, TableNamed)
+            return tables_pb2.RenameTableResponse(header=self.header(ts), table=_table(value.table))
+
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+    async def undrop_table(self, request: tables_pb2.UndropTableRequest) -> bytes:
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            return undrop_table(
+                self.host.meta.catalog(reader),
+                request.database,
+                request.name,
+                number=request.number,
+                as_name=request.as_name,
+                commit_ts=commit_ts,
+            )
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, TableNamed)
+            return tables_pb2.UndropTableResponse(header=self.header(ts), table=_table(value.table))
+
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+    async def drop_database(self, request: tables_pb2.DropDatabaseRequest) -> bytes:
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            catalog = self.host.meta.catalog(reader)
+            return drop_database(catalog, request.database, cascade=request.cascade, commit_ts=commit_ts)
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, DatabaseDropped)
+            return tables_pb2.DropDatabaseResponse(
+                header=self.header(ts),
+                dropped=_dropped(value.dropped),
+                tables=[each.what.name for each in value.tables],
+            )
+
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+    async def undrop_database(self, request: tables_pb2.UndropDatabaseRequest) -> bytes:
+        def evaluate(reader: Reader, commit_ts: Timestamp) -> Evaluation:
+            return undrop_database(
+                self.host.meta.catalog(reader),
+                request.database,
+                number=request.number,
+                as_name=request.as_name,
+                commit_ts=commit_ts,
+            )
+
+        def reply(ts: Timestamp, value: object) -> Message:
+            assert isinstance(value, DatabaseUndropped)
+            return tables_pb2.UndropDatabaseResponse(
+                header=self.header(ts),
+                database=value.database,
+                tables=[each.full_name for each in value.tables],
+                cleared=value.cleared,
+            )
+
+        return await self.write(self.host.meta, request, request.request_id, evaluate, reply)
+
+    async def list_dropped(self, request: tables_pb2.ListDroppedRequest) -> Message:
+        read_ts, records, token = next_page(
+            request,
+            newest=await self.newest(),
+            items=lambda ts: self.catalog(ts).dropped(),
+            name=lambda record: f"{record.number:010}",
+        )
+        return tables_pb2.ListDroppedResponse(
+            header=self.header(read_ts), dropped=map(_dropped, records), next_page_token=token
+        )
+
+    # --- proof ---------------------------------------------------------------------------------------------------
+
     async def check_table(self, request: tables_pb2.CheckTableRequest) -> AsyncGenerator[bytes, None]:
         with self.host.scans.place():
             read_ts = await self.scan_ts(self.host.meta, request.at)
-            plan = plan_check(self.catalog(), request.database, request.name, read_ts)
+            plan = plan_check(self.catalog_at(read_ts, request.at), request.database, request.name, read_ts)
             async with aclosing(self.stream(self._step(plan, None, 0, 0))) as replies:
                 async for reply in replies:
                     yield reply
@@ -165,6 +277,21 @@ def _table(table: TableDescriptor) -> tables_pb2.Table:
         indexes=map(_index, table.indexes),
         version=table.version,
         retention_ms=table.retention_ms,
+        named=timestamp_message(table.named_ts),
+    )
+
+
+def _dropped(record: Dropped) -> tables_pb2.Dropped:
+    what = record.what
+    return tables_pb2.Dropped(
+        number=record.number,
+        kind=f"DROP_KIND_{what.kind.name}",
+        name=what.name,
+        dropped=timestamp_message(record.dropped_ts),
+        retention_ms=what.retention_ms,
+        table_id=what.table_id,
+        dropped_with=record.dropped_with,
+        is_clearing=record.is_clearing,
     )
 
 

@@ -66,6 +66,8 @@ class TransactionsService(Service):
             if ahead is not None:
                 return ahead.evaluate(reader, commit_ts, unchanged_to)
             catalog = self.host.meta.catalog(reader)
+            if start is not None:
+                catalog = catalog.unchanged_since(start)
             operations = operations_of(catalog, request.operations, "operations")
             commit = Commit(operations, start, isolation, footprint, unchanged_to)
             return evaluate_commit(reader, commit_ts, catalog, commit, prepared, decoded_bytes_max)
@@ -104,6 +106,8 @@ class TransactionsService(Service):
         seen = Seen()
         reader = replica.store.snapshot(replica.applied.last_ts, seen)
         catalog = replica.catalog(reader)
+        if start is not None:
+            catalog = catalog.unchanged_since(start)
         ahead = Ahead(reader, seen, catalog, start, footprint)
         pieces = iter(range(0, len(request.operations), PIECE_OPERATIONS))
 

@@ -25,7 +25,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import VALIDATION, Reader
 from cortado.store.mvcc.seen import Seen
 from cortado.store.mvcc.transacting import Origin
-from cortado.store.transactions.commit import Staged, check_keys, check_ranges, check_start
+from cortado.store.transactions.commit import Staged, check_keys, check_ranges, check_start, check_tables
 from cortado.store.transactions.footprint import Footprint
 from cortado.store.transactions.operations import Committed, Operation
 
@@ -47,7 +47,8 @@ class Ahead:
         self._seen = seen
         self._start = start
         self._footprint = footprint
-        self._staged = Staged(Origin(reader, start), catalog)
+        self._catalog = catalog if start is None else catalog.unchanged_since(start)
+        self._staged = Staged(Origin(reader, start), self._catalog)
         self._mutations = Mutations()
         self._keys: Sequence[LogicalKey] = ()
         self._refusal: CortadoError | None = None
@@ -66,6 +67,7 @@ class Ahead:
 
     def _work_out(self) -> None:
         if self._start is not None:
+            check_tables(self._catalog, self._footprint)
             check_keys(self._reader, self._footprint, self._start)
             self._staged.check_written()
         self._mutations = drafted(self._staged.mutations())

@@ -12,6 +12,7 @@ The rules are numbered as in docs/adr/0034-transactions.md:
 - **T1** what a transaction writes, nobody else has written since it began; **T2** deletes count;
 - **T4, T5** the keys and the ranges of its footprint are unchanged, too;
 - **T3** all of that is looked for in what is stored and in what is in flight: the reader has both;
+- **T15** the names of the tables that it reads or writes mean the tables that they meant;
 - **T12** an add is worked out from the newest value, and no conflict, unless its key is written or read otherwise.
 
 A refusal that rests on what the transaction could have seen is final; one that rests on newer versions is a conflict
@@ -75,7 +76,9 @@ def evaluate_commit(
     :meth:`Reader.changed_since` does, and :meth:`Origin.decode` above ``decoded_bytes_max``.
     """
     if commit.start is not None:
+        catalog = catalog.unchanged_since(commit.start)
         check_start(commit.start, commit_ts)
+        check_tables(catalog, commit.footprint)
         check_keys(reader, commit.footprint, commit.start, commit.unchanged_to)
         check_ranges(reader, commit.footprint, commit.start, commit.unchanged_to)
     staged = Staged(Origin(reader, commit.start, decoded_bytes_max), catalog)
@@ -97,6 +100,12 @@ def check_start(start: Timestamp, commit_ts: Timestamp) -> None:
     """Raises TimestampInFuture: of a time to come nothing could be newer, and nothing a conflict."""
     if start >= commit_ts:
         raise TimestampInFuture("start", "is a timestamp that no read here has had", str(start), str(commit_ts))
+
+
+def check_tables(catalog: Catalog, footprint: Footprint) -> None:
+    """T15, of a catalogue that knows the transaction's start. Raises WriteConflict."""
+    for each in footprint.tables:
+        catalog.check_still(each.database, each.name, each.table_id)
 
 
 def check_keys(reader: Reader, footprint: Footprint, start: Timestamp, unchanged_to: Timestamp | None = None) -> None:

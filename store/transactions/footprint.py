@@ -10,6 +10,9 @@ nothing in it has a newer version, the read would have the same answer, and the 
 
     ... with own adds  also the key of each row that is added to, where that moves entries of the index
 
+And with each of them what the name of the table meant, by its id: rows of a table that was dropped, truncated or
+renamed did not change, and nobody would find them there.
+
 A limited scan's range ends behind its last row: a row that comes in behind it would not have been returned.
 """
 
@@ -25,14 +28,35 @@ from cortado.errors import InvalidArgument, TooLarge
 from cortado.proto.internal import footprint_pb2
 from cortado.store.keys.keyspace import KV_SPACE, LOGICAL_KEY_BYTES_MAX, TABLE_SPACE
 from cortado.store.keys.types import LogicalKey
+from cortado.store.names import split_table_name
 from cortado.store.packing import LENGTH_BYTES, cut, join
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 KEYS_MAX: Final = 20_000
 RANGES_MAX: Final = 1_000
+TABLES_MAX: Final = 1_000
+_ID_BYTES: Final = 4
 _SPACES: Final = (KV_SPACE, TABLE_SPACE)
 
 Range = tuple[LogicalKey, LogicalKey]
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """What the name of a table meant."""
+
+    database: str
+    name: str
+    table_id: int
+
+    def encode(self) -> bytes:
+        return self.table_id.to_bytes(_ID_BYTES, "little") + f"{self.database}.{self.name}".encode()
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> TableRead:
+        """Raises ValueError, InvalidArgument."""
+        database, name = split_table_name(encoded[_ID_BYTES:].decode())
+        return cls(database, name, int.from_bytes(encoded[:_ID_BYTES], "little"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +65,45 @@ class Footprint:
 
     keys: Sequence[LogicalKey] = ()
     ranges: Sequence[Range] = ()
+    tables: Sequence[TableRead] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.keys or self.ranges)
+        return bool(self.keys or self.ranges or self.tables)
 
     def encode(self) -> bytes:
         """Opaque bytes, for the reply."""
         keys, key_lengths = join(self.keys)
         bounds, bound_lengths = join([bound for each in self.ranges for bound in each])
+        tables, table_lengths = join([each.encode() for each in self.tables])
         return footprint_pb2.Footprint(
-            format=FORMAT, keys=keys, key_lengths=key_lengths, bounds=bounds, bound_lengths=bound_lengths
+            format=FORMAT,
+            keys=keys,
+            key_lengths=key_lengths,
+            bounds=bounds,
+            bound_lengths=bound_lengths,
+            tables=tables,
+            table_lengths=table_lengths,
         ).SerializeToString()
 
 
 def join_footprints(encoded: Iterable[bytes]) -> Footprint:
-    """All that several reads rest on, each thing once. Raises InvalidArgument; TooLarge above KEYS_MAX, RANGES_MAX."""
+    """All that several reads rest on, each thing once. Raises InvalidArgument; TooLarge above KEYS_MAX, RANGES_MAX,
+    TABLES_MAX."""
     keys: dict[LogicalKey, None] = {}
     ranges: dict[Range, None] = {}
+    tables: dict[TableRead, None] = {}
     for place, each in enumerate(encoded):
         field = f"footprints[{place}]"
         found = _decode(each, field)
         keys.update(dict.fromkeys(found.keys))
         ranges.update(dict.fromkeys(found.ranges))
-        _check_counts("footprints", len(keys), len(ranges))
-    return Footprint(list(keys), list(ranges))
+        tables.update(dict.fromkeys(found.tables))
+        _check_counts("footprints", len(keys), len(ranges), len(tables))
+    return Footprint(list(keys), list(ranges), list(tables))
 
 
-def _check_counts(field: str, keys: int, ranges: int) -> None:
-    for what, count, most in (("keys", keys, KEYS_MAX), ("ranges", ranges, RANGES_MAX)):
+def _check_counts(field: str, keys: int, ranges: int, tables: int) -> None:
+    for what, count, most in (("keys", keys, KEYS_MAX), ("ranges", ranges, RANGES_MAX), ("tables", tables, TABLES_MAX)):
         if count > most:
             raise TooLarge(field, f"a transaction may rest on {most} {what}", str(count), count, most)
 
@@ -78,9 +113,12 @@ def _decode(encoded: bytes, field: str) -> Footprint:
         message = footprint_pb2.Footprint.FromString(encoded)
         if message.format != FORMAT:
             raise InvalidArgument(field, f"has format {message.format}, this server knows {FORMAT}")
-        _check_counts(field, len(message.key_lengths) // LENGTH_BYTES, len(message.bound_lengths) // LENGTH_BYTES // 2)
+        ranges_count = len(message.bound_lengths) // LENGTH_BYTES // 2
+        tables_count = len(message.table_lengths) // LENGTH_BYTES
+        _check_counts(field, len(message.key_lengths) // LENGTH_BYTES, ranges_count, tables_count)
         keys = cut(message.keys, message.key_lengths)
         bounds = cut(message.bounds, message.bound_lengths)
+        packed = cut(message.tables, message.table_lengths)
     except (DecodeError, ValueError):
         raise InvalidArgument(field, "is no footprint that a read returned") from None
     if len(bounds) % 2 or not all(map(_is_data, keys)) or not all(map(_is_data, bounds[::2])):
@@ -88,7 +126,11 @@ def _decode(encoded: bytes, field: str) -> Footprint:
     ranges = list(zip(map(LogicalKey, bounds[::2]), map(LogicalKey, bounds[1::2]), strict=True))
     if any(start > end or (start[:1] != end[:1] and end != _end_of(start)) for start, end in ranges):
         raise InvalidArgument(field, "is no footprint that a read returned")
-    return Footprint(list(map(LogicalKey, keys)), ranges)
+    try:
+        tables = list(map(TableRead.decode, packed))
+    except (ValueError, InvalidArgument):
+        raise InvalidArgument(field, "is no footprint that a read returned") from None
+    return Footprint(list(map(LogicalKey, keys)), ranges, tables)
 
 
 def _is_data(key: bytes) -> bool:

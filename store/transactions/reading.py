@@ -20,6 +20,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Protocol
 
+from cortado.store.catalog.descriptors import TableDescriptor
 from cortado.store.clock.timestamp import Timestamp
 from cortado.store.keys.codec import successor_of_prefix
 from cortado.store.keys.keyspace import INDEX_PREFIX_BYTES, is_of_index, rows_beside
@@ -28,7 +29,7 @@ from cortado.store.mvcc.mutations import Mutations
 from cortado.store.mvcc.reader import Changed, Reader, ScanChunk, Version
 from cortado.store.mvcc.transacting import OWN, own_version
 from cortado.store.mvcc.versions import suffix_of
-from cortado.store.transactions.footprint import Footprint, Range
+from cortado.store.transactions.footprint import Footprint, Range, TableRead
 
 _OWN_SUFFIX = suffix_of(OWN)
 
@@ -61,11 +62,16 @@ class TransactionReads:
         self._sorted = sorted(self._own)
         self._keys: dict[LogicalKey, None] = {}
         self._ranges: list[Range] = []
+        self._tables: dict[TableRead, None] = {}
+
+    def rest_on(self, table: TableDescriptor) -> None:
+        """What is read is read of this table, which its name has to mean at the commit, too."""
+        self._tables[TableRead(table.database, table.name, table.table_id)] = None
 
     def take_footprint(self) -> Footprint:
         """What was read since this was asked last."""
-        found = Footprint(list(self._keys), self._ranges)
-        self._keys, self._ranges = {}, []
+        found = Footprint(list(self._keys), self._ranges, list(self._tables))
+        self._keys, self._ranges, self._tables = {}, [], {}
         return found
 
     def reader(self, base: Reader) -> Reader:

@@ -140,7 +140,7 @@ REFUSED: dict[str, Refused] = {
     "a footprint of another format": Refused(
         footprints(lambda: footprint([K]), lambda: footprint([K], version=9)),
         errors.InvalidArgument,
-        "footprints[1]: has format 9, this server knows 1",
+        "footprints[1]: has format 9, this server knows 2",
     ),
     "lengths that contradict the keys": Refused(
         footprints(lambda: footprint([K], keys=K + b"more")), errors.InvalidArgument, NONE

@@ -8,7 +8,9 @@ from typing import Any, Concatenate, ParamSpec
 from cortado.store.catalog.catalog import Catalog, CatalogCache
 from cortado.store.catalog.declare import create_table
 from cortado.store.catalog.registry import SchemaRegistered, register_schema
+from cortado.store.clock.timestamp import Timestamp
 from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.mutations import Mutations
 from support.dict_reader import DictStore
 
 P = ParamSpec("P")
@@ -37,8 +39,8 @@ class CatalogStore:
         self.store = DictStore()
         self.cache = CatalogCache()
 
-    def catalog(self) -> Catalog:
-        return Catalog(self.store.snapshot(), self.cache)
+    def catalog(self, at: Timestamp | None = None) -> Catalog:
+        return Catalog(self.store.snapshot(at), self.cache)
 
     def write(self, command: Callable[Concatenate[Catalog, P], Evaluation], *args: P.args, **kwargs: P.kwargs) -> Any:
         """The reply of a command that was not refused."""
@@ -47,10 +49,19 @@ class CatalogStore:
 
     def create_table(self, database: str, name: str, **declared: Any) -> Any:
         """Replies TableCreated."""
+        return self.write_at(create_table, database, name, **declared)
+
+    def write_at(self, command: Callable[..., Evaluation], *args: Any, **kwargs: Any) -> Any:
+        """As :meth:`write`, of a command that is told when it is committed."""
         _, evaluation = self.store.write(
-            lambda reader, ts: create_table(Catalog(reader, self.cache), database, name, **declared, commit_ts=ts)
+            lambda reader, ts: command(Catalog(reader, self.cache), *args, **kwargs, commit_ts=ts)
         )
         return evaluation.reply
+
+    def apply(self, change: Callable[[Catalog], Mutations]) -> None:
+        """What a collector writes."""
+        mutations = change(self.catalog())
+        self.store.apply(mutations, self.store.tick())
 
     def register(self, subject: str, text: str) -> SchemaRegistered:
         reply = self.write(register_schema, subject, text)

@@ -58,9 +58,10 @@ class Stored:
             encoded = txn.get(Space.META, applied_key(group_id))
         return AppliedState() if encoded is None else AppliedState.decode(encoded)
 
-    def catalog(self) -> Catalog:
-        """The newest that is applied. Raises DataLoss."""
-        return Catalog(self.store.snapshot(self.applied().last_ts), self._cache)
+    def catalog(self, at: Timestamp | None = None) -> Catalog:
+        """The newest that is applied; with the tables of the time ``at``. Raises DataLoss."""
+        newest = Catalog(self.store.snapshot(self.applied().last_ts), self._cache)
+        return newest if at is None else newest.named_as_in(Catalog(self.store.snapshot(at), self._cache))
 
     def names(self) -> KeyNames:
         """Of the tables, for people; none where the catalogue cannot be read, which is no reason to show nothing."""

@@ -119,7 +119,7 @@ class StoppedNode:
         database, _, name = table.partition(".")
         if not name:
             raise InvalidArgument("table", "must be database.table", table)
-        plan = plan_check(self._stored.catalog(), database, name, at)
+        plan = plan_check(self._stored.catalog(at), database, name, at)
         position: CheckPosition | None = None
         rows = entries = 0
         while True:

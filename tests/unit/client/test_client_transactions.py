@@ -87,7 +87,7 @@ def test_the_first_read_says_no_time_and_the_others_say_that_of_its_answer(serve
         list(txn.kv("n").scan())
     first, *others = [request.at for name, request in server.requests if "at" in request.DESCRIPTOR.fields_by_name]
     assert first.WhichOneof("kind") is None
-    assert len(others) == 6, "the second key of get_many is asked for again"
+    assert len(others) == 7, "the table is described, and the second key of get_many is asked for again"
     assert all(at == common_pb2.ReadAt(timestamp=START) for at in others)
     assert commits(server) == []
 

@@ -1,0 +1,157 @@
+"""Tables that go away, come back, begin anew, or get another name: the mutations that make it so.
+
+::
+
+    drop      descriptor away, a record in its place (dropped.py)
+    undrop    the record away, the descriptor back: same id, so the same rows and entries
+    truncate  a new id under the old name, and a record of the old id: both in one commit
+    rename    the descriptor under another name of the same database: same id
+
+No row is touched by any of it. Versions of the catalogue are kept as long as those of the longest retention, so a read
+at an earlier time finds the descriptor of that time, and with it the id of the rows.
+
+A record names its table by id. The upper half of an id is the number of its database, so a dropped table comes back
+into the database that it was in, whatever that is called now, and into no other one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cortado.errors import AlreadyExists, InvalidArgument, NotFound
+from cortado.store import names
+from cortado.store.catalog import stored
+from cortado.store.catalog.catalog import Catalog
+from cortado.store.catalog.declare import check_room_for_retentions, check_room_for_tables, next_number
+from cortado.store.catalog.descriptors import DropKind, Dropped, TableDescriptor
+from cortado.store.catalog.dropped import drop_of_table, drop_ranges, forget
+from cortado.store.clock.timestamp import Timestamp
+from cortado.store.keys.keyspace import database_number_of, table_id_of
+from cortado.store.mvcc.evaluation import Evaluation
+from cortado.store.mvcc.mutations import Mutations
+
+
+@dataclass(frozen=True, slots=True)
+class TableDropped:
+    """The reply of :func:`drop_table`: the record, by whose number it can be undropped."""
+
+    dropped: Dropped
+
+
+@dataclass(frozen=True, slots=True)
+class TableTruncated:
+    """The reply of :func:`truncate_table`: the empty table, and the record of what it was."""
+
+    table: TableDescriptor
+    dropped: Dropped
+
+
+@dataclass(frozen=True, slots=True)
+class TableNamed:
+    """The reply of :func:`rename_table` and :func:`undrop_table`: the table as it is now."""
+
+    table: TableDescriptor
+
+
+def drop_table(catalog: Catalog, database: str, name: str, *, commit_ts: Timestamp) -> Evaluation:
+    """Away with a table, until it is undropped; replies TableDropped. Raises InvalidArgument, NotFound, TooLarge."""
+    table = _table(catalog, database, name)
+    mutations = Mutations()
+    mutations.delete(stored.table_key(database, name))
+    (made,) = drop_ranges(catalog, mutations, [drop_of_table(table, DropKind.TABLE)], commit_ts)
+    return Evaluation(mutations, TableDropped(made))
+
+
+def truncate_table(catalog: Catalog, database: str, name: str, *, commit_ts: Timestamp) -> Evaluation:
+    """An empty table in the place of a table; replies TableTruncated. Raises InvalidArgument, NotFound, TooLarge."""
+    table = _table(catalog, database, name)
+    check_room_for_retentions(catalog, table.retention_ms)
+    owner = catalog.database(database)
+    number = next_number("table", owner.next_table_number, f"tables of database {database}")
+    empty = replace(table, table_id=table_id_of(owner.number, number), version=table.version + 1, named_ts=commit_ts)
+    mutations = Mutations()
+    mutations.put(stored.table_key(database, name), stored.encode_table(empty))
+    owner = replace(owner, next_table_number=number + 1)
+    mutations.put(stored.database_key(database), stored.encode_database(owner))
+    (made,) = drop_ranges(catalog, mutations, [drop_of_table(table, DropKind.TRUNCATED)], commit_ts)
+    return Evaluation(mutations, TableTruncated(empty, made))
+
+
+def rename_table(catalog: Catalog, database: str, name: str, new_name: str, *, commit_ts: Timestamp) -> Evaluation:
+    """Another name in the same database; replies TableNamed.
+
+    Raises InvalidArgument, NotFound, AlreadyExists.
+    """
+    table = _table(catalog, database, name)
+    _check_free(catalog, database, names.check_table(new_name, "new_name"))
+    renamed = replace(table, name=new_name, version=table.version + 1, named_ts=commit_ts)
+    mutations = Mutations()
+    mutations.delete(stored.table_key(database, name))
+    mutations.put(stored.table_key(database, new_name), stored.encode_table(renamed))
+    mutations.put(stored.COUNTERS_KEY, stored.encode_counters(catalog.counters))
+    return Evaluation(mutations, TableNamed(renamed))
+
+
+def undrop_table(
+    catalog: Catalog, database: str, name: str, *, number: int = 0, as_name: str = "", commit_ts: Timestamp
+) -> Evaluation:
+    """Bring back what was dropped, under its name or ``as_name``; replies TableNamed.
+
+    ``number`` is the record's; 0 for the newest of that name. What was truncated comes back under ``as_name`` alone.
+    Raises InvalidArgument (also where the grace is over), NotFound, AlreadyExists, TooLarge.
+    """
+    owner = catalog.database(names.check_database(database))
+    names.check_table(name)
+    record, table = _record(catalog, owner.number, f"{database}.{name}", name, number, truncated=bool(as_name))
+    check_not_clearing(record, "name")
+    if record.what.kind is DropKind.TRUNCATED and not as_name:
+        problem = f"must be given: {record.what.name} was truncated then, and goes on under its name"
+        raise InvalidArgument("as_name", problem)
+    _check_free(catalog, database, names.check_table(as_name, "as_name") if as_name else name)
+    check_room_for_tables(catalog)
+    mutations = forget(catalog, record.number)
+    back = put_back(mutations, table, database, as_name or name, commit_ts)
+    return Evaluation(mutations, TableNamed(back))
+
+
+def put_back(
+    mutations: Mutations, table: TableDescriptor, database: str, name: str, commit_ts: Timestamp
+) -> TableDescriptor:
+    """The descriptor of a dropped table, in ``mutations``, under a name that is free."""
+    back = replace(table, database=database, name=name, version=table.version + 1, named_ts=commit_ts)
+    mutations.put(stored.table_key(database, name), stored.encode_table(back))
+    return back
+
+
+def check_not_clearing(record: Dropped, field: str) -> None:
+    """Raises InvalidArgument where the grace is over."""
+    if record.is_clearing:
+        problem = f"was dropped at {record.dropped_ts}, its grace is over, and its rows are being cleared"
+        raise InvalidArgument(field, problem, record.what.name)
+
+
+def _record(
+    catalog: Catalog, database_number: int, full_name: str, name: str, number: int, *, truncated: bool
+) -> tuple[Dropped, TableDescriptor]:
+    """The record of that number, or the newest, and its table; without a number those that were ``truncated`` count
+    where they are asked for, or where there is no other."""
+    found = []
+    for each in catalog.dropped():
+        if each.what.kind in (DropKind.TABLE, DropKind.TRUNCATED) and number in (0, each.number):
+            table = stored.decode_table(each.what.descriptor)
+            if database_number_of(table.table_id) == database_number and table.name == name:
+                found.append((each, table))
+    if not found:
+        numbered = f" with number {number}" if number else ""
+        raise NotFound("dropped table", f"{full_name}{numbered}")
+    whole = [each for each in found if each[0].what.kind is DropKind.TABLE]
+    return found[-1] if truncated or not whole else whole[-1]
+
+
+def _table(catalog: Catalog, database: str, name: str) -> TableDescriptor:
+    return catalog.table(names.check_database(database), names.check_table(name))
+
+
+def _check_free(catalog: Catalog, database: str, name: str) -> None:
+    if catalog.find_table(database, name) is not None:
+        raise AlreadyExists("table", f"{database}.{name}")
