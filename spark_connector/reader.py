@@ -74,13 +74,13 @@ def _choose(client: Client, options: ReadOptions) -> Chosen:
     if options.at is not None:
         parse_at(options.at)
     at = options.at or str(client.now())
-    subject = client.describe(options.connection.table).subject
+    subject = client.at(at).describe(options.connection.table).subject
     return Chosen(at, client.schemas.get(subject, options.schema_version).version)
 
 
 def _reading_schema(client: Client, table: str, chosen: Chosen) -> Schema:
     """The version of the table's subject that the job reads with."""
-    found = client.schemas.get(client.describe(table).subject, chosen.version)
+    found = client.schemas.get(client.at(chosen.at).describe(table).subject, chosen.version)
     return client.schemas.by_id(found.schema_id)
 
 
@@ -110,10 +110,10 @@ class TableReader(DataSourceReader):
         """Ranges that hold about equally many rows."""
         options = self._options
         with open_client(options.connection) as client:
-            lower = _bound(client, options, "keyLower", options.key_lower)
-            upper = _bound(client, options, "keyUpper", options.key_upper)
-            table = client.table(options.connection.table)
-            _, ranges = table.split(options.partitions, lower, upper, at=self._chosen.at)
+            then = client.at(self._chosen.at)
+            lower = _bound(then, options, "keyLower", options.key_lower)
+            upper = _bound(then, options, "keyUpper", options.key_upper)
+            _, ranges = then.table(options.connection.table).split(options.partitions, lower, upper)
         found = [KeyRangePartition(each.lower, each.upper) for each in ranges]
         # Spark would ask for a partition of its own where there is none.
         return found or [KeyRangePartition(lower, upper)]
@@ -125,8 +125,9 @@ class TableReader(DataSourceReader):
         assert isinstance(partition, KeyRangePartition)
         target = to_arrow_schema(self._schema, timezone="UTC")
         with open_client(self._options.connection) as client:
-            table = client.table(self._options.connection.table, schema_version=self._chosen.version)
-            rows = table.scan_arrow(partition.lower, partition.upper, columns=self._fields, at=self._chosen.at)
+            then = client.at(self._chosen.at)
+            table = then.table(self._options.connection.table, schema_version=self._chosen.version)
+            rows = table.scan_arrow(partition.lower, partition.upper, columns=self._fields)
             for batch in rows:
                 # They differ in the case of letters, and where Spark's schema alone says "may be null".
                 named = batch.rename_columns(target.names)

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from cortado.store.cli.completing import complete_tables
 from cortado.store.cli.numbers import whole
 from cortado.store.cli.options import Argument, Option
+
+if TYPE_CHECKING:
+    from cortado.store.client import Client
 
 SHOWN_MAX: Final = 100
 """How many rows a scan shows as a table, where no --limit was given."""
@@ -48,6 +51,19 @@ ClusterNodeArgument: TypeAlias = Annotated[str, Argument(help="The node's id, su
 AtOption: TypeAlias = Annotated[
     str | None,
     Option("--at", help="Read as of a timestamp (0.1763643600000.2) or a time (2025-11-20T13:00:00Z).", metavar="TIME"),
+]
+AsNameOption: TypeAlias = Annotated[
+    str | None, Option("--as", help="The name to bring it back under.", show_default="its own", metavar="NAME")
+]
+NumberOption: TypeAlias = Annotated[
+    int | None,
+    Option(
+        "--number",
+        help="Which one, as table list --dropped numbers them.",
+        parser=whole("--number", 1, (1 << 32) - 1),
+        show_default="the last one of that name",
+        metavar="N",
+    ),
 ]
 LimitOption: TypeAlias = Annotated[
     int | None,
@@ -93,6 +109,11 @@ DataDirOption: TypeAlias = Annotated[
     Option("--data-dir", help="Read the data directory of a stopped node instead of asking a server.", metavar="PATH"),
 ]
 ClusterDirOption: TypeAlias = Annotated[Path, Option("--dir", help="The cluster's directory.", metavar="PATH")]
+
+
+def as_of(client: Client, at: str | None) -> Client:
+    """What reads at the time of ``--at``, tables by the names that they had then."""
+    return client if at is None else client.at(at)
 
 
 def chosen_columns(text: str | None) -> list[str] | None:

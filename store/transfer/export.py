@@ -78,8 +78,9 @@ def export_table(
     """Writes a table's rows into ``sink``, in key order. Returns how many, and their timestamp."""
     with leased(client, selection.at, f"export of {full_name}") as at:
         ts, ranges = client.table(full_name).split(1, at=at)
-        version = client.schemas.get(client.describe(full_name).subject).version
-        table = client.table(full_name, schema_version=version)
+        then = client.at(ts)
+        version = client.schemas.get(then.describe(full_name).subject).version
+        table = then.table(full_name, schema_version=version)
         scan = RowScan(table, table.codec.schema()[1], filter=selection.filter, columns=selection.columns, at=ts)
         total = sum(each.rows for each in ranges)
         written = write_rows(scan, encoding, sink, name=full_name, metadata=_metadata(full_name, ts))
@@ -145,10 +146,9 @@ def _plan(
     selection: Selection,
     part_rows: int,
 ) -> tuple[Timestamp, tuple[TablePlan, ...]]:
-    at: At = selection.at
-    if database not in client.databases():
-        raise NotFound("database", database)
-    found = [each for each in client.tables(database) if tables is None or each.name in tables]
+    then = client.snapshot() if selection.at is None else client.at(selection.at)
+    at: At = None
+    found = [each for each in then.tables(database) if tables is None or each.name in tables]
     for name in tables or ():
         if name not in {each.name for each in found}:
             raise NotFound("table", f"{database}.{name}")
@@ -160,8 +160,8 @@ def _plan(
         is_taken = descriptor.name.casefold() in folders
         folder = f"{descriptor.name}-{descriptor.table_id}" if is_taken else descriptor.name
         folders.add(folder.casefold())
-        ts, ranges = client.table(descriptor.full_name).split(_CUTS, at=at)
-        # Of the first table's answer, so that all tables are read at the same.
+        ts, ranges = then.table(descriptor.full_name).split(_CUTS, at=at)
+        # Of the first table's answer, so that all tables are read at the same, whatever time was asked for.
         at = ts
         version = client.schemas.get(descriptor.subject).version
         parts = [
@@ -169,7 +169,7 @@ def _plan(
             for number, each in enumerate(_joined(ranges, part_rows))
         ]
         plans.append(TablePlan(descriptor.name, descriptor.table_id, version, tuple(parts)))
-    return ts or client.now(), tuple(plans)
+    return ts or then.now(), tuple(plans)
 
 
 def _joined(ranges: Sequence[KeyRange], part_rows: int) -> Iterator[KeyRange]:
@@ -187,7 +187,8 @@ class _Parts:
     """Writes the parts of a plan that are not there yet."""
 
     def __init__(self, client: Client, plan: ExportPlan, directory: Path, encoding: Encoding, report: Report) -> None:
-        self._client = client
+        # Tables by the names that they had then.
+        self._client = client.at(plan.timestamp)
         self._plan = plan
         self._directory = directory
         self._encoding = encoding

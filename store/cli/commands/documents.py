@@ -25,6 +25,7 @@ from cortado.store.cli.common_options import (
     ModeOption,
     ReverseOption,
     TableArgument,
+    as_of,
     chosen_columns,
 )
 from cortado.store.cli.failures import OK
@@ -55,8 +56,8 @@ def get(
     from cortado.store.cli.parse import parse_key
 
     with session.client() as client:
-        handle = client.table(table)
-        found = handle.get(parse_key(key, handle.descriptor.key), at=at)
+        handle = as_of(client, at).table(table)
+        found = handle.get(parse_key(key, handle.descriptor.key))
     if found is None:
         raise NotFound("document", f"{shlex.join(key)} in table {table}")
     return OneDocument(found, meta=meta)
@@ -125,7 +126,7 @@ def scan(
         raise InvalidArgument("PART", f"must not be given together with {'--from' if lower is not None else '--to'}")
     shown_max = SHOWN_MAX if limit is None and not session.as_json else None
     with session.client() as client:
-        handle = client.table(table)
+        handle = as_of(client, at).table(table)
         parts = index_parts(handle.descriptor, index)
         found = handle.scan(
             parse_bound(lower, parts, "--from"),
@@ -137,7 +138,6 @@ def scan(
             # One more tells whether there are more.
             limit=limit if shown_max is None else shown_max + 1,
             reverse=reverse,
-            at=at,
         )
         session.answer(_Documents(found, shown_max, meta=meta))
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from cortado.errors import InvalidArgument
 from cortado.store.cli.answers import Answer, Rows, Said
-from cortado.store.cli.common_options import AtOption, TableArgument
+from cortado.store.cli.asking import UNCHANGED, DryRunOption, YesOption, confirm
+from cortado.store.cli.common_options import AsNameOption, AtOption, NumberOption, TableArgument, as_of
 from cortado.store.cli.completing import complete_databases
 from cortado.store.cli.failures import DAMAGE, OK
 from cortado.store.cli.numbers import retention, show_retention, whole
@@ -18,7 +19,7 @@ from cortado.store.keys.keyspace import show_table_id
 
 if TYPE_CHECKING:
     from cortado.store.catalog.descriptors import TableDescriptor
-    from cortado.store.client import Index
+    from cortado.store.client import DropRecord, Index
     from cortado.store.keys.types import KeyPart
 
 _RETENTION_HELP: Final = "How long old versions are kept: 90s, 30m, 12h, 7d, all, or default (as the cluster)."
@@ -93,6 +94,7 @@ def alter(
     examples="""
         cortado table list
         cortado table list flights -o json
+        cortado table list --dropped
     """,
 )
 def list_tables(
@@ -100,10 +102,16 @@ def list_tables(
     database: Annotated[
         str | None, Argument(help="Only this database's tables.", metavar="DATABASE", completion=complete_databases)
     ] = None,
+    dropped: Annotated[bool, Option("--dropped", help="What was dropped and is not cleared yet, instead.")] = False,
+    at: AtOption = None,
 ) -> Answer:
     """List the tables."""
     with session.client() as client:
-        found = client.tables(database)
+        if dropped:
+            if at is not None:
+                raise InvalidArgument("--at", "must not be given together with --dropped")
+            return _dropped_rows(client.dropped(), database)
+        found = as_of(client, at).tables(database)
     rows = [(each.full_name, _parts(each.key), len(each.indexes), each.subject) for each in found]
     return Rows(("table", "key", "indexes", "subject"), rows, map(descriptor_json, found))
 
@@ -115,11 +123,89 @@ def list_tables(
         cortado table describe flights.flights -o json
     """,
 )
-def describe(session: Session, table: TableArgument) -> Answer:
+def describe(session: Session, table: TableArgument, at: AtOption = None) -> Answer:
     """Show a table's key, its indexes and its subject."""
     with session.client() as client:
-        found = client.describe(table)
+        found = as_of(client, at).describe(table)
     return _Described(found)
+
+
+@command(
+    "table drop",
+    examples="""
+        cortado table drop flights.airlines_copy --dry-run
+        cortado table drop flights.airlines_copy --yes
+    """,
+)
+def drop(session: Session, table: TableArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> Answer:
+    """Drop a table.
+
+    It can be undropped until its grace is over, which is as long as its old versions are kept. Reads at an earlier time
+    find it until then.
+    """
+    with session.client() as client:
+        found = client.describe(table)
+        if dry_run:
+            return Said(f"would drop {table}{_grace(found)}", descriptor_json(found), note=UNCHANGED)
+        confirm(f"Drop table {table}{_grace(found)}?", yes=yes)
+        record = client.drop_table(table)
+    return Said(f"dropped {table}: number {record.number}", record_json(record))
+
+
+@command(
+    "table truncate",
+    examples="""
+        cortado table truncate flights.airlines_copy --dry-run
+        cortado table truncate flights.airlines_copy --yes
+    """,
+)
+def truncate(session: Session, table: TableArgument, dry_run: DryRunOption = False, yes: YesOption = False) -> Answer:
+    """Empty a table at once, however large it is.
+
+    What it was can be undropped under another name until its grace is over.
+    """
+    with session.client() as client:
+        found = client.describe(table)
+        if dry_run:
+            return Said(f"would truncate {table}{_grace(found)}", descriptor_json(found), note=UNCHANGED)
+        confirm(f"Truncate table {table}{_grace(found)}?", yes=yes)
+        record = client.truncate_table(table)
+    return Said(f"truncated {table}: number {record.number}", record_json(record))
+
+
+@command(
+    "table undrop",
+    examples="""
+        cortado table undrop flights.airlines_copy
+        cortado table undrop flights.airlines_copy --as airlines_before
+    """,
+)
+def undrop(session: Session, table: TableArgument, as_name: AsNameOption = None, number: NumberOption = None) -> Answer:
+    """Bring back a dropped table with its rows, its indexes and its history.
+
+    What was truncated comes back under another name, which --as gives.
+    """
+    with session.client() as client:
+        found = client.undrop_table(table, as_name=as_name, number=number)
+    return Said(f"undropped {found.full_name}", descriptor_json(found))
+
+
+@command(
+    "table rename",
+    examples="""
+        cortado table rename flights.airlines_copy airlines_of_2013
+        cortado table rename flights.airlines_of_2013 airlines_copy
+    """,
+)
+def rename(
+    session: Session,
+    table: TableArgument,
+    new_name: Annotated[str, Argument(help="The new name, in the same database.", metavar="NEW_NAME")],
+) -> Answer:
+    """Give a table another name in its database."""
+    with session.client() as client:
+        found = client.rename_table(table, new_name)
+    return Said(f"renamed {table} to {found.full_name}", descriptor_json(found))
 
 
 @command(
@@ -175,10 +261,10 @@ def split(
     from cortado.store.cli.parse import key_to_json, parse_bound
 
     with session.client() as client:
-        handle = client.table(table)
+        handle = as_of(client, at).table(table)
         declared = handle.descriptor.key
         bounds = parse_bound(lower, declared, "--from"), parse_bound(upper, declared, "--to")
-        ts, ranges = handle.split(parts, *bounds, at=at)
+        ts, ranges = handle.split(parts, *bounds)
     found = [(key_to_json(each.lower), key_to_json(each.upper), each.rows) for each in ranges]
     return Rows(
         ("from", "to (exclusive)", "rows, about"),
@@ -242,6 +328,41 @@ class _Described:
         if found.indexes:
             rows = [(each.name, _parts(each.parts), "yes" if each.unique else "no") for each in found.indexes]
             show.table(("index", "fields", "unique"), rows)
+
+
+def _grace(found: TableDescriptor) -> str:
+    return f" ({show_table_id(found.table_id)}, old versions kept: {show_retention(found.retention_ms)})"
+
+
+def _dropped_rows(records: list[DropRecord], database: str | None) -> Rows:
+    chosen = [each for each in records if database in (None, each.name.partition(".")[0])]
+    rows = [
+        (
+            each.number,
+            each.kind,
+            each.name,
+            each.ts,
+            show_retention(each.retention_ms),
+            "no: it is being cleared" if each.is_clearing else "no" if each.kind == "index" else "yes",
+        )
+        for each in chosen
+    ]
+    columns = ("number", "kind", "name", "dropped", "grace", "can be undropped")
+    return Rows(columns, rows, map(record_json, chosen))
+
+
+def record_json(record: DropRecord) -> dict[str, Any]:
+    """What was dropped, as JSON."""
+    return {
+        "number": record.number,
+        "kind": record.kind,
+        "name": record.name,
+        "dropped": str(record.ts),
+        "retention_ms": record.retention_ms,
+        "table_id": record.table_id,
+        "dropped_with": record.dropped_with,
+        "is_clearing": record.is_clearing,
+    }
 
 
 def descriptor_json(found: TableDescriptor) -> dict[str, Any]:

@@ -116,7 +116,14 @@ def test_commits_are_counted_by_outcome_and_those_that_were_evaluated_again_too(
         commits.committed, commits.refused, commits.conflicts["range"], commits.evaluated_again = 1, 2, 3, 4
 
     found = collected(change)
-    outcomes = {"committed": 1, "refused": 2, "write conflict": 0, "read conflict": 0, "range conflict": 3}
+    outcomes = {
+        "committed": 1,
+        "refused": 2,
+        "write conflict": 0,
+        "read conflict": 0,
+        "range conflict": 3,
+        "table conflict": 0,
+    }
     assert found["commits_total"] == {(name,): count for name, count in outcomes.items()}
     assert found["commits_evaluated_again_total"] == {(): 4}
 
