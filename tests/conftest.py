@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.examples import EXAMPLES
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
@@ -39,7 +41,7 @@ settings.register_profile(
     "repeatable",
     derandomize=True,
     deadline=None,
-    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "100")),
+    max_examples=EXAMPLES,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from cortado.errors import ResourceExhausted
 from cortado.store.log_files import frames
 from cortado.store.log_files.frames import Tail, body_at, encode_frame, frame_end, judge_tail, stored_bytes
+from support.examples import examples
 from support.log_disk import LogDisk, full_from
 from support.log_histories import drawn_history, opened, states_of
 
 EVENTS = st.sampled_from(["go on", "go on", "go on", "reopen", "kill", "power loss", "full"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 1 << 32), st.lists(EVENTS, min_size=1, max_size=40), st.data())
 def test_log_files_hold_what_the_twin_holds(seed: int, events: list[str], data: st.DataObject) -> None:
     history = drawn_history(seed, len(events))

@@ -21,6 +21,7 @@ from cortado.store.node.controls import epoch_after
 from cortado.store.node.host import Host
 from cortado.store.node.limits import NodeLimits
 from cortado.store.node.proposals import WriteResult
+from support.examples import examples
 from support.nodes import NodeDisk, SetClock, increment, key, make_node, read, run
 
 NAMES = "abc"
@@ -169,7 +170,7 @@ async def play(operations: list[tuple[str, str | int]]) -> None:
     await node.stop()
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(OPERATIONS)
 def test_a_node_does_what_a_dictionary_does(operations: list[tuple[str, str | int]]) -> None:
     run(lambda: play(operations))

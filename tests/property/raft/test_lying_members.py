@@ -17,6 +17,7 @@ from cortado.raft.log import Encoded, Entry, Nothing, Payload
 from cortado.raft.records import KIND_CONFIGURATION, KIND_DATA, KIND_EXAMINED, KIND_REGISTRY, Record
 from cortado.raft.registry import Roster
 from cortado.raft.settings import RaftSettings
+from support.examples import examples
 from support.raft_hand import GROUP, Hand, members
 
 STEPS = 80
@@ -123,7 +124,7 @@ class Liar:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_nothing_that_a_member_says_breaks_an_invariant(seed: int) -> None:
     liar = Liar(random.Random(seed))
     try:

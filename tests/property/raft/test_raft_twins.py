@@ -28,6 +28,7 @@ from cortado.raft.records import (
     reset_to,
 )
 from cortado.raft.registry import Member, Registry, Roster
+from support.examples import examples
 from support.raft_disks import LogDisk
 from support.raft_hand import GROUP, Hand, members
 
@@ -218,7 +219,7 @@ class JournalAndTwin:
 @example([("add", 1), ("add", 2), ("sync", 0), ("truncate", 1), ("find no room", 0), ("sync", 0)])
 @example([("add", 1), ("sync", 0), ("truncate", 0), ("add", 2), ("take", 0), ("truncate", 0), ("sync", 0)])
 @example([("add", 1), ("add", 2), ("sync", 0), ("term", 0), ("truncate", 0), ("add", 3), ("reset", 0), ("sync", 0)])
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_what_the_records_of_any_history_come_to_is_what_a_journal_calls_durable(steps: list[tuple[str, int]]) -> None:
     pair = JournalAndTwin()
     actions: dict[str, Callable[[int], object]] = {
@@ -249,7 +250,7 @@ def test_what_the_records_of_any_history_come_to_is_what_a_journal_calls_durable
 
 
 @given(STEPS, st.integers(0, 99))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_log_that_is_reset_at_a_start_is_what_its_writes_make_of_the_files(
     steps: list[tuple[str, int]], number: int
 ) -> None:
@@ -276,7 +277,7 @@ def test_a_log_that_is_reset_at_a_start_is_what_its_writes_make_of_the_files(
 
 
 @given(st.integers(1, 3), st.lists(st.tuples(st.integers(2, 5), st.integers(0, 12)), max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_what_is_decided_is_what_a_majority_holds(faulty: int, answers: list[tuple[int, int]]) -> None:
     group = Hand(5)
     log = group.elect("n1")

@@ -25,6 +25,7 @@ from cortado.store.client import Client
 from cortado.store.engine.interface import Engine
 from cortado.store.packing import cut
 from support.engines import open_lmdb
+from support.examples import examples
 from support.memory_engine import MemoryEngine
 from support.served_node import served_node
 from support.wire import Wire, table_name
@@ -115,7 +116,7 @@ def expected(whole: list[Any], limit: int, *, reverse: bool) -> list[Any]:
     return found[:limit] if limit else found
 
 
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 @given(
     within=bounds, reverse=st.booleans(), limit=limits, page_size=page_sizes, packed=st.booleans(), paged=st.booleans()
 )
@@ -184,7 +185,7 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 @given(reverse=st.booleans(), limit=limits, page_size=page_sizes, with_versions=st.booleans(), index=st.booleans())
 @example(reverse=False, limit=0, page_size=0, with_versions=True, index=False)
 @example(reverse=True, limit=0, page_size=0, with_versions=False, index=True)

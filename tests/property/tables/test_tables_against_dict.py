@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cortado.errors import ConditionFailed, CortadoError, NotFound, UniqueViolation
 from cortado.store.tables.operations import Delete, Operation, Put, PutMode, Update
+from support.examples import examples
 from support.table_world import DATABASE, WORLDS, TableWorld, index
 
 pytestmark = pytest.mark.slow
@@ -191,7 +192,7 @@ def assert_same(world: TableWorld, model: Model) -> None:
 
 
 @given(st.sampled_from(WORLDS), st.lists(steps, min_size=4, max_size=12))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_table_and_its_indexes_are_the_dictionary(store: type, script: list[tuple[str, Any]]) -> None:
     world = TableWorld(store())
     world.create("things", SCHEMA, ["owner", "number desc"], INDEXES)

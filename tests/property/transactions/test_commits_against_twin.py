@@ -25,6 +25,7 @@ from cortado.store.transactions.ahead import Ahead
 from cortado.store.transactions.commit import evaluate_commit
 from cortado.store.transactions.footprint import Footprint
 from cortado.store.transactions.operations import Commit, Committed, Isolation
+from support.examples import examples
 from support.table_world import WORLDS, EngineStore, TableWorld
 from support.transaction_twin import (
     INDEXES,
@@ -110,7 +111,7 @@ class Twins:
 
 
 @given(st.sampled_from(WORLDS), st.lists(commits(), min_size=3, max_size=10))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_commits_are_what_the_interpreter_says(store: type, script: list[list[Asked]]) -> None:
     twins = Twins(store)
     for asked in script:
@@ -119,7 +120,7 @@ def test_commits_are_what_the_interpreter_says(store: type, script: list[list[As
 
 
 @given(st.sampled_from(WORLDS), st.lists(commits(2), min_size=3, max_size=10), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_t1_t4_and_t12_with_a_start_what_changed_since_is_a_conflict(
     store: type, script: list[list[Asked]], data: st.DataObject
 ) -> None:
@@ -134,7 +135,7 @@ def test_t1_t4_and_t12_with_a_start_what_changed_since_is_a_conflict(
 
 
 @given(st.lists(commits(2), min_size=1, max_size=4), commits(3), st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_what_it_could_have_seen_is_final_and_what_it_could_not_is_a_conflict_for_ever(
     script: list[list[Asked]], asked: list[Asked], data: st.DataObject
 ) -> None:
@@ -159,7 +160,7 @@ def test_what_it_could_have_seen_is_final_and_what_it_could_not_is_a_conflict_fo
 
 
 @given(st.lists(commits(2), max_size=3), commits(5), st.lists(commits(2), max_size=2), st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_t14_what_was_evaluated_ahead_of_its_turn_comes_to_what_it_would_come_to_in_its_turn(
     script: list[list[Asked]], asked: list[Asked], others: list[list[Asked]], data: st.DataObject
 ) -> None:

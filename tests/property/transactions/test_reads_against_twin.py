@@ -28,6 +28,7 @@ from cortado.store.transactions.commit import Staged, evaluate_commit
 from cortado.store.transactions.footprint import Footprint, join_footprints
 from cortado.store.transactions.operations import Commit
 from cortado.store.transactions.reading import TransactionReads
+from support.examples import examples
 from support.table_world import DATABASE, WORLDS, TableWorld, budget
 from support.transaction_twin import (
     NAMESPACE,
@@ -186,7 +187,7 @@ def commit(world: TableWorld, state: State, asked: list[Asked]) -> State:
     st.just([]) | commits(5),
     st.lists(reads, min_size=1, max_size=5),
 )
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_read_sees_the_own_writes_over_what_was_there(
     store: type, script: list[list[Asked]], own: list[Asked], asked: list[Read]
 ) -> None:
@@ -208,7 +209,7 @@ def test_a_read_sees_the_own_writes_over_what_was_there(
     st.lists(commits(2), min_size=1, max_size=2),
     st.lists(reads, min_size=1, max_size=5),
 )
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_where_no_footprint_has_changed_the_read_has_the_same_answer(
     script: list[list[Asked]], own: list[Asked], others: list[list[Asked]], asked: list[Read]
 ) -> None:

@@ -25,6 +25,7 @@ from support.nodes import run, until
 from support.peers import LIMITS, PeerProcess, calling, connected, identity_of_node, members, running_peer
 
 READ_S = 10.0
+READ_BYTES = 64 << 10
 HELLO = encode_frame(Kind.HELLO, make_hello(identity_of_node("n2"), "h:1", (1, 5), "n1").SerializeToString())
 
 
@@ -33,7 +34,8 @@ def two_members(n1: PeerProcess) -> Roster:
 
 
 async def answer_to(peer: PeerProcess, *pieces: bytes) -> bytes:
-    """What comes back for these bytes until the node closes the connection."""
+    """What comes back for these bytes until the node has said why it refuses them, or closes the connection. A caller
+    who knows why closes it, and is waited for until then."""
     host, _, port = peer.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
@@ -41,8 +43,11 @@ async def answer_to(peer: PeerProcess, *pieces: bytes) -> bytes:
             for piece in pieces:
                 writer.write(piece)
                 await writer.drain()
+        answer = b""
         async with asyncio.timeout(READ_S):
-            return await reader.read()
+            while not reason_in(answer) and (piece := await reader.read(READ_BYTES)):
+                answer += piece
+        return answer
     except ConnectionError:
         return b""
     finally:
@@ -104,8 +109,10 @@ def test_bytes_that_were_drawn_at_random_end_every_connection_and_nothing_else(
             n1.transport.configure(Roster.of((*members(n1, n3).voters, n2)))
             n3.transport.configure(members(n1, n3))
             await connected(n1, n3)
+            before = n1.listener.connections
             for _ in range(20):
                 await asyncio.gather(*(answer_to(n1, drawn()) for _ in range(10)))
+            await until(lambda: n1.listener.connections == before, "every connection is ended")
             n3.transport.send(1, [Message("n1", b"beside it")])
             await until(lambda: n1.node.received == [("n3", 1, b"beside it")], "the peer is heard, and nobody else")
 

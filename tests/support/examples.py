@@ -1,0 +1,15 @@
+"""How many examples a property is tried with: ``HYPOTHESIS_EXAMPLES``, or as many times more as it needs."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+EXAMPLES: Final = int(os.environ.get("HYPOTHESIS_EXAMPLES", "40"))
+"""Of a property that says nothing of it. CI runs a hundred, ``make test-quick`` ten."""
+_OF_CI: Final = 100
+
+
+def examples(of_ci: int) -> int:
+    """As many as ``of_ci`` where CI runs, and elsewhere in proportion."""
+    return max(1, of_ci * EXAMPLES // _OF_CI)
